@@ -2,40 +2,64 @@
 //!
 //! It finds the tool, checks the right to call it and runs it. No tool can be reached without these checks.
 
-pub mod calls;
-pub mod toolset;
-
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rmcp::model::JsonObject;
 
+use crate::core::code::Code;
 use crate::core::ids::TenantId;
 use crate::core::policy::{Denial, Door, PermittedAct, Standing, decide_operate};
 use crate::core::quota::Quota;
 use crate::core::rate::{CallRates, TooOften};
-use crate::gateway::calls::Calls;
-use crate::session::command::Accepted;
 use crate::session::error::SessionError;
 use crate::session::handle::Session;
 use crate::session::registry::silent::Known;
-use crate::surface::call::{Call, Daemon, Target, Touched, find_session, seen_known};
+use crate::surface::call::{Call, Daemon, Target, find_session, seen_known};
 use crate::surface::error::SurfaceError;
 use crate::surface::terminal::writing::lease_id;
-use crate::surface::tool::{Access, Answer, Entry};
+use crate::surface::tool::{Answer, ToolAccess, ToolEntry};
 
-/// A call before its checks.
-#[derive(Debug)]
-pub struct Request {
-    pub standing: Standing,
-    pub arguments: JsonObject,
-    pub accepted: Accepted,
-    pub touched: Touched,
+/// How a call ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CallOutcome {
+    Done,
+    /// The caller cancelled the call or hung up.
+    GivenUp,
+    Failed(Code),
+}
+
+impl CallOutcome {
+    /// The outcome as text: `ok`, `given_up` or the error code.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Done => "ok",
+            Self::GivenUp => "given_up",
+            Self::Failed(code) => code.as_str(),
+        }
+    }
+}
+
+/// How often each tool was called, by the word of the outcome. Callers are not recorded.
+#[derive(Debug, Default)]
+pub struct Calls(Mutex<CallCounts>);
+
+type CallCounts = BTreeMap<&'static str, BTreeMap<&'static str, u64>>;
+
+impl Calls {
+    pub fn count(&self, tool: &'static str, outcome: CallOutcome) {
+        *self.counts().entry(tool).or_default().entry(outcome.word()).or_default() += 1;
+    }
+
+    pub fn counts(&self) -> MutexGuard<'_, CallCounts> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 #[derive(Debug)]
 pub struct Gateway {
     daemon: Arc<Daemon>,
-    entries: Vec<Entry>,
+    entries: Vec<ToolEntry>,
     rates: Mutex<CallRates>,
     calls: Calls,
 }
@@ -44,9 +68,7 @@ impl Gateway {
     /// A gateway to all tools. `per_second` limits the calls of each tenant; `own` is the daemon's tenant.
     pub fn new(daemon: Arc<Daemon>, own: TenantId, per_second: Quota) -> Self {
         let rates = Mutex::new(CallRates::new(own, per_second));
-        let entries = crate::surface::entries();
-        let calls = Calls::of(entries.iter().map(|entry| entry.name));
-        Self { daemon, entries, rates, calls }
+        Self { daemon, entries: crate::surface::entries(), rates, calls: Calls::default() }
     }
 
     /// Sets the limit of calls per second and tenant.
@@ -80,19 +102,19 @@ impl Gateway {
     }
 
     /// Finds a tool that exists for this caller, whether it is listed now or not.
-    pub fn entry(&self, name: &str, standing: &Standing) -> Option<&Entry> {
-        let of_door = |entry: &&Entry| entry.name == name && toolset::at_door(entry, standing);
+    pub fn entry(&self, name: &str, standing: &Standing) -> Option<&ToolEntry> {
+        let of_door = |entry: &&ToolEntry| entry.name == name && at_door(entry, standing);
         self.entries.iter().find(of_door)
     }
 
     /// The tools that are listed to this caller now.
-    pub fn listed(&self, standing: &Standing) -> Vec<&Entry> {
+    pub fn listed(&self, standing: &Standing) -> Vec<&ToolEntry> {
         let now = self.daemon.now();
         let writable = self.daemon.switchboard.could_write(&self.daemon.sessions, standing, now);
-        let listed = |entry: &&Entry| {
-            toolset::at_door(entry, standing)
+        let listed = |entry: &&ToolEntry| {
+            at_door(entry, standing)
                 && (writable || !entry.access.writes())
-                && (entry.access != Access::Create || toolset::creates(standing))
+                && (entry.access != ToolAccess::Create || creates(standing))
         };
         self.entries.iter().filter(listed).collect()
     }
@@ -101,39 +123,36 @@ impl Gateway {
     ///
     /// # Errors
     /// Returns why the call is not allowed, or the error of the tool.
-    pub async fn call(&self, entry: &Entry, request: Request) -> Result<Answer, SurfaceError> {
-        self.admit(&request.standing)?;
-        let mut call = Call {
-            daemon: Arc::clone(&self.daemon),
-            standing: request.standing,
-            accepted: request.accepted,
-            target: None,
-            permit: None,
-            touched: request.touched,
-        };
+    pub async fn call(
+        &self,
+        entry: &ToolEntry,
+        mut call: Call,
+        arguments: JsonObject,
+    ) -> Result<Answer, SurfaceError> {
+        self.admit(&call.standing)?;
         let now = self.daemon.now();
         match entry.access {
-            Access::Read => {}
-            Access::Create => {
+            ToolAccess::Read => {}
+            ToolAccess::Create => {
                 let act = PermittedAct::Create;
                 let permit = self.daemon.switchboard.decide(&call.standing, act, None, now)?;
-                if !toolset::creates(&call.standing) {
+                if !creates(&call.standing) {
                     return Err(Denial::BoundDoor.into());
                 }
                 call.permit = Some(permit);
             }
-            Access::Operate => call.permit = Some(decide_operate(&call.standing)?),
-            Access::WriteSession(act) => {
-                let given = text(&request.arguments, "session")?;
+            ToolAccess::Operate => call.permit = Some(decide_operate(&call.standing)?),
+            ToolAccess::WriteSession(act) => {
+                let given = text(&arguments, "session")?;
                 let session = find_session(&self.daemon.sessions, &call.standing, given)?;
                 call.target = Some(self.target(&call.standing, session, act)?);
             }
-            Access::WriteLease => {
-                let key = text(&request.arguments, "lease_id")?;
+            ToolAccess::WriteLease => {
+                let key = text(&arguments, "lease_id")?;
                 call.target = Some(self.leased(&call.standing, key)?);
             }
         }
-        entry.run(call, request.arguments).await
+        entry.run(call, arguments).await
     }
 
     fn leased(&self, standing: &Standing, key: Option<&str>) -> Result<Target, SurfaceError> {
@@ -164,11 +183,46 @@ impl Gateway {
     }
 }
 
+/// Whether a tool exists for this caller. Operator tools exist only at the operator socket.
+fn at_door(entry: &ToolEntry, standing: &Standing) -> bool {
+    match entry.access {
+        ToolAccess::Operate => standing.is_operator(),
+        ToolAccess::Read
+        | ToolAccess::Create
+        | ToolAccess::WriteSession(_)
+        | ToolAccess::WriteLease => true,
+    }
+}
+
+/// Whether this caller can create sessions. A client at one session's socket cannot, because the answer could reveal
+/// names of other sessions.
+fn creates(standing: &Standing) -> bool {
+    standing.bound_session().is_none()
+}
+
 /// Reads a text argument that a right depends on, before the tool parses the rest.
 fn text<'a>(arguments: &'a JsonObject, name: &str) -> Result<Option<&'a str>, SurfaceError> {
     match arguments.get(name) {
         None | Some(serde_json::Value::Null) => Ok(None),
         Some(serde_json::Value::String(text)) => Ok(Some(text)),
         Some(_) => Err(SurfaceError::argument(name, "is not of type string")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_counts_for_its_tool_and_its_outcome_alone() {
+        let calls = Calls::default();
+        calls.count("resize", CallOutcome::Failed(Code::LeaseHeld));
+        calls.count("resize", CallOutcome::Failed(Code::LeaseHeld));
+        calls.count("why", CallOutcome::Done);
+        let expected = BTreeMap::from([
+            ("resize", BTreeMap::from([("lease_held", 2)])),
+            ("why", BTreeMap::from([("ok", 1)])),
+        ]);
+        assert_eq!(*calls.counts(), expected);
     }
 }

@@ -14,10 +14,10 @@ pub mod terminal;
 pub mod tool;
 pub mod turns;
 
-use crate::surface::tool::Entry;
+use crate::surface::tool::ToolEntry;
 
 /// Every tool of every family, in the order of the contract.
-pub fn entries() -> Vec<Entry> {
+pub fn entries() -> Vec<ToolEntry> {
     let mut entries = terminal::entries();
     entries.extend(control::entries());
     entries

@@ -6,20 +6,15 @@
 pub mod activity;
 pub mod attach;
 pub mod command;
-pub mod control;
 pub mod date;
 pub mod delta;
-pub mod envelope;
 pub mod error;
-pub mod grid;
-pub mod history;
 pub mod lease;
 pub mod line;
 pub mod screen;
 pub mod session;
 pub mod status;
 pub mod wait;
-pub mod write;
 
 use serde::Serialize;
 

@@ -13,8 +13,8 @@ use crate::cli::failure::Failure;
 use crate::cli::output::Report;
 use crate::transport::client::exchange::PendingReply;
 use crate::transport::client::{Client, ClientError, ConnectError};
-use crate::wire::envelope::{Envelope, KEY};
 use crate::wire::error::ErrorWire;
+use crate::wire::error::{ENVELOPE_KEY, Envelope};
 use crate::wire::session::{SessionList, SessionWire};
 
 #[derive(Debug)]
@@ -143,7 +143,7 @@ impl Posted {
             let error = ErrorWire::deserialize(data).map_err(|_| ClientError::Malformed)?;
             return Err(Failure::of_tool(error).about(self.session));
         }
-        let envelope = result.meta.and_then(|mut meta| meta.0.remove(KEY));
+        let envelope = result.meta.and_then(|mut meta| meta.0.remove(ENVELOPE_KEY));
         let envelope = envelope.and_then(|it| serde_json::from_value::<Envelope>(it).ok());
         Ok(Answer { data, text, mcp_version: envelope.and_then(|it| it.mcp_version) })
     }

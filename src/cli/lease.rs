@@ -18,10 +18,10 @@ use crate::cli::output::Report;
 use crate::cli::own_lease::OwnLease;
 use crate::cli::table::render;
 use crate::core::code::Code;
-use crate::wire::control::FoundLease;
 use crate::wire::error::ErrorWire;
 use crate::wire::lease::{GrantWire, LeaseWire, ReleasedWire};
 use crate::wire::session::{SessionList, SessionWire};
+use crate::wire::status::FoundLease;
 use crate::wire::word;
 
 /// What the daemon takes for the time of a lease and of a wait for one, in milliseconds.

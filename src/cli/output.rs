@@ -14,7 +14,7 @@ use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
 use crate::core::moment::Moment;
 use crate::session::clock::Clock;
-use crate::wire::envelope::Envelope;
+use crate::wire::error::Envelope;
 
 /// The form of the output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

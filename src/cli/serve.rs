@@ -220,7 +220,7 @@ fn banner_text(banner: &Banner) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wire::control::SwitchWire;
+    use crate::wire::status::SwitchWire;
 
     fn banner(on: Option<Option<u64>>, write_from: SwitchOrigin) -> Banner {
         let switch = |closes_in_ms| SwitchWire { scope: "everything".to_owned(), closes_in_ms };

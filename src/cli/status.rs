@@ -14,8 +14,8 @@ use crate::cli::output::Report;
 use crate::cli::prometheus::{Exposition, Kind};
 use crate::cli::table::render;
 use crate::core::one_line::one_line;
-use crate::wire::control::SwitchWire;
 use crate::wire::status::DaemonStatus;
+use crate::wire::status::SwitchWire;
 
 /// The resource with the daemon's status.
 pub const STATUS: &str = "termgate://daemon";

@@ -10,7 +10,7 @@ use crate::cli::failure::Failure;
 use crate::cli::hint::advice as advised;
 use crate::cli::output::Report;
 use crate::core::code::Code;
-use crate::wire::control::Explained;
+use crate::wire::status::Explained;
 
 /// Explain an error code and what to do about it
 #[derive(Debug, Args)]

@@ -6,8 +6,8 @@ use crate::cli::failure::Failure;
 use crate::cli::output::Report;
 use crate::cli::rows::of_delta;
 use crate::wire::wait::WaitOutcome;
+use crate::wire::wait::WriteResult;
 use crate::wire::word;
-use crate::wire::write::WriteResult;
 
 /// The report of a command that typed: the changes, if it waited, and any problems.
 ///

@@ -3,9 +3,7 @@
 //! Screen updates go the way of all observers. Input is the raw bytes of the person's terminal; the session decides
 //! who may write.
 
-pub mod names;
-
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rmcp::model::RequestId;
@@ -13,7 +11,6 @@ use rmcp::model::RequestId;
 use crate::core::caller::{Caller, Kind};
 use crate::core::frame::Size;
 use crate::core::ids::SessionId;
-use crate::mcp::attach::names::{Name, Names};
 use crate::session::handle::Session;
 use crate::wire::attach::AttachRequest;
 
@@ -34,7 +31,7 @@ pub const HAND_BACK_METHOD: &str = "termgate/attach/hand_back";
 pub const INPUT_BYTES_MAX: usize = 64 * 1024;
 
 #[derive(Debug)]
-pub struct Attached {
+pub struct AttachedPerson {
     pub session: Session,
     pub person: Caller,
     pub view_only: bool,
@@ -43,7 +40,7 @@ pub struct Attached {
     _name: Name,
 }
 
-impl Attached {
+impl AttachedPerson {
     /// Attaches `caller`, named by login, with a terminal of the requested size.
     pub fn new(session: Session, caller: &Caller, names: &Names, open: &AttachRequest) -> Self {
         let name = names.call(session.id(), &caller.label);
@@ -69,18 +66,18 @@ impl Attached {
 }
 
 /// Logs what a person did at a session: attached, took over, handed back, detached.
-pub fn note(attached: &Attached, did: &'static str) {
+pub fn note(attached: &AttachedPerson, did: &'static str) {
     let (session, by) = (attached.session.id(), attached.person.name());
     tracing::info!(%session, %by, tenant = %attached.person.tenant, "{did}");
 }
 
 /// The people of one connection by their attach requests, bounded by the requests that may stay open.
 #[derive(Clone, Debug, Default)]
-pub struct People(Arc<Mutex<HashMap<RequestId, Arc<Attached>>>>);
+pub struct People(Arc<Mutex<HashMap<RequestId, Arc<AttachedPerson>>>>);
 
 impl People {
     /// Adds a person until the seat is dropped.
-    pub fn sit(&self, request: RequestId, attached: Arc<Attached>) -> Seat {
+    pub fn sit(&self, request: RequestId, attached: Arc<AttachedPerson>) -> Seat {
         self.lock().insert(request.clone(), attached);
         Seat { people: self.clone(), request }
     }
@@ -91,11 +88,11 @@ impl People {
     }
 
     /// The person attached by this request.
-    pub fn find(&self, request: &RequestId) -> Option<Arc<Attached>> {
+    pub fn find(&self, request: &RequestId) -> Option<Arc<AttachedPerson>> {
         self.lock().get(request).cloned()
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<RequestId, Arc<Attached>>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<RequestId, Arc<AttachedPerson>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -114,5 +111,73 @@ impl Drop for Seat {
             note(&attached, "detached");
             attached.session.detached(attached.person.principal);
         }
+    }
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct Names(Arc<Mutex<HashSet<Taken>>>);
+
+type Taken = (SessionId, Arc<str>);
+
+impl Names {
+    /// Reserves a name at a session, such as `anna`, or `anna (2)` if `anna` is taken.
+    pub fn call(&self, session: SessionId, login: &str) -> Name {
+        let mut taken = self.lock();
+        let mut number = 1_u32;
+        loop {
+            let label: Arc<str> = match number {
+                1 => Arc::from(login),
+                _ => Arc::from(format!("{login} ({number})")),
+            };
+            if taken.insert((session, Arc::clone(&label))) {
+                return Name { names: self.clone(), session, label };
+            }
+            number += 1;
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashSet<Taken>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A name at a session, released on drop.
+#[derive(Debug)]
+pub struct Name {
+    names: Names,
+    session: SessionId,
+    label: Arc<str>,
+}
+
+impl Name {
+    pub fn label(&self) -> &Arc<str> {
+        &self.label
+    }
+}
+
+impl Drop for Name {
+    fn drop(&mut self) {
+        self.names.lock().remove(&(self.session, Arc::clone(&self.label)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use uuid::Uuid;
+
+    use super::*;
+
+    #[test]
+    fn people_of_one_name_at_one_session_get_numbers() {
+        let names = Names::default();
+        let session = |number| SessionId::from_random(Uuid::from_u128(number));
+        let (here, there) = (session(1 << 100 | 1), session(2 << 100 | 2));
+        let first = names.call(here, "anna");
+        let second = names.call(here, "anna");
+        assert_eq!((&**first.label(), &**second.label()), ("anna", "anna (2)"));
+        assert_eq!(&**names.call(there, "anna").label(), "anna");
+        assert_eq!(&**names.call(here, "ben").label(), "ben");
+        drop(first);
+        assert_eq!(&**names.call(here, "anna").label(), "anna");
     }
 }

@@ -12,9 +12,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::mcp::outbox::budget::Room;
-use crate::mcp::request_order::Turn;
-use crate::wire::envelope::{Envelope, KEY};
+use crate::mcp::outbox::budget::ReservedSpace;
+use crate::mcp::request_order::RequestTurn;
+use crate::wire::error::{ENVELOPE_KEY, Envelope};
 
 pub const CALL_METHOD: &str = "tools/call";
 
@@ -32,14 +32,14 @@ pub struct CallParams {
 pub struct ToolCall {
     pub params: CallParams,
     /// Orders the effects of this connection's requests.
-    pub turn: Turn,
+    pub turn: RequestTurn,
 }
 
 /// The answer to a call and the outbox space reserved for it.
 #[derive(Debug)]
 pub struct Reply {
     pub result: Result<ToolResult, ErrorData>,
-    pub room: Option<Room>,
+    pub room: Option<ReservedSpace>,
 }
 
 impl From<Result<ToolResult, ErrorData>> for Reply {
@@ -120,7 +120,7 @@ impl ToolResult {
     /// Adds metadata about the call for programs.
     #[must_use]
     pub fn in_envelope(mut self, envelope: Envelope) -> Self {
-        self.meta.insert(KEY, envelope);
+        self.meta.insert(ENVELOPE_KEY, envelope);
         self
     }
 }

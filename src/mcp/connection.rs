@@ -11,11 +11,11 @@ use crate::mcp::outbox::{Outbox, UnsentLimits};
 use crate::mcp::request_order::Turnstile;
 
 /// Whether the client may still send requests; checked for each message.
-struct Right(Box<dyn Fn() -> bool + Send + Sync>);
+struct RightCheck(Box<dyn Fn() -> bool + Send + Sync>);
 
-impl fmt::Debug for Right {
+impl fmt::Debug for RightCheck {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Right")
+        f.write_str("RightCheck")
     }
 }
 
@@ -32,7 +32,7 @@ pub struct Connection {
     /// The order in which its requests take effect.
     pub turnstile: Turnstile,
     /// `None` when the client's right lasts as long as the connection.
-    right: Option<Right>,
+    right: Option<RightCheck>,
 }
 
 impl Connection {
@@ -50,11 +50,11 @@ impl Connection {
 
     /// Adds a right that may end before the connection does.
     pub fn with_right(self, holds: impl Fn() -> bool + Send + Sync + 'static) -> Self {
-        Self { right: Some(Right(Box::new(holds))), ..self }
+        Self { right: Some(RightCheck(Box::new(holds))), ..self }
     }
 
     /// Whether the client may still send requests.
     pub fn may_speak(&self) -> bool {
-        self.right.as_ref().is_none_or(|Right(holds)| holds())
+        self.right.as_ref().is_none_or(|RightCheck(holds)| holds())
     }
 }

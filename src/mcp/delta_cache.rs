@@ -19,7 +19,7 @@ const STARTS_MAX: usize = 16;
 
 /// The inputs of a delta besides the frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Start {
+pub struct DeltaStart {
     pub since: Option<Watermark>,
     pub view: View,
     pub told: Option<RowNumber>,
@@ -34,22 +34,22 @@ pub struct Encoded {
 }
 
 #[derive(Debug, Default)]
-struct Slot {
+struct NewestDeltas {
     watermark: Watermark,
-    encoded: Vec<(Start, Arc<OnceCell<Encoded>>)>,
+    encoded: Vec<(DeltaStart, Arc<OnceCell<Encoded>>)>,
 }
 
 /// The cached deltas of one session, shared by its observers.
 #[derive(Clone, Debug)]
 pub struct SessionDeltas {
     session: SessionId,
-    slot: Arc<Mutex<Slot>>,
+    slot: Arc<Mutex<NewestDeltas>>,
 }
 
 /// The cached deltas of all observed sessions. A session's deltas are dropped with its last observer.
 #[derive(Debug, Default)]
 pub struct DeltaCache {
-    slots: Mutex<HashMap<SessionId, Weak<Mutex<Slot>>>>,
+    slots: Mutex<HashMap<SessionId, Weak<Mutex<NewestDeltas>>>>,
 }
 
 impl DeltaCache {
@@ -70,7 +70,7 @@ impl DeltaCache {
 impl SessionDeltas {
     /// Returns the delta from `start` to `frame`. Concurrent callers share one encoding; a large one runs in a turn of
     /// `share`.
-    pub async fn encode(&self, frame: &Arc<Frame>, start: &Start, share: &Share) -> Encoded {
+    pub async fn encode(&self, frame: &Arc<Frame>, start: &DeltaStart, share: &Share) -> Encoded {
         let (session, cells) = (self.session, cells(frame, start));
         let encoding = async {
             let (frame, start) = (Arc::clone(frame), start.clone());
@@ -83,14 +83,14 @@ impl SessionDeltas {
     }
 
     /// The cell for the delta. `None` if it is not cached.
-    fn place(&self, watermark: Watermark, start: &Start) -> Option<Arc<OnceCell<Encoded>>> {
+    fn place(&self, watermark: Watermark, start: &DeltaStart) -> Option<Arc<OnceCell<Encoded>>> {
         let mut slot = self.slot.lock().unwrap_or_else(PoisonError::into_inner);
         if slot.watermark != watermark {
             // An observer with an older frame must not evict the newer one.
             if slot.watermark > watermark {
                 return None;
             }
-            *slot = Slot { watermark, encoded: Vec::new() };
+            *slot = NewestDeltas { watermark, encoded: Vec::new() };
         }
         if let Some((_, known)) = slot.encoded.iter().find(|(known, _)| known == start) {
             return Some(Arc::clone(known));
@@ -105,7 +105,7 @@ impl SessionDeltas {
 }
 
 /// Estimates the number of cells in a delta from the screen only.
-fn cells(frame: &Frame, start: &Start) -> usize {
+fn cells(frame: &Frame, start: &DeltaStart) -> usize {
     let floor = start.since.filter(|since| frame.reset <= *since).unwrap_or_default();
     let shown = frame.lines.iter().filter(|line| line.changed > floor).count();
     let lane = match start.view.lane {
@@ -118,7 +118,7 @@ fn cells(frame: &Frame, start: &Start) -> usize {
     rows * usize::from(frame.size.value.cols)
 }
 
-fn encode(session: SessionId, frame: &Frame, start: &Start) -> Encoded {
+fn encode(session: SessionId, frame: &Frame, start: &DeltaStart) -> Encoded {
     let delta = frame.delta_since(start.since, &start.view, start.told);
     let empty = delta.updates.is_empty() && !delta.reset;
     let mut tail = format!(",\"session\":\"{session}\",").into_bytes();
@@ -154,8 +154,8 @@ mod tests {
         DeltaCache::default().of(SessionId::from_random(uuid::Uuid::nil()))
     }
 
-    fn whole() -> Start {
-        Start { since: None, view: View::default(), told: None }
+    fn whole() -> DeltaStart {
+        DeltaStart { since: None, view: View::default(), told: None }
     }
 
     fn is_there(encoding: &mut (impl Future<Output = Encoded> + Unpin)) -> bool {

@@ -1,7 +1,10 @@
 //! Errors for clients: a stable code, the message, a hint and the time to retry.
 //!
-//! Only this module maps errors to codes. No match has a wildcard, so a new error needs a code to compile.
+//! For the daemon, only this module maps errors to codes; failures of the command line itself get theirs in `cli`. No
+//! match has a wildcard, so a new error needs a code to compile.
 
+use rmcp::ErrorData;
+use rmcp::model::ErrorCode;
 use serde_json::json;
 
 use crate::core::code::Code;
@@ -12,6 +15,7 @@ use crate::core::policy::Denial;
 use crate::core::token::Rejection;
 use crate::mcp::call::{Era, ToolResult};
 use crate::mcp::hint::for_models;
+use crate::mcp::request_class::BUSY;
 use crate::mcp::upgrade::UpgradeError;
 use crate::session::error::{CreateError, SessionError};
 use crate::session::pty::command::CommandError;
@@ -20,7 +24,7 @@ use crate::surface::answer::budget::ends;
 use crate::surface::answer::page::Form;
 use crate::surface::error::SurfaceError;
 use crate::wire::delta::DeltaWire;
-use crate::wire::envelope::Envelope;
+use crate::wire::error::Envelope;
 use crate::wire::error::{ErrorCause, ErrorDetails, ErrorWire, RefusalCause};
 
 /// The maximum size of an error text, in bytes of JSON. Errors may quote their input, and each text is sent repeatedly.
@@ -71,6 +75,11 @@ impl ErrorWire {
     pub fn result(&self, era: Era) -> ToolResult {
         let text = format!("{}: {}. {}", self.error_code, self.message, self.hint);
         ToolResult::failure(era, text, json!(self))
+    }
+
+    fn refusal_of_request(self, code: ErrorCode) -> ErrorData {
+        let data = Some(json!(self));
+        ErrorData::new(code, self.message, data)
     }
 
     /// Copies the error into the envelope of its answer.
@@ -128,15 +137,36 @@ impl From<Rejection> for ErrorWire {
     }
 }
 
-impl From<&UpgradeError> for ErrorWire {
-    fn from(error: &UpgradeError) -> Self {
-        match error {
+/// The error of a request other than a tool call.
+impl From<SurfaceError> for ErrorData {
+    fn from(error: SurfaceError) -> Self {
+        let code = match error {
+            SurfaceError::SessionNotFound(_) | SurfaceError::NoSession => {
+                ErrorCode::RESOURCE_NOT_FOUND
+            }
+            SurfaceError::Argument { .. }
+            | SurfaceError::Denied(_)
+            | SurfaceError::Session(_)
+            | SurfaceError::Create(_)
+            | SurfaceError::LeaseUnknown
+            | SurfaceError::Quota(_) => ErrorCode::INVALID_PARAMS,
+            SurfaceError::RateLimited { .. } | SurfaceError::DaemonLeaves => BUSY,
+            SurfaceError::Internal(_) => ErrorCode::INTERNAL_ERROR,
+        };
+        ErrorWire::from(&error).refusal_of_request(code)
+    }
+}
+
+impl From<UpgradeError> for ErrorData {
+    fn from(error: UpgradeError) -> Self {
+        let (code, rpc_code) = match error {
             UpgradeError::Start { .. }
             | UpgradeError::TooSlow { .. }
             | UpgradeError::Failed { .. }
-            | UpgradeError::Stranger { .. } => Self::because(Code::UpgradeFailed, error),
-            UpgradeError::Busy => Self::because(Code::Busy, error),
-        }
+            | UpgradeError::Stranger { .. } => (Code::UpgradeFailed, ErrorCode::INTERNAL_ERROR),
+            UpgradeError::Busy => (Code::Busy, BUSY),
+        };
+        ErrorWire::because(code, error).refusal_of_request(rpc_code)
     }
 }
 

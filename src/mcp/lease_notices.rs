@@ -22,17 +22,17 @@ const NOTICES_MAX: usize = 512;
 /// The connections that receive notices.
 #[derive(Debug, Default)]
 pub struct LeaseNotices {
-    clients: Mutex<HashMap<ConnectionId, Client>>,
+    clients: Mutex<HashMap<ConnectionId, NoticedClient>>,
 }
 
 /// One connection, and the newest notice of each session with its lane. A newer notice replaces a waiting one.
 #[derive(Debug)]
-struct Client {
+struct NoticedClient {
     connection: Arc<Connection>,
     notices: VecDeque<(SessionId, PushLane)>,
 }
 
-impl Client {
+impl NoticedClient {
     fn tell(&mut self, session: SessionId, line: Bytes) {
         let known = self.notices.iter().position(|(of, _)| *of == session);
         let over = known.or((self.notices.len() == NOTICES_MAX).then_some(0));
@@ -49,7 +49,8 @@ impl Client {
 impl LeaseNotices {
     /// Starts to notify this connection.
     pub fn add(&self, connection: &Arc<Connection>) {
-        let fresh = || Client { connection: Arc::clone(connection), notices: VecDeque::new() };
+        let fresh =
+            || NoticedClient { connection: Arc::clone(connection), notices: VecDeque::new() };
         self.lock().entry(connection.id).or_insert_with(fresh);
     }
 
@@ -91,7 +92,7 @@ impl LeaseNotices {
         client.tell(session, Bytes::from(format!("{message}\n")));
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<ConnectionId, Client>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<ConnectionId, NoticedClient>> {
         self.clients.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

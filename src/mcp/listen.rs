@@ -11,10 +11,10 @@ use tokio::task::{AbortHandle, JoinSet};
 
 use crate::core::policy::Standing;
 use crate::mcp::connection::Connection;
-use crate::mcp::notifications::{Wire, tell_resources, tell_tools, tell_updates};
+use crate::mcp::notifications::{NoticeLane, tell_resources, tell_tools, tell_updates};
 use crate::mcp::outbox::PushLane;
 use crate::mcp::resource::{Resource, Watched};
-use crate::mcp::subscription_quota::{Place, SubscriptionQuota};
+use crate::mcp::subscription_quota::{SubscriptionPlace, SubscriptionQuota};
 use crate::surface::call::Daemon;
 use crate::surface::error::SurfaceError;
 
@@ -29,12 +29,12 @@ pub struct Subscriptions {
 struct Tasks {
     // Dropping the set aborts every task in it.
     running: JoinSet<()>,
-    by_uri: BTreeMap<String, Told>,
+    by_uri: BTreeMap<String, Subscription>,
     listening: bool,
 }
 
 #[derive(Debug)]
-struct Told {
+struct Subscription {
     task: AbortHandle,
     lane: PushLane,
 }
@@ -82,7 +82,7 @@ impl Subscriptions {
         if tasks.by_uri.contains_key(uri) {
             return Ok(());
         }
-        let place = self.quota.enter(standing).ok_or(SurfaceError::Quota("subscriptions"))?;
+        let place = self.quota.enter(standing)?;
         let wire = wire(connection);
         let lane = wire.lane.clone();
         let (daemon, standing) = (Arc::clone(daemon), standing.clone());
@@ -91,7 +91,7 @@ impl Subscriptions {
             telling.await;
             drop(place);
         });
-        tasks.by_uri.insert(uri.to_owned(), Told { task, lane });
+        tasks.by_uri.insert(uri.to_owned(), Subscription { task, lane });
         Ok(())
     }
 
@@ -105,9 +105,9 @@ impl Subscriptions {
     }
 }
 
-fn wire(connection: &Arc<Connection>) -> Wire {
+fn wire(connection: &Arc<Connection>) -> NoticeLane {
     let lane = connection.outbox.lane();
-    Wire { connection: Arc::clone(connection), lane, subscription: None }
+    NoticeLane { connection: Arc::clone(connection), lane, subscription: None }
 }
 
 /// What the listen requests of one connection are acknowledged to get, until each is served.
@@ -121,7 +121,7 @@ pub struct Acknowledged(Mutex<Vec<(SubscriptionFilter, Vec<Promised>)>>);
 struct Promised {
     uri: String,
     watched: Watched,
-    place: Place,
+    place: SubscriptionPlace,
 }
 
 impl Acknowledged {
@@ -136,7 +136,7 @@ impl Acknowledged {
         let uris = requested.resource_subscriptions.iter().flatten();
         let watched: Vec<(String, Watched)> =
             uris.filter_map(|uri| Some((uri.clone(), watched(daemon, standing, uri)?))).collect();
-        let Some(places) = quota.enter_all(standing, watched.len()) else {
+        let Ok(places) = quota.enter_all(standing, watched.len()) else {
             return SubscriptionFilter::default();
         };
         let mut filter = requested.clone();
@@ -157,7 +157,7 @@ impl Acknowledged {
         &self,
         daemon: &Arc<Daemon>,
         standing: &Standing,
-        wire: Wire,
+        wire: NoticeLane,
         context: &SubscriptionContext,
     ) -> Result<(), SurfaceError> {
         let promised = self.take(context).ok_or(SurfaceError::Quota("subscriptions"))?;

@@ -17,7 +17,7 @@ use crate::core::policy::Standing;
 use crate::mcp::connection::Connection;
 use crate::mcp::outbox::PushLane;
 use crate::mcp::resource::work::State;
-use crate::mcp::resource::{Part, Watched, known, seen};
+use crate::mcp::resource::{SessionPart, Watched, known, seen};
 use crate::session::handle::Session;
 use crate::session::registry::silent::Known;
 use crate::surface::call::Daemon;
@@ -30,14 +30,14 @@ pub type Telling = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// The destination of notifications.
 #[derive(Clone, Debug)]
-pub struct Wire {
+pub struct NoticeLane {
     pub connection: Arc<Connection>,
     pub lane: PushLane,
     /// The request that opened the subscription, which newer clients find in each notification.
     pub subscription: Option<RequestId>,
 }
 
-impl Wire {
+impl NoticeLane {
     /// Sends one notification and waits until it is written or dropped. After the end of input it is dropped.
     pub async fn send(&self, method: &str, mut params: Value) {
         if let Some(id) = &self.subscription {
@@ -62,18 +62,18 @@ pub fn tell_updates(
     standing: Standing,
     watched: Watched,
     uri: String,
-    wire: Wire,
+    wire: NoticeLane,
 ) -> Telling {
     match watched {
         Watched::Part(session, part) => {
-            let (frames, told) = Told::of(session, part);
+            let (frames, told) = WatchedPart::of(session, part);
             Box::pin(async move { tell_part(&daemon, frames, told, &uri, &wire).await })
         }
         Watched::Silent(id, part) => Box::pin(async move {
             let session = daemon.sessions.once_here(id).await;
             let seen = |session: &Session| standing.sees(id, session.tenant());
             let Some(session) = session.filter(seen) else { return };
-            let (frames, told) = Told::of(session, part);
+            let (frames, told) = WatchedPart::of(session, part);
             // The whole resource is new.
             updated(&daemon, &uri, &wire).await;
             tell_part(&daemon, frames, told, &uri, &wire).await;
@@ -106,7 +106,7 @@ fn tell_list(
     standing: Standing,
     state: fn(&Daemon, &Standing) -> Vec<String>,
     uri: String,
-    wire: Wire,
+    wire: NoticeLane,
 ) -> Telling {
     let mut changes = daemon.sessions.changes();
     let mut known = state(&daemon, &standing);
@@ -122,15 +122,15 @@ fn tell_list(
 }
 
 /// A part of a session and its last reported state.
-struct Told {
+struct WatchedPart {
     session: Session,
-    part: Part,
+    part: SessionPart,
     state: State,
 }
 
-impl Told {
+impl WatchedPart {
     /// The current state of a part, and a receiver of later frames.
-    fn of(session: Session, part: Part) -> (watch::Receiver<Arc<Frame>>, Self) {
+    fn of(session: Session, part: SessionPart) -> (watch::Receiver<Arc<Frame>>, Self) {
         let mut frames = session.frames();
         let state = part.state(&session, &frames.borrow_and_update());
         (frames, Self { session, part, state })
@@ -140,9 +140,9 @@ impl Told {
 async fn tell_part(
     daemon: &Daemon,
     mut frames: watch::Receiver<Arc<Frame>>,
-    mut told: Told,
+    mut told: WatchedPart,
     uri: &str,
-    wire: &Wire,
+    wire: &NoticeLane,
 ) {
     while frames.changed().await.is_ok() {
         let newest = told.part.state(&told.session, &frames.borrow_and_update());
@@ -153,13 +153,13 @@ async fn tell_part(
     }
 }
 
-async fn updated(daemon: &Daemon, uri: &str, wire: &Wire) {
+async fn updated(daemon: &Daemon, uri: &str, wire: &NoticeLane) {
     wire.send("notifications/resources/updated", json!({"uri": uri})).await;
     pause(daemon).await;
 }
 
 /// Notifies a client of changes to its tool list, from the return of this call on.
-pub fn tell_tools(daemon: Arc<Daemon>, standing: Standing, wire: Wire) -> Telling {
+pub fn tell_tools(daemon: Arc<Daemon>, standing: Standing, wire: NoticeLane) -> Telling {
     let mut changes = daemon.switchboard.changes();
     let mut writable = could_write(&daemon, &standing);
     Box::pin(async move {
@@ -177,7 +177,7 @@ fn could_write(daemon: &Daemon, standing: &Standing) -> bool {
 }
 
 /// Notifies a client when visible sessions are added or removed, from the return of this call on.
-pub fn tell_resources(daemon: Arc<Daemon>, standing: Standing, wire: Wire) -> Telling {
+pub fn tell_resources(daemon: Arc<Daemon>, standing: Standing, wire: NoticeLane) -> Telling {
     let mut changes = daemon.sessions.changes();
     let mut known = listed(&daemon, &standing);
     Box::pin(async move {

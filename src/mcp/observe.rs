@@ -13,7 +13,7 @@ use crate::core::frame::Frame;
 use crate::core::frame::delta::View;
 use crate::core::ids::{RowNumber, Watermark};
 use crate::mcp::connection::Connection;
-use crate::mcp::delta_cache::{DeltaCache, Start};
+use crate::mcp::delta_cache::{DeltaCache, DeltaStart};
 use crate::mcp::outbox::{Delivery, PushLane};
 use crate::session::clock::Clock;
 use crate::session::handle::Session;
@@ -75,7 +75,7 @@ pub struct Observation {
 
 /// Why an observation ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ended {
+pub enum ObservationEnd {
     /// The session was removed.
     Removed,
     /// The exit of the program was reported.
@@ -86,7 +86,7 @@ pub enum Ended {
 
 impl Observation {
     /// Pushes deltas until the observation ends. Dropping the future ends it, too.
-    pub async fn run(self, cache: &DeltaCache, tally: &Tally, clock: &Clock) -> Ended {
+    pub async fn run(self, cache: &DeltaCache, tally: &Tally, clock: &Clock) -> ObservationEnd {
         let _counted = Observing::start(Arc::clone(self.session.live_shared()));
         let deltas = cache.of(self.session.id());
         let head = self.head();
@@ -96,12 +96,12 @@ impl Observation {
         let mut first = true;
         let mut seen: Option<Watermark> = None;
         loop {
-            let newest = async |frames: &mut watch::Receiver<Arc<Frame>>, start: &Start| {
+            let newest = async |frames: &mut watch::Receiver<Arc<Frame>>, start: &DeltaStart| {
                 let frame = Arc::clone(&frames.borrow_and_update());
                 let delta = deltas.encode(&frame, start, &self.share).await;
                 (frame, delta)
             };
-            let start = Start { since, view: self.view, told };
+            let start = DeltaStart { since, view: self.view, told };
             let (looked_at, delta) = newest(&mut frames, &start).await;
             if first || !delta.empty {
                 // This may wait for a slow client, so encode the newest frame again afterwards.
@@ -110,7 +110,7 @@ impl Observation {
                 let segments = [head.clone(), delta.tail, Bytes::new()];
                 let receipt = self.connection.outbox.push(&self.lane, Some(room), segments);
                 if receipt.await == Delivery::Dropped {
-                    return Ended::Dropped;
+                    return ObservationEnd::Dropped;
                 }
                 tally.deltas.add(1);
                 tally.skipped.add(seen.map_or(0, |seen| between(seen, frame.watermark)));
@@ -119,7 +119,7 @@ impl Observation {
                 since = Some(frame.watermark);
                 told = Some(frame.base_row);
                 if self.until_exit && frame.exit.value.is_some() {
-                    return Ended::Exited;
+                    return ObservationEnd::Exited;
                 }
                 if !self.pause.is_zero() {
                     clock.sleep_until(clock.now() + self.pause).await;
@@ -128,7 +128,7 @@ impl Observation {
                 seen = Some(looked_at.watermark);
             }
             if frames.changed().await.is_err() {
-                return Ended::Removed;
+                return ObservationEnd::Removed;
             }
         }
     }

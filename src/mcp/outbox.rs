@@ -16,8 +16,8 @@ use rmcp::model::RequestId;
 use tokio::io::AsyncWrite;
 use tokio::sync::{Notify, oneshot};
 
-use crate::mcp::outbox::budget::{Room, Rooms};
-use crate::mcp::outbox::queue::{Line, Mute, Queue};
+use crate::mcp::outbox::budget::{ReservedSpace, Rooms};
+use crate::mcp::outbox::queue::{Mute, OutboxQueue, OutgoingLine};
 
 /// The maximum of unsent bytes per connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,11 +53,11 @@ pub enum Delivery {
 
 /// The unsent messages of one connection; cheap to clone.
 #[derive(Clone, Debug)]
-pub struct Outbox(Arc<Shared>);
+pub struct Outbox(Arc<OutboxState>);
 
 #[derive(Debug)]
-struct Shared {
-    queue: Mutex<Queue>,
+struct OutboxState {
+    queue: Mutex<OutboxQueue>,
     relieved: Notify,
     limits: UnsentLimits,
     replies: Rooms,
@@ -72,7 +72,7 @@ impl Default for Outbox {
 
 impl Outbox {
     pub fn new(limits: UnsentLimits) -> Self {
-        Self(Arc::new(Shared {
+        Self(Arc::new(OutboxState {
             queue: Mutex::default(),
             relieved: Notify::new(),
             limits,
@@ -85,19 +85,19 @@ impl Outbox {
     ///
     /// A larger estimate than the limit waits until nothing is unsent. Call it after passing the turn and before
     /// building the reply.
-    pub async fn room(&self, estimate: usize) -> Room {
+    pub async fn room(&self, estimate: usize) -> ReservedSpace {
         self.0.replies.reserve(estimate).await
     }
 
     /// Waits until a push of about `estimate` bytes fits beside the unsent pushes.
-    pub async fn push_room(&self, estimate: usize) -> Room {
+    pub async fn push_room(&self, estimate: usize) -> ReservedSpace {
         self.0.pushes.reserve(estimate).await
     }
 
     /// Links `room` to the expected reply of request `id`; it is held until the reply is sent.
     ///
     /// Does nothing when no reply is expected, for example after a cancel.
-    pub fn attach(&self, id: &RequestId, room: Room) {
+    pub fn attach(&self, id: &RequestId, room: ReservedSpace) {
         if let Some(place) = self.lock().rooms.get_mut(id) {
             *place = Some(room);
         }
@@ -133,24 +133,34 @@ impl Outbox {
     /// # Errors
     ///
     /// Returns [`Closed`] when the connection accepts no more messages.
-    pub fn reply_here(&self, room: Option<Room>, line: Bytes) -> Result<(), Closed> {
+    pub fn reply_here(&self, room: Option<ReservedSpace>, line: Bytes) -> Result<(), Closed> {
         self.add_reply(&mut self.lock(), room, line)
     }
 
-    fn add_reply(&self, queue: &mut Queue, room: Option<Room>, line: Bytes) -> Result<(), Closed> {
+    fn add_reply(
+        &self,
+        queue: &mut OutboxQueue,
+        room: Option<ReservedSpace>,
+        line: Bytes,
+    ) -> Result<(), Closed> {
         let room = self.0.replies.fit(room, line.len());
-        queue.add_reply(Line::new([line, Bytes::new(), Bytes::new()], room))
+        queue.add_reply(OutgoingLine::new([line, Bytes::new(), Bytes::new()], room))
     }
 
     /// Queues one line after all replies and earlier pushes.
     ///
     /// The receipt completes when the socket has taken the line. An observer waits for it, so it has at most one
     /// unsent push and combines later changes.
-    pub fn push(&self, lane: &PushLane, room: Option<Room>, segments: Segments) -> PushReceipt {
+    pub fn push(
+        &self,
+        lane: &PushLane,
+        room: Option<ReservedSpace>,
+        segments: Segments,
+    ) -> PushReceipt {
         let (sender, receiver) = oneshot::channel();
         let length = segments.iter().map(Bytes::len).sum();
         let room = self.0.pushes.fit(room, length);
-        self.lock().add_push(Line::new(segments, room), &lane.mute, sender);
+        self.lock().add_push(OutgoingLine::new(segments, room), &lane.mute, sender);
         PushReceipt(receiver)
     }
 
@@ -231,7 +241,7 @@ impl Outbox {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Queue> {
+    fn lock(&self) -> MutexGuard<'_, OutboxQueue> {
         self.0.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -27,7 +27,7 @@ const RETRY_AFTER_MS: u64 = 1000;
 
 /// How long a request can stay open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Span {
+pub enum RequestClass {
     /// It is answered as soon as it is done.
     Short,
     /// It waits for something, up to its own timeout.
@@ -36,7 +36,7 @@ pub enum Span {
     Standing,
 }
 
-impl Span {
+impl RequestClass {
     /// Classifies a request other than a tool call by its method.
     pub fn of(request: &ClientRequest) -> Self {
         let standing = matches!(request, ClientRequest::SubscriptionsListenRequest(_))
@@ -117,7 +117,7 @@ mod tests {
         for standing in
             [request("termgate/observe", json!({})), request("subscriptions/listen", listen)]
         {
-            assert_eq!(Span::of(&standing), Span::Standing, "{standing:?}");
+            assert_eq!(RequestClass::of(&standing), RequestClass::Standing, "{standing:?}");
         }
     }
 
@@ -129,7 +129,7 @@ mod tests {
             call("acquire_lease", json!({"wait_ms": 1})),
             call("send_text", json!({"text": "x", "until": {"idle_ms": 5}})),
         ] {
-            assert_eq!(Span::of_call(&waiting), Span::Wait, "{waiting:?}");
+            assert_eq!(RequestClass::of_call(&waiting), RequestClass::Wait, "{waiting:?}");
         }
     }
 
@@ -141,14 +141,14 @@ mod tests {
             call("send_text", json!({"text": "x", "until": null})),
             call("read_screen", json!({})),
         ] {
-            assert_eq!(Span::of_call(&short), Span::Short, "{short:?}");
+            assert_eq!(RequestClass::of_call(&short), RequestClass::Short, "{short:?}");
         }
     }
 
     #[test]
     fn other_requests_are_short() {
         for short in [request("tools/list", json!({})), request("termgate/who", json!({}))] {
-            assert_eq!(Span::of(&short), Span::Short, "{short:?}");
+            assert_eq!(RequestClass::of(&short), RequestClass::Short, "{short:?}");
         }
     }
 }

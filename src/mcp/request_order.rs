@@ -12,16 +12,16 @@ use std::task::{Context, Poll, Waker};
 /// Its size is bounded by the requests in flight: one small entry per turn that is unfinished or behind an unfinished
 /// one.
 #[derive(Clone, Debug, Default)]
-pub struct Turnstile(Arc<Mutex<Queue>>);
+pub struct Turnstile(Arc<Mutex<TurnQueue>>);
 
 impl Turnstile {
     /// Issues the next turn.
-    pub fn turn(&self) -> Turn {
+    pub fn turn(&self) -> RequestTurn {
         let ticket = self.lock().enter();
-        Turn { turnstile: self.clone(), ticket }
+        RequestTurn { turnstile: self.clone(), ticket }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Queue> {
+    fn lock(&self) -> MutexGuard<'_, TurnQueue> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -32,12 +32,12 @@ impl Turnstile {
 /// too.
 #[derive(Debug)]
 #[must_use = "a turn that is dropped lets the next request go ahead"]
-pub struct Turn {
+pub struct RequestTurn {
     turnstile: Turnstile,
     ticket: u64,
 }
 
-impl Turn {
+impl RequestTurn {
     /// Waits until every earlier turn of the connection is finished.
     ///
     /// Only one task at a time may wait for a turn. Cancel-safe.
@@ -49,7 +49,7 @@ impl Turn {
     pub fn pass(self) {}
 }
 
-impl Drop for Turn {
+impl Drop for RequestTurn {
     fn drop(&mut self) {
         let next = self.turnstile.lock().finish(self.ticket);
         // Wake outside the lock, because the woken task takes it at once.
@@ -63,37 +63,37 @@ impl Drop for Turn {
 ///
 /// The handler takes the turn out. Otherwise it passes with the last clone.
 #[derive(Clone, Debug)]
-pub struct TurnSlot(Arc<Mutex<Option<Turn>>>);
+pub struct TurnSlot(Arc<Mutex<Option<RequestTurn>>>);
 
 impl TurnSlot {
-    pub fn new(turn: Turn) -> Self {
+    pub fn new(turn: RequestTurn) -> Self {
         Self(Arc::new(Mutex::new(Some(turn))))
     }
 
     /// Takes the turn out. `None` when it was taken before.
-    pub fn take(&self) -> Option<Turn> {
+    pub fn take(&self) -> Option<RequestTurn> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 }
 
 /// The unfinished turns, oldest first. `places[0]` belongs to the ticket `head`.
 #[derive(Debug, Default)]
-struct Queue {
+struct TurnQueue {
     head: u64,
-    places: VecDeque<Place>,
+    places: VecDeque<QueuedTurn>,
 }
 
 #[derive(Debug)]
-enum Place {
+enum QueuedTurn {
     Open,
     Waiting(Waker),
     Finished,
 }
 
-impl Queue {
+impl TurnQueue {
     fn enter(&mut self) -> u64 {
         let ticket = self.head + self.places.len() as u64;
-        self.places.push_back(Place::Open);
+        self.places.push_back(QueuedTurn::Open);
         ticket
     }
 
@@ -101,24 +101,24 @@ impl Queue {
         if ticket == self.head {
             return Poll::Ready(());
         }
-        self.put(ticket, Place::Waiting(context.waker().clone()));
+        self.put(ticket, QueuedTurn::Waiting(context.waker().clone()));
         Poll::Pending
     }
 
     /// Ends one turn and returns the waker of the turn that is now first.
     fn finish(&mut self, ticket: u64) -> Option<Waker> {
-        self.put(ticket, Place::Finished);
-        while let Some(Place::Finished) = self.places.front() {
+        self.put(ticket, QueuedTurn::Finished);
+        while let Some(QueuedTurn::Finished) = self.places.front() {
             self.places.pop_front();
             self.head += 1;
         }
         match self.places.front() {
-            Some(Place::Waiting(waker)) => Some(waker.clone()),
-            Some(Place::Open | Place::Finished) | None => None,
+            Some(QueuedTurn::Waiting(waker)) => Some(waker.clone()),
+            Some(QueuedTurn::Open | QueuedTurn::Finished) | None => None,
         }
     }
 
-    fn put(&mut self, ticket: u64, place: Place) {
+    fn put(&mut self, ticket: u64, place: QueuedTurn) {
         let index = (ticket - self.head) as usize;
         if let Some(slot) = self.places.get_mut(index) {
             *slot = place;
@@ -130,7 +130,7 @@ impl Queue {
 mod tests {
     use super::*;
 
-    fn is_first(turn: &Turn) -> bool {
+    fn is_first(turn: &RequestTurn) -> bool {
         let waiting = std::pin::pin!(turn.wait());
         waiting.poll(&mut Context::from_waker(Waker::noop())).is_ready()
     }

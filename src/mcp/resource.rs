@@ -4,7 +4,6 @@
 
 mod git;
 pub mod listed;
-mod lists;
 mod log;
 mod output;
 mod query;
@@ -17,24 +16,23 @@ use crate::core::frame::{Cursor, Frame};
 use crate::core::ids::{SessionId, Watermark};
 use crate::core::policy::{Door, Standing, decide_operate};
 use crate::mcp::prompt::Prompt;
+use crate::mcp::resource::listed::List;
 use crate::mcp::resource::listed::{JSON, MARKDOWN, PLAIN};
-use crate::mcp::resource::lists::List;
-use crate::mcp::resource::query::{GridQuery, HistoryQuery};
+use crate::mcp::resource::query::GridQuery;
 use crate::mcp::resource::work::{State, Work};
-use crate::mcp::shared::Shared;
+use crate::mcp::shared::ServerShared;
 use crate::session::handle::Session;
 use crate::session::registry::silent::Known;
-use crate::surface::answer::budget::room_left;
+use crate::surface::answer::budget::{IN_LIST, room_left};
 use crate::surface::answer::page::{Form, Larger, Page, PageRoom};
-use crate::surface::answer::session::IN_LIST;
 use crate::surface::call::{Daemon, find_known, find_session, seen_known};
 use crate::surface::error::SurfaceError;
-use crate::surface::terminal::read_history::{self, Place, rows_of};
+use crate::surface::terminal::read_history::{HistoryReader, ReadHistory, rows_of};
 use crate::surface::terminal::read_screen::LARGE_BYTES_MAX;
 use crate::wire::delta::DeltaWire;
-use crate::wire::grid::{CursorPlace, Grid, Viewport};
 use crate::wire::lease::{LeaseWire, SessionLease};
 use crate::wire::line::Format;
+use crate::wire::screen::{CursorPlace, Grid, Viewport};
 use crate::wire::session::GapWire;
 use crate::wire::session::SessionWire;
 use crate::wire::status::DaemonStatus;
@@ -44,7 +42,7 @@ const SCHEME: &str = "termgate://";
 
 /// The content of a resource.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Content {
+pub enum ResourceContent {
     Facts(Value),
     Markdown(String),
     /// The output of a command, and metadata about it.
@@ -54,7 +52,7 @@ pub enum Content {
     },
 }
 
-impl Content {
+impl ResourceContent {
     pub fn mime_type(&self) -> &'static str {
         match self {
             Self::Facts(_) => JSON,
@@ -80,7 +78,7 @@ pub enum Resource {
     Leases { after: Option<String> },
     Grid { session: String, query: GridQuery },
     Cursor { session: String },
-    History { session: String, query: HistoryQuery },
+    History { session: String, query: ReadHistory },
     Lease { session: String },
     Work { session: String, work: Work },
     Skill(&'static Prompt),
@@ -91,13 +89,13 @@ pub enum Resource {
 pub enum Watched {
     Sessions,
     Leases,
-    Part(Session, Part),
+    Part(Session, SessionPart),
     /// A part of a session whose shim does not answer yet.
-    Silent(SessionId, Part),
+    Silent(SessionId, SessionPart),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Part {
+pub enum SessionPart {
     Grid,
     Cursor,
     History,
@@ -105,7 +103,7 @@ pub enum Part {
     Work(Work),
 }
 
-impl Part {
+impl SessionPart {
     /// The value that changes whenever this part does.
     pub fn state(self, session: &Session, frame: &Frame) -> State {
         let changed = match self {
@@ -130,8 +128,16 @@ impl Resource {
         let parts: Vec<&str> = path.split('/').collect();
         let plain = match parts.as_slice() {
             ["daemon"] => Self::Daemon,
-            ["sessions"] => return Ok(Some(Self::Sessions { after: query::after(query)? })),
-            ["leases"] => return Ok(Some(Self::Leases { after: query::after(query)? })),
+            ["sessions"] => {
+                return Ok(Some(Self::Sessions {
+                    after: query::only(query, "after")?.map(str::to_owned),
+                }));
+            }
+            ["leases"] => {
+                return Ok(Some(Self::Leases {
+                    after: query::only(query, "after")?.map(str::to_owned),
+                }));
+            }
             ["session", session, part @ ..] if !session.is_empty() => {
                 return Self::parse_part((*session).to_owned(), part, query);
             }
@@ -152,7 +158,7 @@ impl Resource {
     ) -> Result<Option<Self>, SurfaceError> {
         let part = match part {
             ["grid"] => Self::Grid { session, query: GridQuery::parse(query)? },
-            ["history"] => Self::History { session, query: HistoryQuery::parse(query)? },
+            ["history"] => Self::History { session, query: query::history(query)? },
             ["cursor"] => {
                 query::none(query)?;
                 Self::Cursor { session }
@@ -192,9 +198,9 @@ impl Resource {
     /// * [`SurfaceError::Denied`]: the caller may not read it.
     pub async fn read(
         &self,
-        shared: &Shared,
+        shared: &ServerShared,
         standing: &Standing,
-    ) -> Result<Content, SurfaceError> {
+    ) -> Result<ResourceContent, SurfaceError> {
         let daemon = &**shared.gateway.daemon();
         let now = daemon.now();
         let share = daemon.turns.share_of(&standing.caller.tenant);
@@ -202,7 +208,7 @@ impl Resource {
         let whole = standing.door == Door::Operator;
         let list = |name, after| List { name, after: Option::as_deref(after), whole };
         let facts = match self {
-            Self::Skill(prompt) => return Ok(Content::Markdown(prompt.skill())),
+            Self::Skill(prompt) => return Ok(ResourceContent::Markdown(prompt.skill())),
             Self::Work { session, work } => {
                 // The command line shows people the whole output of a command.
                 let room = if whole { LARGE_BYTES_MAX } else { room_left(&"", "") };
@@ -240,14 +246,8 @@ impl Resource {
             }
             Self::History { session, query } => {
                 let session = find(session)?;
-                let parameters = read_history::Parameters {
-                    start_row: query.start_row,
-                    count: query.count,
-                    format: query.mode,
-                    ..read_history::Parameters::default()
-                };
-                let door = standing.door;
-                let rows = rows_of(&session, parameters, Place::Resource, door, &share).await?;
+                let (query, door) = (query.clone(), standing.door);
+                let rows = rows_of(&session, query, HistoryReader::Resource, door, &share).await?;
                 serde_json::to_value(rows.result)
                     .map_err(|error| SurfaceError::Internal(error.to_string()))?
             }
@@ -257,7 +257,7 @@ impl Resource {
                 json!({"lease": lease_of(daemon, &session), "watermark": watermark})
             }
         };
-        Ok(Content::Facts(facts))
+        Ok(ResourceContent::Facts(facts))
     }
 
     /// What a subscription to the resource waits for.
@@ -282,11 +282,11 @@ impl Resource {
             }
             Self::Sessions { .. } => Watched::Sessions,
             Self::Leases { .. } => Watched::Leases,
-            Self::Grid { session, .. } => return part(session, Part::Grid),
-            Self::Cursor { session } => return part(session, Part::Cursor),
-            Self::History { session, .. } => return part(session, Part::History),
-            Self::Lease { session } => return part(session, Part::Lease),
-            Self::Work { session, work } => return part(session, Part::Work(*work)),
+            Self::Grid { session, .. } => return part(session, SessionPart::Grid),
+            Self::Cursor { session } => return part(session, SessionPart::Cursor),
+            Self::History { session, .. } => return part(session, SessionPart::History),
+            Self::Lease { session } => return part(session, SessionPart::Lease),
+            Self::Work { session, work } => return part(session, SessionPart::Work(*work)),
         })
     }
 }

@@ -4,7 +4,6 @@
 
 mod attaching;
 mod calling;
-mod observing;
 mod operating;
 mod prompting;
 mod reading;
@@ -12,36 +11,33 @@ mod reading;
 use std::sync::{Arc, OnceLock};
 
 use rmcp::model::{
-    CompleteRequestParams, CompleteResult, CustomRequest, CustomResult, ErrorCode,
-    GetPromptRequestParams, GetPromptResponse, Implementation, InitializeRequestParams,
-    InitializeResult, JsonObject, ListPromptsResult, ListResourceTemplatesResult,
-    ListResourcesResult, ListToolsResult, PaginatedRequestParams, ProtocolVersion,
-    ReadResourceRequestParams, ReadResourceResponse, RequestMetaObject, ServerCapabilities,
-    ServerConfig, SubscribeRequestParams, SubscriptionFilter, UnsubscribeRequestParams,
+    CompleteRequestParams, CompleteResult, CustomRequest, CustomResult, GetPromptRequestParams,
+    GetPromptResponse, Implementation, InitializeRequestParams, InitializeResult, JsonObject,
+    ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult,
+    PaginatedRequestParams, ProtocolVersion, ReadResourceRequestParams, ReadResourceResponse,
+    RequestMetaObject, ServerCapabilities, ServerConfig, SubscribeRequestParams,
+    SubscriptionFilter, UnsubscribeRequestParams,
 };
 #[allow(deprecated)] // Clients of the older era still use them.
 use rmcp::model::{LoggingLevel, SetLevelRequestParams};
 use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
 use rmcp::{ErrorData, RoleServer, ServerHandler};
-use serde_json::json;
 
 use crate::core::caller::Caller;
 use crate::core::policy::{Standing, decide_operate};
 use crate::mcp::attach::{self, People};
 use crate::mcp::connection::Connection;
-use crate::mcp::instructions::INSTRUCTIONS;
 use crate::mcp::listen::{Acknowledged, Subscriptions};
-use crate::mcp::notifications::Wire;
+use crate::mcp::notifications::NoticeLane;
 use crate::mcp::observe;
 use crate::mcp::outbox::PushLane;
-use crate::mcp::request_class::{BUSY, OBSERVE_METHOD};
-use crate::mcp::request_order::TurnSlot;
+use crate::mcp::prompt::INSTRUCTIONS;
+use crate::mcp::request_class::OBSERVE_METHOD;
+use crate::mcp::request_order::{RequestTurn, TurnSlot};
 use crate::mcp::server::prompting::{filled, listed_prompts};
 use crate::mcp::server::reading::listed_templates;
-use crate::mcp::shared::Shared;
+use crate::mcp::shared::ServerShared;
 use crate::surface::call::Touched;
-use crate::surface::error::SurfaceError;
-use crate::wire::error::ErrorWire;
 
 /// The outbox space reserved for the answer of a reading tool, in bytes.
 const READ_ROOM: usize = 64 * 1024;
@@ -50,7 +46,7 @@ const LARGE_READ_ROOM: usize = 512 * 1024;
 
 #[derive(Debug)]
 pub struct Server {
-    shared: Arc<Shared>,
+    shared: Arc<ServerShared>,
     connection: Arc<Connection>,
     standing: Standing,
     /// The caller's name: of its token, or from the client's own information.
@@ -64,7 +60,7 @@ pub struct Server {
 }
 
 impl Server {
-    pub fn new(shared: Arc<Shared>, connection: Arc<Connection>, standing: Standing) -> Self {
+    pub fn new(shared: Arc<ServerShared>, connection: Arc<Connection>, standing: Standing) -> Self {
         let subscriptions = Subscriptions::new(shared.subscriptions.clone());
         // The token's name replaces the client's own.
         let label = standing.token.map(|_| Arc::clone(&standing.caller.label));
@@ -110,31 +106,20 @@ impl Server {
         extensions.get::<PushLane>().cloned().unwrap_or_else(|| self.connection.outbox.lane())
     }
 
+    /// Takes the turn of a request; the next one need not wait once it is dropped.
+    fn turn(context: &RequestContext<RoleServer>) -> Option<RequestTurn> {
+        context.extensions.get::<TurnSlot>().and_then(TurnSlot::take)
+    }
+
+    /// Takes the turn of a request once it has come.
+    async fn turn_come(context: &RequestContext<RoleServer>) -> Option<RequestTurn> {
+        let turn = Self::turn(context)?;
+        turn.wait().await;
+        Some(turn)
+    }
+
     fn is_modern(context: &RequestContext<RoleServer>) -> bool {
         context.meta.protocol_version().is_some()
-    }
-}
-
-/// The error of a request other than a tool call.
-fn protocol_error(error: &SurfaceError) -> ErrorData {
-    let wire = ErrorWire::from(error);
-    let details = Some(json!(wire));
-    match error {
-        SurfaceError::SessionNotFound(_) | SurfaceError::NoSession => {
-            ErrorData::resource_not_found(wire.message.clone(), details)
-        }
-        SurfaceError::Argument { .. }
-        | SurfaceError::Denied(_)
-        | SurfaceError::Session(_)
-        | SurfaceError::Create(_)
-        | SurfaceError::LeaseUnknown
-        | SurfaceError::Quota(_) => ErrorData::invalid_params(wire.message.clone(), details),
-        SurfaceError::RateLimited { .. } | SurfaceError::DaemonLeaves => {
-            ErrorData::new(BUSY, wire.message.clone(), details)
-        }
-        SurfaceError::Internal(_) => {
-            ErrorData::new(ErrorCode::INTERNAL_ERROR, wire.message.clone(), details)
-        }
     }
 }
 
@@ -269,7 +254,7 @@ impl ServerHandler for Server {
         request: GetPromptRequestParams,
         _context: RequestContext<RoleServer>,
     ) -> Result<GetPromptResponse, ErrorData> {
-        Ok(filled(&request).map_err(|error| protocol_error(&error))?.into())
+        Ok(filled(&request)?.into())
     }
 
     #[allow(deprecated)] // Clients of the older era have no other way to subscribe.
@@ -280,9 +265,7 @@ impl ServerHandler for Server {
     ) -> Result<(), ErrorData> {
         let standing = self.standing(&context.meta);
         let daemon = self.shared.gateway.daemon();
-        self.subscriptions
-            .subscribe(daemon, &standing, &self.connection, &request.uri)
-            .map_err(|error| protocol_error(&error))
+        Ok(self.subscriptions.subscribe(daemon, &standing, &self.connection, &request.uri)?)
     }
 
     #[allow(deprecated)] // As above.
@@ -299,7 +282,7 @@ impl ServerHandler for Server {
         &self,
         filter: &SubscriptionFilter,
     ) -> Option<SubscriptionFilter> {
-        let Shared { gateway, subscriptions, .. } = &*self.shared;
+        let ServerShared { gateway, subscriptions, .. } = &*self.shared;
         Some(self.acknowledged.accept(gateway.daemon(), &self.standing, subscriptions, filter))
     }
 
@@ -307,17 +290,14 @@ impl ServerHandler for Server {
         let daemon = self.shared.gateway.daemon();
         let request = context.request_context();
         // Other requests need not wait for a subscription.
-        drop(request.extensions.get::<TurnSlot>().and_then(TurnSlot::take));
+        drop(Self::turn(request));
         let lane = self.lane(&request.extensions);
-        let wire = Wire {
+        let wire = NoticeLane {
             connection: Arc::clone(&self.connection),
             lane,
             subscription: Some(request.id.clone()),
         };
-        self.acknowledged
-            .listen(daemon, &self.standing, wire, &context)
-            .await
-            .map_err(|error| protocol_error(&error))
+        Ok(self.acknowledged.listen(daemon, &self.standing, wire, &context).await?)
     }
 
     async fn complete(

@@ -6,9 +6,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use crate::core::ids::TenantId;
 use crate::core::policy::Standing;
 use crate::core::quota::Quota;
+use crate::surface::error::SurfaceError;
 
 /// The maximum of subscriptions for the programs inside one session.
 const INSIDE_MAX: usize = 16;
+
+const USED_UP: SurfaceError = SurfaceError::Quota("subscriptions");
 
 /// Limits the subscriptions of each tenant and, separately, of its operators. Clones share the count.
 #[derive(Clone, Debug)]
@@ -25,12 +28,12 @@ type Party = (TenantId, bool);
 
 /// The quota of one subscription, returned on drop.
 #[derive(Debug)]
-pub struct Place {
+pub struct SubscriptionPlace {
     taken: Taken,
     party: Party,
 }
 
-impl Drop for Place {
+impl Drop for SubscriptionPlace {
     fn drop(&mut self) {
         let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(count) = taken.get_mut(&self.party) {
@@ -53,23 +56,27 @@ impl SubscriptionQuota {
         *self.most.lock().unwrap_or_else(PoisonError::into_inner) = most;
     }
 
-    /// Takes one place. `None` when the caller's quota is used up.
-    pub fn enter(&self, standing: &Standing) -> Option<Place> {
-        self.enter_all(standing, 1)?.pop()
+    /// Takes one place, unless the caller's quota is used up.
+    pub fn enter(&self, standing: &Standing) -> Result<SubscriptionPlace, SurfaceError> {
+        self.enter_all(standing, 1)?.pop().ok_or(USED_UP)
     }
 
-    /// Takes `wanted` places. `None` when fewer are left.
-    pub fn enter_all(&self, standing: &Standing, wanted: usize) -> Option<Vec<Place>> {
+    /// Takes `wanted` places, unless fewer are left.
+    pub fn enter_all(
+        &self,
+        standing: &Standing,
+        wanted: usize,
+    ) -> Result<Vec<SubscriptionPlace>, SurfaceError> {
         let party = party(standing);
         let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
         if self.left(&taken, &party) < wanted {
-            return None;
+            return Err(USED_UP);
         }
         if wanted > 0 {
             *taken.entry(party.clone()).or_default() += wanted;
         }
-        let place = || Place { taken: Arc::clone(&self.taken), party: party.clone() };
-        Some(std::iter::repeat_with(place).take(wanted).collect())
+        let place = || SubscriptionPlace { taken: Arc::clone(&self.taken), party: party.clone() };
+        Ok(std::iter::repeat_with(place).take(wanted).collect())
     }
 
     fn left(&self, taken: &HashMap<Party, usize>, party: &Party) -> usize {
@@ -112,11 +119,12 @@ mod tests {
         let (own, other) = (agent(1), agent(2));
         let quota = SubscriptionQuota::new(TenantId::of_uid(1), Quota { own: 1, others: 3 });
         let place = quota.enter(&own).expect("free");
-        assert!(quota.enter(&own).is_none());
-        let others: Vec<Place> = std::iter::from_fn(|| quota.enter(&other)).collect();
+        assert!(quota.enter(&own).is_err());
+        let others: Vec<SubscriptionPlace> =
+            std::iter::from_fn(|| quota.enter(&other).ok()).collect();
         assert_eq!(others.len(), 3);
         drop(place);
-        assert!(quota.enter(&own).is_some());
+        assert!(quota.enter(&own).is_ok());
     }
 
     #[test]
@@ -125,15 +133,15 @@ mod tests {
         let quota = SubscriptionQuota::new(TenantId::of_uid(1), Quota { own: 3, others: 0 });
         let places = quota.enter_all(&own, 2).expect("three are free");
         assert_eq!(places.len(), 2);
-        assert!(quota.enter_all(&own, 2).is_none());
-        assert!(quota.enter(&own).is_some());
+        assert!(quota.enter_all(&own, 2).is_err());
+        assert!(quota.enter(&own).is_ok());
     }
 
     #[test]
     fn operators_and_programs_inside_sessions_have_places_of_their_own() {
         let quota = SubscriptionQuota::new(TenantId::of_uid(1), Quota { own: 100, others: 100 });
-        let all = |standing: &Standing| -> Vec<Place> {
-            std::iter::from_fn(|| quota.enter(standing)).collect()
+        let all = |standing: &Standing| -> Vec<SubscriptionPlace> {
+            std::iter::from_fn(|| quota.enter(standing).ok()).collect()
         };
         let inside = |number| standing(TenantId::inside(number), Door::Gateway);
         let (first, second) = (all(&inside(1)), all(&inside(2)));

@@ -3,8 +3,5 @@
 
 pub mod budget;
 pub mod command;
-pub mod delta;
-pub mod gap;
-pub mod lease;
 pub mod page;
 pub mod session;

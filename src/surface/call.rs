@@ -1,6 +1,6 @@
 //! One call on its way through a tool: who asks, what it may change, and the means to do it.
 //!
-//! It is made by the gateway, which settled the rights; a tool takes from it what it needs.
+//! The gateway settles the rights; a tool takes from the call what it needs.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -44,13 +44,13 @@ pub struct Daemon {
 /// Those who are connected, each with its tenant.
 #[derive(Debug, Default)]
 pub struct Principals {
-    here: Mutex<HashMap<PrincipalId, Here>>,
+    here: Mutex<HashMap<PrincipalId, Connected>>,
     entered: EventCounter,
 }
 
 /// How somebody is connected.
 #[derive(Debug)]
-struct Here {
+struct Connected {
     tenant: TenantId,
     connections: usize,
     /// What others see it called.
@@ -63,7 +63,7 @@ impl Principals {
         self.entered.add(1);
         let mut here = self.lock();
         let (tenant, labels) = (caller.tenant.clone(), vec![Arc::clone(&caller.label)]);
-        let fresh = || Here { tenant, connections: 0, labels };
+        let fresh = || Connected { tenant, connections: 0, labels };
         here.entry(caller.principal).or_insert_with(fresh).connections += 1;
     }
 
@@ -97,7 +97,7 @@ impl Principals {
     /// Whether somebody of this tenant is connected who has this whole name: the number alone may be
     /// somebody else's since the daemon started anew.
     pub fn is_here(&self, name: &PrincipalName, tenant: &TenantId) -> bool {
-        let is = |here: &Here| here.tenant == *tenant && here.labels.contains(&name.label);
+        let is = |here: &Connected| here.tenant == *tenant && here.labels.contains(&name.label);
         self.lock().get(&name.principal).is_some_and(is)
     }
 
@@ -111,7 +111,7 @@ impl Principals {
         self.entered.get()
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<PrincipalId, Here>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<PrincipalId, Connected>> {
         self.here.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

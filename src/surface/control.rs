@@ -1,20 +1,107 @@
-//! The daemon's own tools: explaining its answers, and what operators do.
+//! The daemon's own tools: explaining its answers, and what operators do. Small ones stand here.
+//!
+//! `why` explains an error code. For operators, `find_lease` tells the id of the lease that the command
+//! line holds, and `preempt_lease` ends the lease of a session, whoever holds it.
 
-pub mod find_lease;
 pub mod follow_command;
-pub mod preempt_lease;
 pub mod set_write;
-pub mod why;
 
-use crate::surface::tool::Entry;
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::core::code::Code;
+use crate::surface::call::Call;
+use crate::surface::error::SurfaceError;
+use crate::surface::tool::{Answer, Tool, ToolAccess, ToolEntry};
+use crate::wire::status::{Explained, FoundLease, Preempted};
 
 /// Every tool of this family, in the order of the contract.
-pub fn entries() -> Vec<Entry> {
+pub fn entries() -> Vec<ToolEntry> {
     vec![
-        Entry::of::<why::Why>(),
-        Entry::of::<follow_command::FollowCommand>(),
-        Entry::of::<find_lease::FindLease>(),
-        Entry::of::<preempt_lease::PreemptLease>(),
-        Entry::of::<set_write::SetWrite>(),
+        ToolEntry::of::<Why>(),
+        ToolEntry::of::<follow_command::FollowCommand>(),
+        ToolEntry::of::<FindLease>(),
+        ToolEntry::of::<PreemptLease>(),
+        ToolEntry::of::<set_write::SetWrite>(),
     ]
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+pub struct FindLease {
+    /// Id, prefix or name
+    session: String,
+}
+
+impl Tool for FindLease {
+    const NAME: &'static str = "find_lease";
+    const TITLE: &'static str = "Find your lease";
+    const DESCRIPTION: &'static str = "Tells the id of the lease that the command line holds.";
+    const ACCESS: ToolAccess = ToolAccess::Operate;
+    const IDEMPOTENT: bool = true;
+
+    type Result = FoundLease;
+
+    async fn call(self, mut call: Call) -> Result<Answer<FoundLease>, SurfaceError> {
+        let permit = call.take_permit()?;
+        let session = call.session(Some(&self.session))?;
+        let lease = session.command_lines_lease(&permit).await?;
+        let lease_id = lease.map(|lease| lease.to_string());
+        let text = match &lease_id {
+            Some(lease) => format!("the command line holds lease {lease}"),
+            None => "the command line holds no lease of this session".to_owned(),
+        };
+        Ok(Answer { result: FoundLease { session: session.id().to_string(), lease_id }, text })
+    }
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+pub struct PreemptLease {
+    /// Id, prefix or name
+    session: String,
+}
+
+impl Tool for PreemptLease {
+    const NAME: &'static str = "preempt_lease";
+    const TITLE: &'static str = "End a lease";
+    const DESCRIPTION: &'static str = "Ends the lease of a session at once, whoever holds it.";
+    const ACCESS: ToolAccess = ToolAccess::Operate;
+    const DESTRUCTIVE: bool = true;
+
+    type Result = Preempted;
+
+    async fn call(self, mut call: Call) -> Result<Answer<Preempted>, SurfaceError> {
+        let permit = call.take_permit()?;
+        let session = call.session(Some(&self.session))?;
+        let ended = session.preempt(&permit, call.standing.caller.name()).await?;
+        let text = if ended { "the lease was ended" } else { "nobody held the lease" };
+        let session = session.id().to_string();
+        Ok(Answer { result: Preempted { session, ended }, text: text.to_owned() })
+    }
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+pub struct Why {
+    /// An error_code
+    code: String,
+}
+
+impl Tool for Why {
+    const NAME: &'static str = "why";
+    const TITLE: &'static str = "Explain an error";
+    const DESCRIPTION: &'static str = "What an error code means and what to do about it.";
+    const ACCESS: ToolAccess = ToolAccess::Read;
+
+    type Result = Explained;
+
+    async fn call(self, _call: Call) -> Result<Answer<Explained>, SurfaceError> {
+        let code = Code::parse(&self.code).ok_or_else(|| {
+            let codes: Vec<&str> = Code::ALL.iter().map(|code| code.as_str()).collect();
+            let problem = format!("no such code; there are: {}", codes.join(", "));
+            SurfaceError::argument("code", problem)
+        })?;
+        let (meaning, advice) = (code.meaning(), code.advice());
+        let text = format!("{}: {meaning} {advice}", code.as_str());
+        let (code, meaning, advice) = (code.as_str().into(), meaning.into(), advice.into());
+        Ok(Answer { result: Explained { code, meaning, advice }, text })
+    }
 }

@@ -1,7 +1,7 @@
 //! What a tool is: a name, a description, the right it needs, its parameters, its result and what
 //! it does.
 //!
-//! A tool is a type that implements [`Tool`]; [`Entry`] is the same with its types erased, so that
+//! A tool is a type that implements [`Tool`]; [`ToolEntry`] is the same with its types erased, so that
 //! a list can hold all of them.
 
 use std::future::Future;
@@ -22,7 +22,7 @@ use crate::surface::schema;
 
 /// The right a tool needs, and how the session it is about is named.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Access {
+pub enum ToolAccess {
     /// It changes nothing; anybody who sees the session may call it.
     Read,
     /// It does this to the session named by the parameter `session`.
@@ -35,7 +35,7 @@ pub enum Access {
     Operate,
 }
 
-impl Access {
+impl ToolAccess {
     /// Whether the tool is listed only where writing is allowed.
     pub fn writes(self) -> bool {
         match self {
@@ -52,26 +52,25 @@ pub struct Answer<T = Box<RawValue>> {
     pub text: String,
 }
 
-/// One tool.
-pub trait Tool {
+/// One tool, which is read from the arguments of a call.
+pub trait Tool: DeserializeOwned + JsonSchema + Send {
     /// At most 24 characters of `[a-z_]`.
     const NAME: &'static str;
     const TITLE: &'static str;
     /// What a model needs to know to call it well, short: every client pays for it.
     const DESCRIPTION: &'static str;
-    const ACCESS: Access;
+    const ACCESS: ToolAccess;
     /// Whether it can end or destroy something.
     const DESTRUCTIVE: bool = false;
     /// Whether calling it again with the same arguments changes nothing more.
     const IDEMPOTENT: bool = false;
 
-    type Parameters: DeserializeOwned + JsonSchema + Send;
     type Result: Serialize + JsonSchema;
 
     /// Does it.
     fn call(
+        self,
         call: Call,
-        parameters: Self::Parameters,
     ) -> impl Future<Output = Result<Answer<Self::Result>, SurfaceError>> + Send;
 }
 
@@ -79,20 +78,20 @@ type Running = Pin<Box<dyn Future<Output = Result<Answer, SurfaceError>> + Send>
 
 /// A tool with its types erased.
 #[derive(Clone)]
-pub struct Entry {
+pub struct ToolEntry {
     pub name: &'static str,
-    pub access: Access,
+    pub access: ToolAccess,
     description: rmcp::model::Tool,
     run: fn(Call, JsonObject) -> Running,
 }
 
-impl std::fmt::Debug for Entry {
+impl std::fmt::Debug for ToolEntry {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Entry").field("name", &self.name).field("access", &self.access).finish()
+        f.debug_struct("ToolEntry").field("name", &self.name).field("access", &self.access).finish()
     }
 }
 
-impl Entry {
+impl ToolEntry {
     /// The entry of one tool.
     pub fn of<T: Tool>() -> Self {
         Self { name: T::NAME, access: T::ACCESS, description: describe::<T>(), run: run::<T> }
@@ -114,16 +113,13 @@ impl Entry {
 }
 
 fn describe<T: Tool>() -> rmcp::model::Tool {
-    let mut tool = rmcp::model::Tool::new(
-        T::NAME,
-        T::DESCRIPTION,
-        Arc::new(schema::of_parameters::<T::Parameters>()),
-    );
+    let mut tool =
+        rmcp::model::Tool::new(T::NAME, T::DESCRIPTION, Arc::new(schema::of_parameters::<T>()));
     tool.title = Some(T::TITLE.to_owned());
     tool.output_schema = Some(Arc::new(schema::of_result::<T::Result>()));
     let mut hints = ToolAnnotations::default();
     hints.open_world_hint = Some(false);
-    if T::ACCESS == Access::Read {
+    if T::ACCESS == ToolAccess::Read {
         hints.read_only_hint = Some(true);
     } else {
         hints.read_only_hint = Some(false);
@@ -137,8 +133,7 @@ fn describe<T: Tool>() -> rmcp::model::Tool {
 
 fn run<T: Tool>(call: Call, arguments: JsonObject) -> Running {
     Box::pin(async move {
-        let parameters = argument::read::<T::Parameters>(arguments)?;
-        let answer = T::call(call, parameters).await?;
+        let answer = argument::read::<T>(arguments)?.call(call).await?;
         let result = to_raw_value(&answer.result)
             .map_err(|error| SurfaceError::Internal(error.to_string()))?;
         Ok(Answer { result, text: answer.text })

@@ -132,22 +132,22 @@ impl Share {
     }
 
     /// Waits for a turn.
-    pub async fn turn(&self) -> Turn {
+    pub async fn turn(&self) -> WorkTurn {
         // The one of the tenant first, so that a tenant has no more in the line of all than may be served
         // at once. Neither line is ever closed.
         let own = Arc::clone(&self.tenant.turns).acquire_owned().await.ok();
         let all = Arc::clone(&self.turns).acquire_owned().await.ok();
-        Turn { _permits: [own, all] }
+        WorkTurn { _permits: [own, all] }
     }
 }
 
 /// A turn, which ends with the work that it is used for.
 #[derive(Debug)]
-pub struct Turn {
+pub struct WorkTurn {
     _permits: [Option<OwnedSemaphorePermit>; 2],
 }
 
-impl Turn {
+impl WorkTurn {
     /// Works on a thread that nobody else waits for.
     pub async fn work<T: Send + 'static>(self, work: impl FnOnce() -> T + Send + 'static) -> T {
         // Also when nobody is there any more to take the result, the turn is over with the work only.
@@ -213,7 +213,7 @@ mod tests {
         let turn = now(&mut alone).unwrap();
         assert!(now(Box::pin(one.turn())).is_none());
         drop(turn);
-        let turns: Vec<Turn> = others.iter_mut().filter_map(now).collect();
+        let turns: Vec<WorkTurn> = others.iter_mut().filter_map(now).collect();
         assert_eq!(turns.len(), 1);
     }
 

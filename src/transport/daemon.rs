@@ -28,11 +28,11 @@ use crate::core::input::WriteWindow;
 use crate::core::policy::Door;
 use crate::core::policy::switches::{Scope, Switches};
 use crate::gateway::Gateway;
-use crate::mcp::attach::names::Names;
+use crate::mcp::attach::Names;
 use crate::mcp::delta_cache::DeltaCache;
 use crate::mcp::lease_notices::LeaseNotices;
 use crate::mcp::observe::Tally;
-use crate::mcp::shared::Shared;
+use crate::mcp::shared::ServerShared;
 use crate::mcp::subscription_quota::SubscriptionQuota;
 use crate::mcp::upgrade::UpgradeAsked;
 use crate::session::clock::Clock;
@@ -69,7 +69,7 @@ use crate::transport::unix::listener::{BindError, remove_stale};
 use crate::transport::unix::lock::{DaemonLock, LockError};
 use crate::transport::unix::quota::ConnectionQuota;
 use crate::transport::unix::reception::Reception;
-use crate::wire::control::SwitchWire;
+use crate::wire::status::SwitchWire;
 
 /// How long a daemon waits for another one to end, a little more than that can take.
 pub const TURN_MAX: Duration = Duration::from_secs(10);
@@ -229,7 +229,7 @@ pub(in crate::transport) fn prepare_process() -> io::Result<DescriptorLimit> {
 pub(in crate::transport) fn keep_house(
     tasks: &mut JoinSet<()>,
     facts: Board,
-    shared: Arc<Shared>,
+    shared: Arc<ServerShared>,
 ) -> [AbortHandle; 2] {
     let switches = tasks.spawn(close_switches(Arc::clone(shared.gateway.daemon())));
     let shims = tasks.spawn(tell_shims(facts, shared));
@@ -300,7 +300,7 @@ impl Assembly {
             started,
         });
         let (ask_upgrade, upgrades) = mpsc::channel(1);
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(ServerShared {
             gateway: Gateway::new(Arc::clone(&daemon), own_tenant.clone(), config.calls),
             deltas: DeltaCache::default(),
             subscriptions: SubscriptionQuota::new(own_tenant, config.subscriptions),
@@ -334,7 +334,7 @@ impl Assembly {
 }
 
 /// Notifies principals that lost a lease, and removes the switches of sessions that are gone.
-async fn tell_shims(facts: Board, shared: Arc<Shared>) {
+async fn tell_shims(facts: Board, shared: Arc<ServerShared>) {
     loop {
         let SessionNews { leases, listed, superseded } = facts.next().await;
         leases.iter().for_each(|((session, _), event)| shared.lease_notices.tell(*session, event));

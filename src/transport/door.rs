@@ -15,7 +15,7 @@ use crate::core::ids::{ConnectionId, PrincipalId, TenantId};
 use crate::core::policy::{Door, Reach, Standing};
 use crate::mcp::connection::Connection;
 use crate::mcp::server::Server;
-use crate::mcp::shared::Shared;
+use crate::mcp::shared::ServerShared;
 use crate::surface::call::Touched;
 use crate::transport::authentication::Authority;
 use crate::transport::connection::link::ClientLink;
@@ -38,7 +38,7 @@ pub struct DoorLimits {
 /// The state that all doors of a daemon share.
 #[derive(Clone, Debug)]
 pub struct Doors {
-    pub shared: Arc<Shared>,
+    pub shared: Arc<ServerShared>,
     pub authority: Authority,
     pub limits: watch::Receiver<DoorLimits>,
     pub quota: Arc<ConnectionQuota>,
@@ -164,7 +164,7 @@ impl Doors {
 
 /// Reports the end of a connection to the sessions that it used.
 struct Visit {
-    shared: Arc<Shared>,
+    shared: Arc<ServerShared>,
     caller: Caller,
     touched: Touched,
     hanging_up: CancellationToken,

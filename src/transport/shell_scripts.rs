@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use uuid::Uuid;
 
 use crate::session::pty::shell::SCRIPTS;
-use crate::surface::terminal::run::script::COMMAND_EXTENSION;
+use crate::surface::terminal::run::COMMAND_EXTENSION;
 use crate::transport::unix::private;
 
 /// Scripts that are removed on drop.

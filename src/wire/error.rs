@@ -1,4 +1,5 @@
-//! Errors as programs read them: a stable code, what happened, what to do, and the facts.
+//! Errors as programs read them: a stable code, what happened, what to do, and the facts. Around every answer,
+//! the envelope that programs beside a model may want: over MCP it travels where models do not pay for it.
 
 use serde::{Deserialize, Serialize};
 
@@ -151,6 +152,29 @@ pub enum RefusalCause {
     /// What a newer daemon adds; this one never writes it.
     #[serde(other)]
     Other,
+}
+
+/// The key under which it travels in `_meta`.
+pub const ENVELOPE_KEY: &str = "dev.termgate/envelope";
+
+/// What every answer says of itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Envelope {
+    pub ok: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error_code: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hint: Option<String>,
+    pub elapsed_ms: u64,
+    /// The version of termgate.
+    pub version: String,
+    /// The wall clock's time, in milliseconds since the Unix epoch.
+    pub now: u64,
+    /// The protocol revision the answer was made for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mcp_version: Option<String>,
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ const UNIT: usize = 1024;
 /// A reserved part of a connection's unsent bytes, returned on drop.
 #[derive(Debug)]
 #[must_use = "room that is dropped is given back before the line is built"]
-pub struct Room(Option<OwnedSemaphorePermit>);
+pub struct ReservedSpace(Option<OwnedSemaphorePermit>);
 
 /// All space of one kind that a connection has.
 #[derive(Debug)]
@@ -28,19 +28,19 @@ impl Rooms {
     }
 
     /// Waits for space, in order of arrival. Returns empty space at once when the connection is closed.
-    pub(super) async fn reserve(&self, bytes: usize) -> Room {
+    pub(super) async fn reserve(&self, bytes: usize) -> ReservedSpace {
         let units = self.units_of(bytes);
-        Room(self.free.clone().acquire_many_owned(units).await.ok())
+        ReservedSpace(self.free.clone().acquire_many_owned(units).await.ok())
     }
 
     /// Adjusts the space to the final line, as far as it is available now.
-    pub(super) fn fit(&self, room: Option<Room>, bytes: usize) -> Room {
+    pub(super) fn fit(&self, room: Option<ReservedSpace>, bytes: usize) -> ReservedSpace {
         let wanted = self.units_of(bytes) as usize;
         let mut permit = room.and_then(|room| room.0);
         let held = permit.as_ref().map_or(0, OwnedSemaphorePermit::num_permits);
         if let Some(surplus) = held.checked_sub(wanted) {
             drop(permit.as_mut().and_then(|permit| permit.split(surplus)));
-            return Room(permit);
+            return ReservedSpace(permit);
         }
         let missing = (wanted - held).min(self.free.available_permits());
         let more = self.free.clone().try_acquire_many_owned(missing as u32).ok();
@@ -49,7 +49,7 @@ impl Rooms {
             (Some(_), None) => {}
             (None, more) => permit = more,
         }
-        Room(permit)
+        ReservedSpace(permit)
     }
 
     pub(super) fn close(&self) {

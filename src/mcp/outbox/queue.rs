@@ -10,7 +10,7 @@ use bytes::{Buf, Bytes};
 use rmcp::model::RequestId;
 use tokio::sync::oneshot;
 
-use crate::mcp::outbox::budget::Room;
+use crate::mcp::outbox::budget::ReservedSpace;
 use crate::mcp::outbox::{Closed, Segments};
 
 /// The maximum number of line parts per write.
@@ -32,13 +32,13 @@ impl Mute {
 
 /// One line. Its segments shrink from the front as they are written.
 #[derive(Debug)]
-pub(super) struct Line {
+pub(super) struct OutgoingLine {
     segments: Segments,
-    _room: Room,
+    _room: ReservedSpace,
 }
 
-impl Line {
-    pub(super) fn new(segments: Segments, room: Room) -> Self {
+impl OutgoingLine {
+    pub(super) fn new(segments: Segments, room: ReservedSpace) -> Self {
         let last = segments.iter().rev().find_map(|segment| segment.last());
         debug_assert_eq!(last, Some(&b'\n'), "a message is one whole line");
         Self { segments, _room: room }
@@ -62,24 +62,24 @@ impl Line {
 
 #[derive(Debug)]
 struct Push {
-    line: Line,
+    line: OutgoingLine,
     mute: Mute,
     receipt: oneshot::Sender<()>,
 }
 
 #[derive(Debug)]
-enum Started {
-    Reply(Line),
+enum CurrentLine {
+    Reply(OutgoingLine),
     Push(Push),
 }
 
 /// The lines to write: the started one, then replies, then pushes.
 #[derive(Debug, Default)]
-pub(super) struct Queue {
+pub(super) struct OutboxQueue {
     /// The requests whose replies are expected, and the space reserved for them.
-    pub(super) rooms: HashMap<RequestId, Option<Room>>,
-    started: Option<Started>,
-    replies: VecDeque<Line>,
+    pub(super) rooms: HashMap<RequestId, Option<ReservedSpace>>,
+    started: Option<CurrentLine>,
+    replies: VecDeque<OutgoingLine>,
     pushes: VecDeque<Push>,
     unsent_replies: usize,
     unsent_pushes: usize,
@@ -87,8 +87,8 @@ pub(super) struct Queue {
     writer: Option<Waker>,
 }
 
-impl Queue {
-    pub(super) fn add_reply(&mut self, line: Line) -> Result<(), Closed> {
+impl OutboxQueue {
+    pub(super) fn add_reply(&mut self, line: OutgoingLine) -> Result<(), Closed> {
         if self.closed {
             return Err(Closed);
         }
@@ -98,7 +98,12 @@ impl Queue {
     }
 
     /// Queues a push. On an ended lane or connection, drops it and thereby its receipt.
-    pub(super) fn add_push(&mut self, line: Line, mute: &Mute, receipt: oneshot::Sender<()>) {
+    pub(super) fn add_push(
+        &mut self,
+        line: OutgoingLine,
+        mute: &Mute,
+        receipt: oneshot::Sender<()>,
+    ) {
         if self.closed || mute.is_set() {
             return;
         }
@@ -158,8 +163,8 @@ impl Queue {
         write: impl FnOnce(&[IoSlice<'_>]) -> Poll<io::Result<usize>>,
     ) -> Poll<io::Result<usize>> {
         let started = self.started.iter().map(|started| match started {
-            Started::Reply(line) => line,
-            Started::Push(push) => &push.line,
+            CurrentLine::Reply(line) => line,
+            CurrentLine::Push(push) => &push.line,
         });
         let lines = started.chain(&self.replies).chain(self.pushes.iter().map(|push| &push.line));
         let parts = lines.flat_map(|line| &line.segments).filter(|part| !part.is_empty());
@@ -172,30 +177,30 @@ impl Queue {
         write(&slices[..count])
     }
 
-    /// Consumes written bytes, in the order of [`Queue::poll_slices`].
+    /// Consumes written bytes, in the order of [`OutboxQueue::poll_slices`].
     pub(super) fn advance(&mut self, taken: usize) {
         let mut left = taken;
         while left > 0 {
             let Some(mut next) = self.next_line() else { return };
             let (line, unsent) = match &mut next {
-                Started::Reply(line) => (line, &mut self.unsent_replies),
-                Started::Push(push) => (&mut push.line, &mut self.unsent_pushes),
+                CurrentLine::Reply(line) => (line, &mut self.unsent_replies),
+                CurrentLine::Push(push) => (&mut push.line, &mut self.unsent_pushes),
             };
             let step = line.advance(left);
             left -= step;
             *unsent -= step;
             if line.len() > 0 {
                 self.started = Some(next);
-            } else if let Started::Push(push) = next {
+            } else if let CurrentLine::Push(push) = next {
                 // The pusher may have dropped the receipt.
                 let _ = push.receipt.send(());
             }
         }
     }
 
-    fn next_line(&mut self) -> Option<Started> {
-        let reply = |queue: &mut Self| queue.replies.pop_front().map(Started::Reply);
-        let push = |queue: &mut Self| queue.pushes.pop_front().map(Started::Push);
+    fn next_line(&mut self) -> Option<CurrentLine> {
+        let reply = |queue: &mut Self| queue.replies.pop_front().map(CurrentLine::Reply);
+        let push = |queue: &mut Self| queue.pushes.pop_front().map(CurrentLine::Push);
         self.started.take().or_else(|| reply(self)).or_else(|| push(self))
     }
 

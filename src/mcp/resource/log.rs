@@ -8,7 +8,6 @@ use crate::core::frame::Frame;
 use crate::core::one_line::one_line;
 use crate::core::shell::commands::output::Output;
 use crate::core::shell::commands::record::CommandRecord;
-use crate::mcp::resource::query::LogQuery;
 use crate::mcp::resource::uri_of;
 use crate::session::clock::Clock;
 use crate::session::handle::Session;
@@ -31,9 +30,9 @@ pub(super) fn of(
     session: &Session,
     frame: &Frame,
     clock: &Clock,
-    (query, room): (LogQuery, usize),
+    (before, room): (Option<u64>, usize),
 ) -> String {
-    let before = query.before.unwrap_or(u64::MAX);
+    let before = before.unwrap_or(u64::MAX);
     let commands = frame.commands.value.iter();
     let known: Vec<&CommandRecord> =
         commands.filter(|it| it.id.0 < before).map(|it| &**it).collect();

@@ -14,7 +14,7 @@ use crate::wire::session::GapWire;
 
 /// A piece of the output.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Piece {
+pub(super) struct OutputPiece {
     /// Its lines, each with a line end.
     pub(super) text: String,
     /// The first row of the next piece.
@@ -25,7 +25,7 @@ pub(super) struct Piece {
     pub(super) rows_trimmed: u64,
 }
 
-impl Piece {
+impl OutputPiece {
     /// The output from its beginning.
     pub(super) fn beginning(record: &CommandRecord, frame: &Frame, room: usize) -> Self {
         Self::between(record, frame, (first_row(record), end_row(record, frame)), room)

@@ -4,7 +4,7 @@ use std::fmt::Display;
 use std::str::FromStr;
 
 use crate::surface::error::SurfaceError;
-use crate::surface::terminal::read_history::HistoryFormat;
+use crate::surface::terminal::read_history::{HistoryFormat, ReadHistory};
 use crate::wire::line::Format;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -13,23 +13,6 @@ pub struct GridQuery {
     pub top: u16,
     pub rows: Option<u16>,
     pub format: Format,
-}
-
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct HistoryQuery {
-    pub start_row: Option<u64>,
-    pub count: Option<u64>,
-    pub mode: HistoryFormat,
-}
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct OutputQuery {
-    pub from_row: Option<u64>,
-}
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct LogQuery {
-    pub before: Option<u64>,
 }
 
 impl GridQuery {
@@ -58,78 +41,47 @@ impl GridQuery {
     }
 }
 
-impl HistoryQuery {
-    /// Parses the text after the question mark.
-    ///
-    /// # Errors
-    /// See [`GridQuery::parse`].
-    pub fn parse(query: &str) -> Result<Self, SurfaceError> {
-        const MODES: [(&str, HistoryFormat); 4] = [
-            ("plain", HistoryFormat::Plain),
-            ("ansi", HistoryFormat::Ansi),
-            ("cells", HistoryFormat::Cells),
-            ("json", HistoryFormat::Cells),
-        ];
-        let mut history = Self::default();
-        for (name, value) in pairs(query) {
-            match name {
-                "start_row" => history.start_row = Some(number(name, value, u64::MAX)?),
-                "count" => history.count = Some(number(name, value, u64::MAX)?),
-                "mode" => history.mode = word(name, value, &MODES)?,
-                _ => return Err(unknown(name, &["start_row", "count", "mode"])),
-            }
-        }
-        Ok(history)
-    }
-}
-
-impl OutputQuery {
-    /// Parses the text after the question mark.
-    ///
-    /// # Errors
-    /// See [`GridQuery::parse`].
-    pub fn parse(query: &str) -> Result<Self, SurfaceError> {
-        let mut output = Self::default();
-        for (name, value) in pairs(query) {
-            match name {
-                "from_row" => output.from_row = Some(number(name, value, u64::MAX)?),
-                _ => return Err(unknown(name, &["from_row"])),
-            }
-        }
-        Ok(output)
-    }
-}
-
-impl LogQuery {
-    /// Parses the text after the question mark.
-    ///
-    /// # Errors
-    /// See [`GridQuery::parse`].
-    pub fn parse(query: &str) -> Result<Self, SurfaceError> {
-        let mut log = Self::default();
-        for (name, value) in pairs(query) {
-            match name {
-                "before" => log.before = Some(number(name, value, u64::MAX)?),
-                _ => return Err(unknown(name, &["before"])),
-            }
-        }
-        Ok(log)
-    }
-}
-
-/// Parses the name after which a list begins.
+/// Parses the query of history, as the parameters of `read_history`.
 ///
 /// # Errors
 /// See [`GridQuery::parse`].
-pub(super) fn after(query: &str) -> Result<Option<String>, SurfaceError> {
-    let mut after = None;
+pub(super) fn history(query: &str) -> Result<ReadHistory, SurfaceError> {
+    const MODES: [(&str, HistoryFormat); 4] = [
+        ("plain", HistoryFormat::Plain),
+        ("ansi", HistoryFormat::Ansi),
+        ("cells", HistoryFormat::Cells),
+        ("json", HistoryFormat::Cells),
+    ];
+    let mut history = ReadHistory::default();
     for (name, value) in pairs(query) {
         match name {
-            "after" => after = Some(value.to_owned()),
-            _ => return Err(unknown(name, &["after"])),
+            "start_row" => history.start_row = Some(number(name, value, u64::MAX)?),
+            "count" => history.count = Some(number(name, value, u64::MAX)?),
+            "mode" => history.format = word(name, value, &MODES)?,
+            _ => return Err(unknown(name, &["start_row", "count", "mode"])),
         }
     }
-    Ok(after)
+    Ok(history)
+}
+
+/// Finds the value of the only parameter that a resource has.
+///
+/// # Errors
+/// See [`GridQuery::parse`].
+pub(super) fn only<'a>(query: &'a str, known: &str) -> Result<Option<&'a str>, SurfaceError> {
+    let mut given = None;
+    for (name, value) in pairs(query) {
+        if name != known {
+            return Err(unknown(name, &[known]));
+        }
+        given = Some(value);
+    }
+    Ok(given)
+}
+
+/// The same, where it is a number.
+pub(super) fn only_number(query: &str, known: &str) -> Result<Option<u64>, SurfaceError> {
+    only(query, known)?.map(|value| number(known, value, u64::MAX)).transpose()
 }
 
 /// Rejects any query, for a resource without parameters.
@@ -186,11 +138,12 @@ mod tests {
             query,
             GridQuery { since: Some(7), top: 0, rows: Some(3), format: Format::Cells }
         );
-        let query = HistoryQuery::parse("start_row=5&mode=json").unwrap();
-        let mode = HistoryFormat::Cells;
-        assert_eq!(query, HistoryQuery { start_row: Some(5), count: None, mode });
-        assert_eq!(OutputQuery::parse("from_row=9").unwrap().from_row, Some(9));
-        assert_eq!(LogQuery::parse("before=9").unwrap().before, Some(9));
+        let query = history("start_row=5&mode=json").unwrap();
+        let format = HistoryFormat::Cells;
+        let expected = ReadHistory { start_row: Some(5), format, ..ReadHistory::default() };
+        assert_eq!(query, expected);
+        assert_eq!(only_number("from_row=9", "from_row").unwrap(), Some(9));
+        assert_eq!(only("after=b", "after").unwrap(), Some("b"));
         assert_eq!(GridQuery::parse("").unwrap(), GridQuery::default());
         assert!(none("").is_ok());
     }
@@ -211,12 +164,10 @@ mod tests {
         for (query, parameter) in
             [("start_row=x", "start_row"), ("mode=", "mode"), ("since=1", "since")]
         {
-            assert_eq!(named(HistoryQuery::parse(query).unwrap_err()), parameter, "{query}");
+            assert_eq!(named(history(query).unwrap_err()), parameter, "{query}");
         }
-        assert_eq!(named(OutputQuery::parse("from_row=x").unwrap_err()), "from_row");
-        assert_eq!(named(OutputQuery::parse("since=1").unwrap_err()), "since");
-        assert_eq!(named(LogQuery::parse("before=x").unwrap_err()), "before");
-        assert_eq!(named(LogQuery::parse("since=1").unwrap_err()), "since");
+        assert_eq!(named(only_number("from_row=x", "from_row").unwrap_err()), "from_row");
+        assert_eq!(named(only_number("since=1", "from_row").unwrap_err()), "since");
         assert_eq!(named(none("since=1").unwrap_err()), "since");
     }
 }

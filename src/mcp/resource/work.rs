@@ -10,9 +10,9 @@ use crate::core::frame::Frame;
 use crate::core::ids::{RowNumber, Watermark};
 use crate::core::shell::commands::output::Output;
 use crate::core::shell::commands::record::CommandId;
-use crate::mcp::resource::output::{Piece, first_row};
-use crate::mcp::resource::query::{self, LogQuery, OutputQuery};
-use crate::mcp::resource::{Content, git, log};
+use crate::mcp::resource::output::{OutputPiece, first_row};
+use crate::mcp::resource::query;
+use crate::mcp::resource::{ResourceContent, git, log};
 use crate::session::clock::Clock;
 use crate::session::handle::Session;
 use crate::surface::answer::budget::escaped_bytes;
@@ -27,10 +27,10 @@ use crate::wire::session::GapWire;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Work {
     Commands,
-    Output { id: CommandId, query: OutputQuery },
+    Output { id: CommandId, from_row: Option<u64> },
     Directory,
     Git,
-    Log(LogQuery),
+    Log { before: Option<u64> },
 }
 
 /// The value that a subscription compares.
@@ -45,13 +45,15 @@ impl Work {
         let work = match parts {
             ["command", id, "output"] => {
                 let Ok(id) = id.parse() else { return Ok(None) };
-                let query = OutputQuery::parse(query)?;
-                return Ok(Some(Self::Output { id: CommandId(id), query }));
+                let from_row = query::only_number(query, "from_row")?;
+                return Ok(Some(Self::Output { id: CommandId(id), from_row }));
             }
             ["commands"] => Self::Commands,
             ["cwd"] => Self::Directory,
             ["git"] => Self::Git,
-            ["log"] => return Ok(Some(Self::Log(LogQuery::parse(query)?))),
+            ["log"] => {
+                return Ok(Some(Self::Log { before: query::only_number(query, "before")? }));
+            }
             _ => return Ok(None),
         };
         query::none(query)?;
@@ -69,27 +71,27 @@ impl Work {
         clock: &Clock,
         room: usize,
         share: &Share,
-    ) -> Result<Content, SurfaceError> {
+    ) -> Result<ResourceContent, SurfaceError> {
         let frame = session.frame();
         let (session, clock) = (session.clone(), clock.clone());
         Ok(match self {
-            Self::Commands => Content::Facts(commands(&session, &frame, &clock)),
-            Self::Output { id, query } => {
+            Self::Commands => ResourceContent::Facts(commands(&session, &frame, &clock)),
+            Self::Output { id, from_row } => {
                 let cells = Output::cells(find(&frame, id)?, &frame);
-                let read = move || output(&session, &frame, (id, query), room);
+                let read = move || output(&session, &frame, (id, from_row), room);
                 share.off_worker(cells, read).await?
             }
-            Self::Directory => Content::Facts(json!({"cwd": cwd_of(&session)})),
+            Self::Directory => ResourceContent::Facts(json!({"cwd": cwd_of(&session)})),
             Self::Git => {
                 let cwd = cwd_of(&session);
                 let state = git::state_of(&cwd, share).await;
-                Content::Facts(json!({"cwd": cwd, "git": state}))
+                ResourceContent::Facts(json!({"cwd": cwd, "git": state}))
             }
-            Self::Log(query) => {
+            Self::Log { before } => {
                 let rows = frame.history.len() + frame.lines.len();
                 let cells = rows * usize::from(frame.size.value.cols);
-                let read = move || log::of(&session, &frame, &clock, (query, room));
-                Content::Markdown(share.off_worker(cells, read).await)
+                let read = move || log::of(&session, &frame, &clock, (before, room));
+                ResourceContent::Markdown(share.off_worker(cells, read).await)
             }
         })
     }
@@ -98,7 +100,7 @@ impl Work {
     pub fn state(self, session: &Session, frame: &Frame) -> State {
         let commands = frame.commands.changed;
         match self {
-            Self::Commands | Self::Log(_) => (commands, None),
+            Self::Commands | Self::Log { .. } => (commands, None),
             Self::Output { id, .. } => (printed(id, frame), None),
             Self::Directory => (Watermark::default(), session.live().directory()),
             // Any command may have changed it.
@@ -133,27 +135,27 @@ fn commands(session: &Session, frame: &Frame, clock: &Clock) -> Value {
 fn output(
     session: &Session,
     frame: &Frame,
-    (id, query): (CommandId, OutputQuery),
+    (id, from_row): (CommandId, Option<u64>),
     room: usize,
-) -> Result<Content, SurfaceError> {
+) -> Result<ResourceContent, SurfaceError> {
     let record = find(frame, id)?;
-    let piece = match query.from_row {
-        Some(from) => Piece::following(record, frame, RowNumber(from), room),
-        None => Piece::beginning(record, frame, room),
+    let piece = match from_row {
+        Some(from) => OutputPiece::following(record, frame, RowNumber(from), room),
+        None => OutputPiece::beginning(record, frame, room),
     };
     let gaps = session.live().gaps();
-    let from = query.from_row.unwrap_or_default().max(first_row(record).0);
+    let from = from_row.unwrap_or_default().max(first_row(record).0);
     let lost = GapWire::among(gaps.as_slice(), from..piece.next_row.0);
     let facts = json!(piece.facts(record, lost.clone()));
-    let text = match query.from_row {
+    let text = match from_row {
         Some(_) => piece.text,
         None => remarked(piece, &lost, &output_uri(session.id(), id)),
     };
-    Ok(Content::Output { text, facts })
+    Ok(ResourceContent::Output { text, facts })
 }
 
 /// The text of a piece with remarks about missing output.
-fn remarked(piece: Piece, lost: &[GapWire], uri: &str) -> String {
+fn remarked(piece: OutputPiece, lost: &[GapWire], uri: &str) -> String {
     let mut text = String::new();
     if piece.rows_trimmed > 0 {
         text.push_str(&format!("[… {} rows are gone from history]\n", piece.rows_trimmed));

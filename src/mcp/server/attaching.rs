@@ -21,13 +21,12 @@ use crate::core::frame::delta::{Lane, View};
 use crate::core::ids::PrincipalId;
 use crate::core::policy::{Denial, Permit, PermittedAct, Standing, decide_operate};
 use crate::mcp::attach::{
-    ATTACH_METHOD, Attached, HAND_BACK_METHOD, INPUT_BYTES_MAX, INPUT_METHOD, SIZE_METHOD,
+    ATTACH_METHOD, AttachedPerson, HAND_BACK_METHOD, INPUT_BYTES_MAX, INPUT_METHOD, SIZE_METHOD,
     TAKE_OVER_METHOD, note,
 };
 use crate::mcp::error::said;
-use crate::mcp::observe::{Ended, Observation};
-use crate::mcp::request_order::TurnSlot;
-use crate::mcp::server::{Server, protocol_error};
+use crate::mcp::observe::{Observation, ObservationEnd};
+use crate::mcp::server::Server;
 use crate::session::command::{Accepted, TypedInput};
 use crate::session::error::SessionError;
 use crate::session::handle::Session;
@@ -70,21 +69,13 @@ impl Server {
         context: RequestContext<RoleServer>,
         standing: Standing,
     ) -> Result<CustomResult, ErrorData> {
-        let turn = context.extensions.get::<TurnSlot>().and_then(TurnSlot::take);
-        if let Some(turn) = &turn {
-            turn.wait().await;
-        }
+        let turn = Self::turn_come(&context).await;
         let daemon = self.shared.gateway.daemon();
         let session = match &open.session {
             Some(_) => find_session(&daemon.sessions, &standing, open.session.as_deref()),
             None => self.latest(&standing),
-        };
-        let session = session.map_err(|error| protocol_error(&error))?;
-        let _place = self
-            .shared
-            .subscriptions
-            .enter(&standing)
-            .ok_or_else(|| protocol_error(&SurfaceError::Quota("subscriptions")))?;
+        }?;
+        let _place = self.shared.subscriptions.enter(&standing)?;
         // People keep the name from their login, whatever their client is called.
         let mut caller = self.standing.caller.clone();
         if self.people.is_at(session.id()) {
@@ -93,7 +84,7 @@ impl Server {
             caller.principal = PrincipalId::Connection(number);
         }
         let names = &self.shared.names;
-        let attached = Arc::new(Attached::new(session.clone(), &caller, names, &open));
+        let attached = Arc::new(AttachedPerson::new(session.clone(), &caller, names, &open));
         daemon.principals.call_also(attached.person.name());
         note(&attached, "attached");
         note_touched(&self.touched, &session);
@@ -124,8 +115,8 @@ impl Server {
             () = self.connection.ended.cancelled() => Ok(ended(Detached::Closed)),
             _ = detaches.changed() => Ok(ended(Detached::Detached)),
             how = observation.run(&self.shared.deltas, &self.shared.observed, clock) => Ok(match how {
-                Ended::Exited => ended(Detached::Exited),
-                Ended::Removed | Ended::Dropped => ended(Detached::Closed),
+                ObservationEnd::Exited => ended(Detached::Exited),
+                ObservationEnd::Removed | ObservationEnd::Dropped => ended(Detached::Closed),
             }),
         }
     }
@@ -153,16 +144,15 @@ impl Server {
         context: RequestContext<RoleServer>,
         standing: Standing,
     ) -> Result<CustomResult, ErrorData> {
-        let invalid = |problem: String| protocol_error(&SurfaceError::argument("data", problem));
+        let invalid = |problem: String| SurfaceError::argument("data", problem);
         let bytes = STANDARD.decode(&input.data).map_err(|error| invalid(error.to_string()))?;
         if bytes.len() > INPUT_BYTES_MAX {
             let problem = format!("{} bytes are more than {INPUT_BYTES_MAX}", bytes.len());
-            return Err(invalid(problem));
+            return Err(invalid(problem).into());
         }
         let (attached, accepted) = self.person(&input.attach, &context).await?;
         let permit = self.permit_for(&attached, &standing, PermittedAct::Type)?;
-        let key = idempotency_key(input.idempotency_key.as_deref(), fingerprint(&bytes));
-        let key = key.map_err(|error| protocol_error(&error))?;
+        let key = idempotency_key(input.idempotency_key.as_deref(), fingerprint(&bytes))?;
         let typed = TypedInput { bytes, key, view: input.resize.then(|| attached.room()) };
         let typing = attached.session.type_in(&permit, attached.person.clone(), typed);
         let written = in_turn(typing, accepted).await?;
@@ -220,22 +210,17 @@ impl Server {
         &self,
         attach: &RequestId,
         context: &RequestContext<RoleServer>,
-    ) -> Result<(Arc<Attached>, Accepted), ErrorData> {
-        let turn = context.extensions.get::<TurnSlot>().and_then(TurnSlot::take);
-        if let Some(turn) = &turn {
-            turn.wait().await;
-        }
+    ) -> Result<(Arc<AttachedPerson>, Accepted), ErrorData> {
+        let turn = Self::turn_come(context).await;
         let accepted = turn.map_or_else(Accepted::nothing, Accepted::guard);
-        let unknown = || {
-            let problem = "no attach of this connection has this id";
-            protocol_error(&SurfaceError::argument("attach", problem))
-        };
+        let unknown =
+            || SurfaceError::argument("attach", "no attach of this connection has this id");
         Ok((self.people.find(attach).ok_or_else(unknown)?, accepted))
     }
 
     fn permit_for(
         &self,
-        attached: &Attached,
+        attached: &AttachedPerson,
         standing: &Standing,
         act: PermittedAct,
     ) -> Result<Permit, ErrorData> {
@@ -247,7 +232,7 @@ impl Server {
             let person = Standing { caller: attached.person.clone(), ..standing.clone() };
             daemon.switchboard.decide(&person, act, Some(attached.session.id()), daemon.now())
         };
-        permit.map_err(|denial| protocol_error(&denial.into()))
+        Ok(permit.map_err(SurfaceError::from)?)
     }
 }
 
@@ -263,7 +248,7 @@ async fn in_turn<T>(
         Poll::Ready(answer) => answer,
         Poll::Pending => asking.await,
     };
-    answer.map_err(|error| protocol_error(&error.into()))
+    Ok(answer.map_err(SurfaceError::from)?)
 }
 
 /// A result of one of our types, which always serialize.
@@ -272,7 +257,7 @@ pub(super) fn result(of: &impl Serialize) -> CustomResult {
 }
 
 /// Parses the parameters of a request.
-fn parameters<T: DeserializeOwned>(params: Option<Value>) -> Result<T, ErrorData> {
+pub(super) fn parameters<T: DeserializeOwned>(params: Option<Value>) -> Result<T, ErrorData> {
     let params = match params {
         Some(Value::Object(params)) => params,
         None => JsonObject::new(),
@@ -280,7 +265,7 @@ fn parameters<T: DeserializeOwned>(params: Option<Value>) -> Result<T, ErrorData
             return Err(ErrorData::invalid_params(format!("{other:.60} is not an object"), None));
         }
     };
-    read(params).map_err(|error| protocol_error(&error))
+    Ok(read(params)?)
 }
 
 pub(super) fn unknown_method(method: &str) -> ErrorData {

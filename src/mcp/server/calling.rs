@@ -9,20 +9,20 @@ use rmcp::{ErrorData, ServerHandler};
 use serde_json::json;
 
 use crate::core::moment::Moment;
-use crate::gateway::Request;
-use crate::gateway::calls::{Calls, Outcome};
+use crate::gateway::{CallOutcome, Calls};
 use crate::mcp::call::{CallHandler, CallParams, Era, Reply, ToolCall, ToolResult};
 use crate::mcp::error::said;
-use crate::mcp::notifications::Wire;
+use crate::mcp::notifications::NoticeLane;
 use crate::mcp::outbox::PushLane;
-use crate::mcp::outbox::budget::Room;
+use crate::mcp::outbox::budget::ReservedSpace;
 use crate::mcp::request_class::always_waits;
-use crate::mcp::request_order::Turn;
+use crate::mcp::request_order::RequestTurn;
 use crate::mcp::server::{LARGE_READ_ROOM, READ_ROOM, Server};
 use crate::session::command::Accepted;
+use crate::surface::call::Call;
 use crate::surface::error::SurfaceError;
-use crate::surface::tool::{Access, Answer, Entry};
-use crate::wire::envelope::Envelope;
+use crate::surface::tool::{Answer, ToolAccess, ToolEntry};
+use crate::wire::error::Envelope;
 use crate::wire::error::ErrorWire;
 
 /// The interval of progress notifications.
@@ -67,8 +67,15 @@ impl CallHandler for Server {
         let room = reply_room(entry, arguments.as_ref());
         let touched = Arc::clone(&self.touched);
         let arguments = arguments.unwrap_or_default();
-        let request = Request { standing, arguments, accepted: Accepted::nothing(), touched };
-        let calling = self.call(entry, request, turn, room);
+        let call = Call {
+            daemon: Arc::clone(self.shared.gateway.daemon()),
+            standing,
+            accepted: Accepted::nothing(),
+            target: None,
+            permit: None,
+            touched,
+        };
+        let calling = self.call(entry, call, arguments, turn, room);
         let (answer, room) = match meta.get_progress_token() {
             None => calling.await,
             Some(token) => tokio::select! {
@@ -87,11 +94,12 @@ impl Server {
     /// Makes a call in its turn and returns the outbox space of its answer.
     async fn call(
         &self,
-        entry: &Entry,
-        mut request: Request,
-        turn: Turn,
+        entry: &ToolEntry,
+        mut call: Call,
+        arguments: JsonObject,
+        turn: RequestTurn,
         room: Option<usize>,
-    ) -> (Result<Answer, SurfaceError>, Option<Room>) {
+    ) -> (Result<Answer, SurfaceError>, Option<ReservedSpace>) {
         turn.wait().await;
         let room = match room {
             Some(bytes) => {
@@ -100,11 +108,11 @@ impl Server {
                 Some(self.connection.outbox.room(bytes).await)
             }
             None => {
-                request.accepted = Accepted::guard(turn);
+                call.accepted = Accepted::guard(turn);
                 None
             }
         };
-        (self.shared.gateway.call(entry, request).await, room)
+        (self.shared.gateway.call(entry, call, arguments).await, room)
     }
 
     fn result(
@@ -112,15 +120,17 @@ impl Server {
         answer: Result<Answer, SurfaceError>,
         started: Moment,
         version: ProtocolVersion,
-    ) -> (ToolResult, Outcome) {
+    ) -> (ToolResult, CallOutcome) {
         let era = era(&version);
         let mut envelope = self.envelope(started, version);
         let (result, outcome) = match answer {
-            Ok(Answer { result, text }) => (ToolResult::success(era, text, result), Outcome::Done),
+            Ok(Answer { result, text }) => {
+                (ToolResult::success(era, text, result), CallOutcome::Done)
+            }
             Err(error) => {
                 let error = ErrorWire::from(&error);
                 error.note_in(&mut envelope);
-                (error.result(era), Outcome::Failed(error.code()))
+                (error.result(era), CallOutcome::Failed(error.code()))
             }
         };
         (result.in_envelope(envelope), outcome)
@@ -132,7 +142,7 @@ impl Server {
         let started = clock.now();
         let lane = CallLane(self.connection.outbox.lane());
         let (connection, subscription) = (Arc::clone(&self.connection), None);
-        let wire = Wire { connection, lane: lane.0.clone(), subscription };
+        let wire = NoticeLane { connection, lane: lane.0.clone(), subscription };
         loop {
             clock.sleep_until(clock.now() + PROGRESS_INTERVAL).await;
             let seconds = clock.now().since(started).as_secs_f64();
@@ -161,13 +171,13 @@ impl Server {
 struct Counted<'a> {
     calls: &'a Calls,
     tool: &'static str,
-    outcome: Outcome,
+    outcome: CallOutcome,
 }
 
 impl<'a> Counted<'a> {
     /// A call counts as given up until it has another outcome.
     fn of(calls: &'a Calls, tool: &'static str) -> Self {
-        Self { calls, tool, outcome: Outcome::GivenUp }
+        Self { calls, tool, outcome: CallOutcome::GivenUp }
     }
 }
 
@@ -196,8 +206,8 @@ fn era(version: &ProtocolVersion) -> Era {
 }
 
 /// The outbox space reserved for an answer, in bytes. `None` for calls that wait or write.
-fn reply_room(entry: &Entry, arguments: Option<&JsonObject>) -> Option<usize> {
-    if entry.access != Access::Read || always_waits(entry.name) {
+fn reply_room(entry: &ToolEntry, arguments: Option<&JsonObject>) -> Option<usize> {
+    if entry.access != ToolAccess::Read || always_waits(entry.name) {
         return None;
     }
     let given = |name: &str| arguments.is_some_and(|arguments| arguments.contains_key(name));

@@ -1,18 +1,21 @@
-//! The requests of operators to stop or upgrade the daemon.
+//! The requests beside those of the protocol: observe a session, and for operators stop or upgrade the daemon.
 
-use rmcp::model::{CustomRequest, CustomResult, ErrorCode};
+use std::sync::Arc;
+
+use rmcp::model::{CustomRequest, CustomResult};
 use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer};
+use serde_json::{Value, json};
 
-use serde_json::json;
-
+use crate::core::ids::Watermark;
 use crate::core::policy::decide_operate;
-use crate::mcp::request_class::{BUSY, STOP_METHOD};
-use crate::mcp::request_order::TurnSlot;
+use crate::mcp::observe::{Observation, ObservationEnd};
+use crate::mcp::request_class::STOP_METHOD;
 use crate::mcp::server::Server;
-use crate::mcp::server::attaching::{result, unknown_method};
-use crate::mcp::upgrade::{UPGRADE_METHOD, UpgradeError, ask};
-use crate::wire::error::ErrorWire;
+use crate::mcp::server::attaching::{parameters, result, unknown_method};
+use crate::mcp::upgrade::{UPGRADE_METHOD, ask};
+use crate::surface::call::find_session;
+use crate::wire::attach::ObserveRequest;
 use crate::wire::status::{Stopping, UnendedSession, Upgrading};
 
 impl Server {
@@ -30,7 +33,7 @@ impl Server {
             return Err(unknown_method(method));
         }
         // Other requests need not wait until the sessions have ended or the program was tested.
-        drop(context.extensions.get::<TurnSlot>().and_then(TurnSlot::take));
+        drop(Self::turn(&context));
         if method == STOP_METHOD {
             self.shared.stop.cancel();
             let unended = self.shared.gateway.daemon().sessions.ended().await;
@@ -41,20 +44,53 @@ impl Server {
             });
             return Ok(result(&Stopping { stopping: true, unended: unended.collect() }));
         }
-        let upgrade = ask(&self.shared.upgrades).await.map_err(|error| refused(&error))?;
+        let upgrade = ask(&self.shared.upgrades).await?;
         let pid = std::process::id();
         Ok(result(&Upgrading { from: upgrade.from.to_owned(), to: upgrade.to, pid }))
     }
 }
 
-fn refused(error: &UpgradeError) -> ErrorData {
-    let wire = ErrorWire::from(error);
-    let code = match error {
-        UpgradeError::Busy => BUSY,
-        UpgradeError::Start { .. }
-        | UpgradeError::TooSlow { .. }
-        | UpgradeError::Failed { .. }
-        | UpgradeError::Stranger { .. } => ErrorCode::INTERNAL_ERROR,
-    };
-    ErrorData::new(code, wire.message.clone(), Some(json!(wire)))
+impl Server {
+    pub(super) async fn observe(
+        &self,
+        params: Option<Value>,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CustomResult, ErrorData> {
+        let invalid = |message: String| ErrorData::invalid_params(message, None);
+        let parameters: ObserveRequest = parameters(params)?;
+        let pause = parameters.pause().map_err(invalid)?;
+        let standing = self.standing(&context.meta);
+        self.shared.gateway.admit(&standing)?;
+        let daemon = self.shared.gateway.daemon();
+        let given = parameters.session.as_deref();
+        let session = find_session(&daemon.sessions, &standing, given)?;
+        let _place = self.shared.subscriptions.enter(&standing)?;
+        // Other requests need not wait for an observation.
+        drop(Self::turn(&context));
+        let observation = Observation {
+            session,
+            connection: Arc::clone(&self.connection),
+            share: daemon.turns.share_of(&standing.caller.tenant),
+            request: context.id.clone(),
+            lane: self.lane(&context.extensions),
+            tagged: Self::is_modern(&context),
+            view: parameters.view(),
+            since: parameters.since.map(Watermark),
+            pause,
+            until_exit: false,
+        };
+        let session = observation.session.id().to_string();
+        let clock = daemon.sessions.clock();
+        tokio::select! {
+            biased;
+            () = context.ct.cancelled() => Err(ErrorData::internal_error("cancelled", None)),
+            () = self.connection.ended.cancelled() => Ok(CustomResult::new(json!({}))),
+            ended = observation.run(&self.shared.deltas, &self.shared.observed, clock) => {
+                Ok(match ended {
+                    ObservationEnd::Removed | ObservationEnd::Exited => CustomResult::new(json!({"session": session})),
+                    ObservationEnd::Dropped => CustomResult::new(json!({})),
+                })
+            }
+        }
+    }
 }

@@ -14,10 +14,9 @@ use serde_json::json;
 use crate::core::policy::Standing;
 use crate::mcp::error::said;
 use crate::mcp::prompt::{Prompt, prompts};
-use crate::mcp::request_order::TurnSlot;
 use crate::mcp::resource::listed::{DAEMON, JSON, LISTS, MARKDOWN, OUTPUT, PARTS, Template};
 use crate::mcp::resource::{Resource, seen, uri_of, uri_of_skill};
-use crate::mcp::server::{LARGE_READ_ROOM, Server, protocol_error};
+use crate::mcp::server::{LARGE_READ_ROOM, Server};
 use crate::session::handle::Session;
 use crate::surface::answer::budget::{fitting, json_bytes, room_left};
 
@@ -89,22 +88,18 @@ impl Server {
         request: ReadResourceRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
-        let turn = context.extensions.get::<TurnSlot>().and_then(TurnSlot::take);
-        if let Some(turn) = turn {
-            turn.wait().await;
-        }
+        drop(Self::turn_come(&context).await);
         let standing = self.standing(&context.meta);
-        self.shared.gateway.admit(&standing).map_err(|error| protocol_error(&error))?;
+        self.shared.gateway.admit(&standing)?;
         let room = self.connection.outbox.room(LARGE_READ_ROOM).await;
         self.connection.outbox.attach(&context.id, room);
         let unknown = || {
             let message = said(format!("no resource is named `{}`", request.uri));
             ErrorData::resource_not_found(message, Some(json!({"uri": said(&request.uri)})))
         };
-        let resource = Resource::parse(&request.uri).map_err(|error| protocol_error(&error))?;
+        let resource = Resource::parse(&request.uri)?;
         let resource = resource.filter(|it| it.is_told_to(&standing)).ok_or_else(unknown)?;
-        let content =
-            resource.read(&self.shared, &standing).await.map_err(|error| protocol_error(&error))?;
+        let content = resource.read(&self.shared, &standing).await?;
         let mime_type = content.mime_type();
         let (text, facts) = content.into_parts();
         let mut contents =

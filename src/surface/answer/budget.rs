@@ -12,6 +12,17 @@ pub const RESULT_BYTES_MAX: usize = 30_000;
 /// How many of those are kept free for what stands around every result, and for a warning.
 const AROUND_BYTES: usize = 1_500;
 
+/// How many bytes of the long texts of a session or a command are told, as JSON.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TextBounds {
+    pub title: usize,
+    pub command: usize,
+    pub cwd: usize,
+}
+
+/// What each session or command of a list has: twenty of them fit into one result, whatever they show.
+pub const IN_LIST: TextBounds = TextBounds { title: 160, command: 240, cwd: 160 };
+
 /// How many bytes a text takes in JSON, without its quotes.
 pub fn escaped_bytes(text: &str) -> usize {
     text.chars().map(escaped).sum()

@@ -7,7 +7,9 @@ use crate::core::ids::SessionId;
 use crate::core::one_line::one_line;
 use crate::core::shell::commands::record::{CommandId, CommandRecord};
 use crate::session::clock::Clock;
-use crate::surface::answer::budget::{abridged, cut, escaped_bytes, fitting, room_left};
+use crate::surface::answer::budget::{
+    IN_LIST, TextBounds, abridged, cut, escaped_bytes, fitting, room_left,
+};
 use crate::wire::command::{CommandStatus, CommandWire};
 use crate::wire::word;
 
@@ -18,18 +20,9 @@ const CUT_BYTES: usize = 60;
 /// How many bytes the end of a line takes.
 pub const LINE_END_BYTES: usize = 2;
 
-/// How many bytes of a command's text and of its directory are told, as JSON.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Share {
-    command: usize,
-    cwd: usize,
-}
-
-/// What each command of a list has: twenty of them fit into one result.
-pub const IN_LIST: Share = Share { command: 240, cwd: 160 };
-
 /// What a command has that is told alone: its text whole, and a directory as long as they get.
-pub const ALONE: Share = Share { command: 6 * CommandRecord::TEXT_MAX, cwd: 4_096 };
+pub const ALONE: TextBounds =
+    TextBounds { title: 0, command: 6 * CommandRecord::TEXT_MAX, cwd: 4_096 };
 
 /// Where the whole output of a command is.
 pub fn output_uri(session: SessionId, id: CommandId) -> String {
@@ -62,9 +55,9 @@ impl CommandWire {
 
     /// The same with so much of its text and of its directory.
     #[must_use]
-    pub fn within(self, share: Share) -> Self {
-        let command = abridged(&self.command, share.command);
-        let cwd = self.cwd.as_deref().map(|cwd| abridged(cwd, share.cwd));
+    pub fn within(self, most: TextBounds) -> Self {
+        let command = abridged(&self.command, most.command);
+        let cwd = self.cwd.as_deref().map(|cwd| abridged(cwd, most.cwd));
         let cut = self.cut || command != self.command || cwd != self.cwd;
         Self { command, cwd, cut, ..self }
     }
@@ -87,7 +80,7 @@ impl CommandWire {
 
 /// How many lines of an output are wanted from its beginning and from its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ends {
+pub struct ExcerptLines {
     pub head: usize,
     pub tail: usize,
 }
@@ -107,7 +100,7 @@ impl Excerpt {
     /// line stands for the others.
     ///
     /// The whole output is at `uri`.
-    pub fn of(lines: &[String], wanted: Ends, room: usize, uri: &str) -> Self {
+    pub fn of(lines: &[String], wanted: ExcerptLines, room: usize, uri: &str) -> Self {
         let line_max = LINE_BYTES_MAX.min(room / 4);
         let notice = |count: usize| format!("[… {count} lines left out: {uri}]");
         // It stands in the text, and the URI once more beside it.
@@ -168,7 +161,7 @@ mod tests {
     const ROOM: usize = 12_000;
 
     fn excerpt(lines: &[String], head: usize, tail: usize) -> Excerpt {
-        Excerpt::of(lines, Ends { head, tail }, ROOM, URI)
+        Excerpt::of(lines, ExcerptLines { head, tail }, ROOM, URI)
     }
 
     fn numbers(count: usize) -> Vec<String> {

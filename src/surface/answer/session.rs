@@ -1,34 +1,31 @@
-//! A session as lists show it, from its newest frame and counters.
+//! Sessions, leases and lost output as answers show them, from the newest frame and counters.
 
 use std::fmt;
+use std::ops::RangeBounds;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use crate::core::frame::Frame;
+use crate::core::lease::request::Grant;
 use crate::core::moment::Moment;
 use crate::core::one_line::one_line;
+use crate::core::shell::commands::record::CommandRecord;
+use crate::session::clock::Clock;
 use crate::session::handle::Session;
 use crate::session::pty::signal::name_of_signal;
+use crate::session::records::Gap;
 use crate::session::records::identity::SessionRecord;
 use crate::session::registry::silent::Known;
-use crate::surface::answer::budget::abridged;
+use crate::surface::answer::budget::{IN_LIST, TextBounds, abridged};
 use crate::wire::activity::ActivityWire;
-use crate::wire::lease::LeaseWire;
+use crate::wire::date::rfc3339;
+use crate::wire::lease::{GrantWire, LeaseWire};
 use crate::wire::session::{ExitWire, GapWire, SessionState, SessionWire};
 
 /// How many characters of the last line a list shows.
 const LAST_LINE_CHARACTERS: usize = 120;
 
-/// How many bytes of a session's long texts are told, as JSON.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Share {
-    title: usize,
-    command: usize,
-    cwd: usize,
-}
-
-/// What each session of a list has: some twenty of them fit into one result, whatever they show.
-pub const IN_LIST: Share = Share { title: 160, command: 240, cwd: 160 };
-
 /// What a session has that is told alone: its title whole, and a directory as long as they get.
-pub const ALONE: Share = Share { title: 1_600, command: 4_000, cwd: 4_096 };
+pub const ALONE: TextBounds = TextBounds { title: 1_600, command: 4_000, cwd: 4_096 };
 
 impl SessionWire {
     /// What is known of a session now.
@@ -106,8 +103,8 @@ impl SessionWire {
 
     /// The same with so much of its long texts.
     #[must_use]
-    pub fn within(mut self, share: Share) -> Self {
-        let Share { title, command, cwd } = share;
+    pub fn within(mut self, most: TextBounds) -> Self {
+        let TextBounds { title, command, cwd } = most;
         for (text, bytes_max) in
             [(&mut self.title, title), (&mut self.command, command), (&mut self.cwd, cwd)]
         {
@@ -172,5 +169,78 @@ impl fmt::Display for ExitWire {
             }
             (None, None) => f.write_str("ended, exit code unknown"),
         }
+    }
+}
+
+impl GapWire {
+    /// The gaps among these rows.
+    pub fn among(gaps: &[Gap], rows: impl RangeBounds<u64>) -> Vec<Self> {
+        let met = gaps.iter().filter(|gap| rows.contains(&gap.row.0));
+        met.map(|gap| Self { row: gap.row.0, bytes: gap.bytes, since: gap.since.map(date) })
+            .collect()
+    }
+
+    /// The gaps in the output of a command.
+    pub fn in_output(session: &Session, record: &CommandRecord, frame: &Frame) -> Vec<Self> {
+        let Some(first) = record.spans.first() else { return Vec::new() };
+        let end = record.spans.last().and_then(|span| span.to);
+        let end = end.map_or(frame.end_row(), |end| end.row);
+        Self::among(session.live().gaps().as_slice(), first.from.row.0..=end.0)
+    }
+}
+
+fn date(moment: SystemTime) -> String {
+    rfc3339(moment.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs())
+}
+
+impl GrantWire {
+    /// The lease as it stands now.
+    pub fn of(session: &Session, grant: &Grant, clock: &Clock) -> Self {
+        let left = clock.now().until(grant.expires_at);
+        Self {
+            lease_id: grant.lease.to_string(),
+            session: session.id().to_string(),
+            epoch: grant.epoch.0,
+            ttl_ms: grant.ttl.as_millis() as u64,
+            expires_in_ms: left.as_millis() as u64,
+            expires_at: wall_time_after(clock, left),
+            revived: grant.revived,
+        }
+    }
+}
+
+/// The wall clock's time after so long.
+fn wall_time_after(clock: &Clock, left: Duration) -> String {
+    let at = clock.wall_time() + left;
+    rfc3339(at.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use serde_json::json;
+
+    use super::*;
+    use crate::core::ids::RowNumber;
+
+    #[test]
+    fn a_gap_is_told_to_whoever_reads_the_rows_around_it() {
+        let gap = |row, bytes| Gap { row: RowNumber(row), bytes, since: None };
+        let gaps = [gap(4, Some(1_000)), gap(9, None)];
+        let told = GapWire::among(&gaps, 4..=8);
+        assert_eq!(serde_json::to_value(&told).unwrap(), json!([{"row": 4, "bytes": 1_000}]));
+        assert!(GapWire::summary(&told).contains("1000 bytes of output are lost"));
+        assert_eq!(GapWire::among(&gaps, 0..=3), []);
+        assert_eq!(GapWire::among(&gaps, ..).len(), 2);
+    }
+
+    #[test]
+    fn what_was_kept_last_says_of_when_it_is() {
+        let since = Some(UNIX_EPOCH + Duration::from_secs(86_400));
+        let told = GapWire::among(&[Gap { row: RowNumber(2), bytes: None, since }], 0..=5);
+        let expected = json!([{"row": 2, "since": "1970-01-02T00:00:00Z"}]);
+        assert_eq!(serde_json::to_value(&told).unwrap(), expected);
+        assert!(GapWire::summary(&told).contains("1970-01-02T00:00:00Z"));
     }
 }

@@ -17,16 +17,11 @@ use crate::surface::error::SurfaceError;
 use crate::surface::terminal::following::Following;
 use crate::surface::terminal::read_commands::find;
 use crate::surface::terminal::run::{OnCancel, lines_told};
-use crate::surface::tool::{Access, Answer, Tool};
+use crate::surface::tool::{Answer, Tool, ToolAccess};
 use crate::wire::command::Followed;
 
-/// The tool.
-#[derive(Debug)]
-pub struct FollowCommand;
-
-/// The parameters of `follow_command`.
 #[derive(Debug, Deserialize, JsonSchema)]
-pub struct Parameters {
+pub struct FollowCommand {
     /// Id, prefix or name
     session: String,
     /// Its command_id
@@ -44,21 +39,17 @@ impl Tool for FollowCommand {
     const NAME: &'static str = "follow_command";
     const TITLE: &'static str = "Follow a command";
     const DESCRIPTION: &'static str = "Waits for a command that run sent, and answers as run does.";
-    const ACCESS: Access = Access::Operate;
+    const ACCESS: ToolAccess = ToolAccess::Operate;
 
-    type Parameters = Parameters;
     type Result = Followed;
 
-    async fn call(
-        mut call: Call,
-        parameters: Parameters,
-    ) -> Result<Answer<Followed>, SurfaceError> {
-        let timeout = millis("timeout_ms", parameters.timeout_ms.unwrap_or(60_000), 0..=600_000)?;
-        let max_lines = lines_told(parameters.max_lines)?;
-        let session = call.session(Some(&parameters.session))?;
-        let command = CommandId(parameters.id);
+    async fn call(self, mut call: Call) -> Result<Answer<Followed>, SurfaceError> {
+        let timeout = millis("timeout_ms", self.timeout_ms.unwrap_or(60_000), 0..=600_000)?;
+        let max_lines = lines_told(self.max_lines)?;
+        let session = call.session(Some(&self.session))?;
+        let command = CommandId(self.id);
         let started = find(&session.frame(), command)?.started;
-        let wanted = parameters.on_cancel == OnCancel::Interrupt;
+        let wanted = self.on_cancel == OnCancel::Interrupt;
         let armed = wanted.then(|| interrupt(&call, &session, command)).transpose();
         let clock = call.daemon.sessions.clock().clone();
         let following = Following {

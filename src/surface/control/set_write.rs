@@ -11,29 +11,24 @@ use crate::surface::argument::millis;
 use crate::surface::call::Call;
 use crate::surface::error::SurfaceError;
 use crate::surface::switchboard::Keeping;
-use crate::surface::tool::{Access, Answer, Tool};
-use crate::wire::control::{SwitchWire, Switched};
+use crate::surface::tool::{Answer, Tool, ToolAccess};
+use crate::wire::status::{SwitchWire, Switched};
 
 /// The longest time a switch may be on for, in milliseconds: thirty days.
 const FOR_MS_MAX: u64 = 30 * 24 * 3_600_000;
 
-/// The tool.
-#[derive(Debug)]
-pub struct SetWrite;
-
 /// Where a switch goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum State {
+pub enum SwitchTo {
     On,
     Off,
     Status,
 }
 
-/// The parameters of `set_write`.
 #[derive(Debug, Deserialize, JsonSchema)]
-pub struct Parameters {
-    state: State,
+pub struct SetWrite {
+    state: SwitchTo,
     /// Only for this session
     session: Option<String>,
     /// Only for this tenant, such as uid:1000
@@ -47,28 +42,24 @@ impl Tool for SetWrite {
     const TITLE: &'static str = "Switch writing";
     const DESCRIPTION: &'static str = "Switches writing on or off, for everything, a tenant or a \
         session. Off without a scope clears every switch and ends every lease.";
-    const ACCESS: Access = Access::Operate;
+    const ACCESS: ToolAccess = ToolAccess::Operate;
     const DESTRUCTIVE: bool = true;
     const IDEMPOTENT: bool = true;
 
-    type Parameters = Parameters;
     type Result = Switched;
 
-    async fn call(
-        mut call: Call,
-        parameters: Parameters,
-    ) -> Result<Answer<Switched>, SurfaceError> {
+    async fn call(self, mut call: Call) -> Result<Answer<Switched>, SurfaceError> {
         let permit = call.take_permit()?;
-        let scope = parameters.scope(&call)?;
+        let scope = self.scope(&call)?;
         let now = call.daemon.now();
-        if parameters.state == State::Off {
+        if self.state == SwitchTo::Off {
             check_uncovered(&call, &scope)?;
         }
-        let window = match (parameters.state, parameters.for_ms) {
-            (State::Status, _) => None,
-            (State::Off, _) => Some(WriteWindow::Closed),
-            (State::On, None) => Some(WriteWindow::Open),
-            (State::On, Some(left)) => {
+        let window = match (self.state, self.for_ms) {
+            (SwitchTo::Status, _) => None,
+            (SwitchTo::Off, _) => Some(WriteWindow::Closed),
+            (SwitchTo::On, None) => Some(WriteWindow::Open),
+            (SwitchTo::On, Some(left)) => {
                 Some(WriteWindow::Until(now + millis("for_ms", left, 1..=FOR_MS_MAX)?))
             }
         };
@@ -82,7 +73,7 @@ impl Tool for SetWrite {
             board.open(now).into_iter().map(|open| switch(open, now)).collect();
         let configured = board.is_configured_on();
         let mut text = text_of(&on);
-        if parameters.state == State::Status && !board.is_as_configured(now) {
+        if self.state == SwitchTo::Status && !board.is_as_configured(now) {
             text += &format!("\nthe configuration says {}", if configured { "on" } else { "off" });
         }
         if let Some(warning) = warning {
@@ -95,7 +86,7 @@ impl Tool for SetWrite {
     }
 }
 
-impl Parameters {
+impl SetWrite {
     fn scope(&self, call: &Call) -> Result<Scope, SurfaceError> {
         match (&self.session, &self.tenant) {
             (None, None) => Ok(Scope::Everything),

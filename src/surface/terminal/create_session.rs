@@ -20,18 +20,13 @@ use crate::surface::answer::session::ALONE;
 use crate::surface::argument::plain;
 use crate::surface::call::{Call, note_touched};
 use crate::surface::error::SurfaceError;
-use crate::surface::terminal::acquire_lease::fresh_lease;
-use crate::surface::tool::{Access, Answer, Tool};
+use crate::surface::terminal::lease::fresh_lease;
+use crate::surface::tool::{Answer, Tool, ToolAccess};
 use crate::wire::lease::GrantWire;
 use crate::wire::session::{Created, SessionWire};
 
-/// The tool.
-#[derive(Debug)]
-pub struct CreateSession;
-
-/// The parameters of `create_session`.
 #[derive(Debug, Deserialize, JsonSchema)]
-pub struct Parameters {
+pub struct CreateSession {
     /// Letters, digits, `.` `_` `-`
     name: Option<String>,
     /// A shell line, or with `args` a program; without it, your shell
@@ -58,14 +53,13 @@ impl Tool for CreateSession {
     const TITLE: &'static str = "Create a session";
     const DESCRIPTION: &'static str = "Starts your shell or a program in a new terminal and gives \
         you its first lease.";
-    const ACCESS: Access = Access::Create;
+    const ACCESS: ToolAccess = ToolAccess::Create;
 
-    type Parameters = Parameters;
     type Result = Created;
 
-    async fn call(mut call: Call, parameters: Parameters) -> Result<Answer<Created>, SurfaceError> {
+    async fn call(self, mut call: Call) -> Result<Answer<Created>, SurfaceError> {
         let permit = call.take_permit()?;
-        let creation = parameters.creation(&call)?;
+        let creation = self.creation(&call)?;
         let sessions = &call.daemon.sessions;
         let (daemon, touched) = (Arc::clone(&call.daemon), Arc::clone(&call.touched));
         let listed = move |session: &Session| {
@@ -85,7 +79,7 @@ impl Tool for CreateSession {
     }
 }
 
-impl Parameters {
+impl CreateSession {
     fn creation(self, call: &Call) -> Result<Creation, SurfaceError> {
         let rows = self.rows.unwrap_or(40);
         let cols = self.cols.unwrap_or(120);

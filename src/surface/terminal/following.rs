@@ -15,7 +15,7 @@ use crate::session::clock::Clock;
 use crate::session::drain::WaitingCall;
 use crate::session::handle::Session;
 use crate::surface::answer::budget::{cut, room_left};
-use crate::surface::answer::command::{Ends, Excerpt, output_uri};
+use crate::surface::answer::command::{Excerpt, ExcerptLines, output_uri};
 use crate::surface::terminal::waited::{LeaseEnd, lease_end};
 use crate::surface::turns::Share;
 use crate::wire::activity::{ActivityWire, ActivityWord, EvidenceWord};
@@ -37,16 +37,6 @@ pub struct Following {
     pub started: Moment,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum End {
-    Finished,
-    NeedsInput,
-    Lease(LeaseEnd),
-    Timeout,
-    Gone,
-    DaemonLeft,
-}
-
 impl Following {
     /// Follows it to its end; much output is read in a turn of this share.
     pub async fn end(
@@ -58,57 +48,61 @@ impl Following {
     ) -> Followed {
         let mut frames = self.session.frames();
         let _attending = self.session.attend();
-        let (frame, end) = loop {
+        let (frame, status) = loop {
             let frame = Arc::clone(&frames.borrow_and_update());
-            if let Some(end) = self.judge(&frame) {
-                break (frame, end);
+            if let Some(status) = self.judge(&frame) {
+                break (frame, status);
             }
             if clock.now() >= self.until {
-                break (frame, End::Timeout);
+                break (frame, RunStatus::Timeout);
             }
             tokio::select! {
                 changed = frames.changed() => if changed.is_err() {
-                    break (frame, End::Gone);
+                    break (frame, RunStatus::Exited);
                 },
                 () = clock.sleep_until(self.until) => {}
-                () = waiting.told() => break (frame, End::DaemonLeft),
+                () = waiting.told() => break (frame, RunStatus::DaemonLeft),
             }
         };
         let elapsed = clock.now().since(self.started);
         let record = frame.commands.value.get(self.command);
         let cells = record.map_or(0, |record| Output::cells(record, &frame));
-        share.off_worker(cells, move || self.followed(&frame, end, max_lines, elapsed)).await
+        share.off_worker(cells, move || self.followed(&frame, status, max_lines, elapsed)).await
     }
 
-    fn judge(&self, frame: &Frame) -> Option<End> {
-        let Some(record) = frame.commands.value.get(self.command) else { return Some(End::Gone) };
+    fn judge(&self, frame: &Frame) -> Option<RunStatus> {
+        let Some(record) = frame.commands.value.get(self.command) else {
+            return Some(RunStatus::Exited);
+        };
         if record.finish.is_some() {
-            return Some(End::Finished);
+            return Some(ended(record));
         }
         if frame.shell.waits {
-            return Some(End::NeedsInput);
+            return Some(RunStatus::NeedsInput);
         }
-        self.epoch.and_then(|epoch| lease_end(frame, epoch)).map(End::Lease)
+        self.epoch.and_then(|epoch| lease_end(frame, epoch)).map(|end| match end {
+            LeaseEnd::Suspended => RunStatus::LeaseSuspended,
+            LeaseEnd::Lost => RunStatus::LeaseLost,
+        })
     }
 
-    fn followed(&self, frame: &Frame, end: End, max_lines: usize, elapsed: Duration) -> Followed {
+    fn followed(
+        &self,
+        frame: &Frame,
+        status: RunStatus,
+        max_lines: usize,
+        elapsed: Duration,
+    ) -> Followed {
         let record = frame.commands.value.get(self.command);
         let activity = ActivityWire::from(&*frame.activity.value);
         let finish = record.and_then(|record| record.finish);
-        let (status, evidence) = match (end, finish) {
-            (End::Finished, Some(finish)) => (
-                record.map_or(RunStatus::Completed, |record| ended(record)),
-                finish.evidence.into(),
-            ),
-            (End::Finished | End::Gone, _) => (RunStatus::Exited, EvidenceWord::Exit),
-            (End::NeedsInput, _) => (RunStatus::NeedsInput, activity.evidence),
-            (End::Lease(LeaseEnd::Suspended), _) => (RunStatus::LeaseSuspended, activity.evidence),
-            (End::Lease(LeaseEnd::Lost), _) => (RunStatus::LeaseLost, activity.evidence),
-            (End::Timeout, _) => (RunStatus::Timeout, activity.evidence),
-            (End::DaemonLeft, _) => (RunStatus::DaemonLeft, activity.evidence),
+        let evidence = match finish {
+            Some(finish) => finish.evidence.into(),
+            None if status == RunStatus::Exited => EvidenceWord::Exit,
+            None => activity.evidence,
         };
         let output = record.map(|record| Output::of(record, frame)).unwrap_or_default();
-        let asks = (end == End::NeedsInput).then(|| before_cursor(frame));
+        let asks = (status == RunStatus::NeedsInput).then(|| before_cursor(frame));
         let asks = asks.filter(|asks| !asks.trim().is_empty());
         let followed = Followed {
             session: self.session.id().to_string(),
@@ -153,7 +147,7 @@ pub fn trimmed(rows: u64) -> String {
 impl Followed {
     /// Fills in as much of the output as there is room for, which is told to programs and to models.
     fn with_output(self, lines: &[String], max_lines: usize, uri: &str) -> Self {
-        let wanted = Ends { head: max_lines.div_ceil(2), tail: max_lines / 2 };
+        let wanted = ExcerptLines { head: max_lines.div_ceil(2), tail: max_lines / 2 };
         let room = room_left(&self, &self.summary()) / 2;
         let excerpt = Excerpt::of(lines, wanted, room, uri);
         Self {

@@ -5,23 +5,20 @@ use serde::Deserialize;
 
 use crate::core::policy::Door;
 use crate::session::registry::silent::Known;
-use crate::surface::answer::budget::{escaped_bytes, fitting, json_bytes, room_left};
-use crate::surface::answer::session::{ALONE, IN_LIST, Share};
+use crate::surface::answer::budget::{
+    IN_LIST, TextBounds, escaped_bytes, fitting, json_bytes, room_left,
+};
+use crate::surface::answer::session::ALONE;
 use crate::surface::call::{Call, find_known, seen_known};
 use crate::surface::error::SurfaceError;
-use crate::surface::tool::{Access, Answer, Tool};
+use crate::surface::tool::{Answer, Tool, ToolAccess};
 use crate::wire::session::{SessionList, SessionState, SessionWire};
 
 /// How many bytes a list has between two sessions, for programs and for models.
 const BETWEEN_BYTES: usize = 3;
 
-/// The tool.
-#[derive(Debug)]
-pub struct ListSessions;
-
-/// The parameters of `list_sessions`.
 #[derive(Debug, Deserialize, JsonSchema)]
-pub struct Parameters {
+pub struct ListSessions {
     /// Only this one: id, prefix or name
     session: Option<String>,
     /// With this tag
@@ -36,14 +33,13 @@ impl Tool for ListSessions {
     const TITLE: &'static str = "List sessions";
     const DESCRIPTION: &'static str = "Terminal sessions with state, last line, watermark and who \
         holds the lease. Start here.";
-    const ACCESS: Access = Access::Read;
+    const ACCESS: ToolAccess = ToolAccess::Read;
 
-    type Parameters = Parameters;
     type Result = SessionList;
 
-    async fn call(call: Call, parameters: Parameters) -> Result<Answer<SessionList>, SurfaceError> {
+    async fn call(self, call: Call) -> Result<Answer<SessionList>, SurfaceError> {
         let now = call.daemon.now();
-        let (chosen, share) = match &parameters.session {
+        let (chosen, most) = match &self.session {
             Some(given) => {
                 let found = find_known(&call.daemon.sessions, &call.standing, Some(given))?;
                 (vec![found], ALONE)
@@ -54,7 +50,7 @@ impl Tool for ListSessions {
             |session: &Known| call.daemon.switchboard.may_write(&call.standing, session.id(), now);
         let mut sessions: Vec<SessionWire> = chosen
             .iter()
-            .filter(|session| parameters.wants(session))
+            .filter(|session| self.wants(session))
             .map(|session| SessionWire::of_known(session, writable(session), now))
             .collect();
         sessions.sort_by(|a, b| a.name.cmp(&b.name).then_with(|| a.id.cmp(&b.id)));
@@ -63,12 +59,12 @@ impl Tool for ListSessions {
         let listed = SessionList { sessions, write_allowed, left_out: None };
         // The command line shows people all there are, and all of each.
         let listed =
-            if call.standing.door == Door::Operator { listed } else { listed.within(share) };
+            if call.standing.door == Door::Operator { listed } else { listed.within(most) };
         Ok(Answer { text: listed.summary(), result: listed })
     }
 }
 
-impl Parameters {
+impl ListSessions {
     fn wants(&self, session: &Known) -> bool {
         let (exited, tags) = match session {
             Known::Here(it) => (it.frame().exit.value.is_some(), &it.about().tags),
@@ -87,9 +83,9 @@ impl Parameters {
 
 impl SessionList {
     /// As many of the sessions as one result has room for, with so much of their long texts.
-    fn within(self, share: Share) -> Self {
+    fn within(self, most: TextBounds) -> Self {
         let mut sessions: Vec<_> =
-            self.sessions.into_iter().map(|session| session.within(share)).collect();
+            self.sessions.into_iter().map(|session| session.within(most)).collect();
         let bytes =
             |it: &SessionWire| json_bytes(it) + escaped_bytes(&it.summary()) + BETWEEN_BYTES;
         let fits = fitting(sessions.iter().map(bytes), room_left(&"", "")).count;

@@ -9,19 +9,15 @@ use crate::session::error::check_name;
 use crate::session::pty::signal::Signal;
 use crate::surface::call::Call;
 use crate::surface::error::SurfaceError;
-use crate::surface::terminal::acquire_lease::fresh_lease;
-use crate::surface::tool::{Access, Answer, Tool};
+use crate::surface::terminal::lease::fresh_lease;
+use crate::surface::tool::{Answer, Tool, ToolAccess};
 use crate::wire::session::{Done, Managed};
 use crate::wire::word;
-
-/// The tool.
-#[derive(Debug)]
-pub struct ManageSession;
 
 /// What to do with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Action {
+pub enum ManageAction {
     Kill,
     Rename,
     Signal,
@@ -29,13 +25,12 @@ pub enum Action {
     ClearHistory,
 }
 
-/// The parameters of `manage_session`.
 #[derive(Debug, Deserialize, JsonSchema)]
-pub struct Parameters {
+pub struct ManageSession {
     /// Id, prefix or name
     #[allow(dead_code)] // Read by the gateway, which settles the right to the session.
     session: Option<String>,
-    action: Action,
+    action: ManageAction,
     /// For rename
     new_name: Option<String>,
     /// For signal: INT, TERM, HUP, ...
@@ -48,16 +43,15 @@ impl Tool for ManageSession {
     const DESCRIPTION: &'static str = "kill ends the whole process tree (and removes a session that \
         has ended), signal goes to the foreground program, rename, detach sends attached people away, clear_history. Not while somebody \
         else holds the lease.";
-    const ACCESS: Access = Access::WriteSession(PermittedAct::Manage);
+    const ACCESS: ToolAccess = ToolAccess::WriteSession(PermittedAct::Manage);
     const DESTRUCTIVE: bool = true;
 
-    type Parameters = Parameters;
     type Result = Managed;
 
-    async fn call(mut call: Call, parameters: Parameters) -> Result<Answer<Managed>, SurfaceError> {
+    async fn call(self, mut call: Call) -> Result<Answer<Managed>, SurfaceError> {
         let target = call.take_target()?;
-        let (act, done) = parameters.act()?;
-        if matches!(parameters.action, Action::Rename) && call.standing.bound_session().is_some() {
+        let (act, done) = self.act()?;
+        if matches!(self.action, ManageAction::Rename) && call.standing.bound_session().is_some() {
             // Which names are taken is not for this door to tell.
             return Err(Denial::BoundDoor.into());
         }
@@ -67,16 +61,16 @@ impl Tool for ManageSession {
             fresh: fresh_lease(),
             over_any_lease: call.standing.door == Door::Operator,
         };
-        let removed = matches!(parameters.action, Action::Kill)
+        let removed = matches!(self.action, ManageAction::Kill)
             && target.session.frame().exit.value.is_some();
         target.session.manage(&target.permit, order, call.accepted).await?;
         if removed {
             call.daemon.sessions.forgotten(target.session.id()).await;
         }
-        if let (Action::Rename, Some(name)) = (parameters.action, &parameters.new_name) {
+        if let (ManageAction::Rename, Some(name)) = (self.action, &self.new_name) {
             call.daemon.sessions.rename(&target.permit, &target.session, name).await?;
         }
-        if matches!(parameters.action, Action::Detach) {
+        if matches!(self.action, ManageAction::Detach) {
             target.session.live().detach_all();
         }
         let session = target.session.id().to_string();
@@ -86,20 +80,20 @@ impl Tool for ManageSession {
     }
 }
 
-impl Parameters {
+impl ManageSession {
     fn act(&self) -> Result<(Act, Done), SurfaceError> {
         match self.action {
-            Action::Kill => Ok((Act::Kill, Done::Killed)),
-            Action::Detach => Ok((Act::Check, Done::Detached)),
-            Action::ClearHistory => Ok((Act::ClearHistory, Done::HistoryCleared)),
-            Action::Rename => {
+            ManageAction::Kill => Ok((Act::Kill, Done::Killed)),
+            ManageAction::Detach => Ok((Act::Check, Done::Detached)),
+            ManageAction::ClearHistory => Ok((Act::ClearHistory, Done::HistoryCleared)),
+            ManageAction::Rename => {
                 let name = self.new_name.as_deref();
                 let name = name.ok_or_else(|| SurfaceError::argument("new_name", "missing"))?;
                 check_name(name)
                     .map_err(|error| SurfaceError::argument("new_name", error.to_string()))?;
                 Ok((Act::Check, Done::Renamed))
             }
-            Action::Signal => {
+            ManageAction::Signal => {
                 let name = self.signal.as_deref();
                 let name = name.ok_or_else(|| SurfaceError::argument("signal", "missing"))?;
                 let signal: Signal =

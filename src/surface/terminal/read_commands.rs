@@ -9,12 +9,12 @@ use crate::core::shell::commands::record::{CommandId, CommandRecord};
 use crate::session::clock::Clock;
 use crate::session::handle::Session;
 use crate::surface::answer::budget::{escaped_bytes, json_bytes, room_left};
-use crate::surface::answer::command::{ALONE, Ends, Excerpt, newest_that_fit, output_uri};
+use crate::surface::answer::command::{ALONE, Excerpt, ExcerptLines, newest_that_fit, output_uri};
 use crate::surface::argument::within;
 use crate::surface::call::Call;
 use crate::surface::error::SurfaceError;
 use crate::surface::terminal::following::trimmed;
-use crate::surface::tool::{Access, Answer, Tool};
+use crate::surface::tool::{Answer, Tool, ToolAccess};
 use crate::wire::command::{CommandList, CommandWire};
 use crate::wire::session::GapWire;
 
@@ -27,13 +27,8 @@ const BETWEEN_BYTES: usize = 3;
 /// How many lines of head and tail are told when nobody says.
 const LINES_DEFAULT: u64 = 100;
 
-/// The tool.
-#[derive(Debug)]
-pub struct ReadCommands;
-
-/// The parameters of `read_commands`.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
-pub struct Parameters {
+pub struct ReadCommands {
     /// Id, prefix or name
     pub session: Option<String>,
     /// One command, with its output
@@ -53,23 +48,22 @@ impl Tool for ReadCommands {
     const TITLE: &'static str = "Read what ran";
     const DESCRIPTION: &'static str = "What ran in a session: by whom, when, how it ended. With `id` \
         its output, also after it scrolled away.";
-    const ACCESS: Access = Access::Read;
+    const ACCESS: ToolAccess = ToolAccess::Read;
 
-    type Parameters = Parameters;
     type Result = CommandList;
 
-    async fn call(call: Call, parameters: Parameters) -> Result<Answer<CommandList>, SurfaceError> {
-        let session = call.session(parameters.session.as_deref())?;
+    async fn call(self, call: Call) -> Result<Answer<CommandList>, SurfaceError> {
+        let session = call.session(self.session.as_deref())?;
         let clock = call.daemon.sessions.clock();
-        let list = match parameters.id {
+        let list = match self.id {
             Some(id) => {
                 let frame = session.frame();
                 let cells = Output::cells(find(&frame, CommandId(id))?, &frame);
                 let clock = clock.clone();
-                let read = move || one(&session, CommandId(id), &parameters, &clock);
+                let read = move || one(&session, CommandId(id), &self, &clock);
                 call.share().off_worker(cells, read).await?
             }
-            None => newest(&session, &parameters, clock)?,
+            None => newest(&session, &self, clock)?,
         };
         Ok(Answer { text: list.summary(), result: list })
     }
@@ -77,7 +71,7 @@ impl Tool for ReadCommands {
 
 fn newest(
     session: &Session,
-    parameters: &Parameters,
+    parameters: &ReadCommands,
     clock: &Clock,
 ) -> Result<CommandList, SurfaceError> {
     if parameters.head.is_some() || parameters.tail.is_some() {
@@ -98,7 +92,7 @@ fn newest(
 fn one(
     session: &Session,
     id: CommandId,
-    parameters: &Parameters,
+    parameters: &ReadCommands,
     clock: &Clock,
 ) -> Result<CommandList, SurfaceError> {
     let lines = |name: &str, given: Option<u64>, other: Option<u64>| {
@@ -117,7 +111,7 @@ fn one(
     // The output is told to programs and to models.
     let room = room_left(&list, &list.summary()) / 2;
     let uri = output_uri(session.id(), id);
-    let excerpt = Excerpt::of(&output.lines, Ends { head, tail }, room, &uri);
+    let excerpt = Excerpt::of(&output.lines, ExcerptLines { head, tail }, room, &uri);
     list.output = Some(excerpt.text);
     list.lines_total = Some(excerpt.lines_total);
     list.lines_left_out = Some(excerpt.lines_left_out);
@@ -132,8 +126,13 @@ fn one(
 pub fn find(frame: &Frame, id: CommandId) -> Result<&CommandRecord, SurfaceError> {
     let commands = &frame.commands.value;
     commands.get(id).map(|record| &**record).ok_or_else(|| {
-        let first = commands.iter().next().map_or(1, |record| record.id.0);
-        let problem = format!("no command {}; {first} to {} are known", id.0, commands.last().0);
+        let problem = match commands.iter().next() {
+            Some(first) => {
+                let (first, last) = (first.id.0, commands.last().0);
+                format!("no command {}; {first} to {last} are known", id.0)
+            }
+            None => format!("no command {}: this session has no commands yet", id.0),
+        };
         SurfaceError::argument("id", problem)
     })
 }

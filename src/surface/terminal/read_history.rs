@@ -16,10 +16,10 @@ use crate::surface::answer::page::{Form, Larger, Page, PageRoom};
 use crate::surface::argument::within;
 use crate::surface::call::Call;
 use crate::surface::error::SurfaceError;
-use crate::surface::tool::{Access, Answer, Tool};
+use crate::surface::tool::{Answer, Tool, ToolAccess};
 use crate::surface::turns::Share;
-use crate::wire::history::HistoryRows;
 use crate::wire::line::{Format, LineWire};
+use crate::wire::screen::HistoryRows;
 use crate::wire::session::GapWire;
 
 /// How many rows one call answers at most.
@@ -27,13 +27,8 @@ pub const COUNT_MAX: u64 = 500;
 /// And when nobody says.
 const COUNT_DEFAULT: u64 = 100;
 
-/// The tool.
-#[derive(Debug)]
-pub struct ReadHistory;
-
-/// The parameters of `read_history`.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
-pub struct Parameters {
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+pub struct ReadHistory {
     /// Id, prefix or name
     pub session: Option<String>,
     /// First row wanted
@@ -71,20 +66,19 @@ impl Tool for ReadHistory {
     const TITLE: &'static str = "Read history";
     const DESCRIPTION: &'static str = "Rows by absolute number, scrolled off or on screen. Use \
         `tail` for the newest; go on from `next_row`.";
-    const ACCESS: Access = Access::Read;
+    const ACCESS: ToolAccess = ToolAccess::Read;
 
-    type Parameters = Parameters;
     type Result = HistoryRows;
 
-    async fn call(call: Call, parameters: Parameters) -> Result<Answer<HistoryRows>, SurfaceError> {
-        let session = call.session(parameters.session.as_deref())?;
-        rows_of(&session, parameters, Place::Result, call.standing.door, &call.share()).await
+    async fn call(self, call: Call) -> Result<Answer<HistoryRows>, SurfaceError> {
+        let session = call.session(self.session.as_deref())?;
+        rows_of(&session, self, HistoryReader::Result, call.standing.door, &call.share()).await
     }
 }
 
 /// Where rows of history are told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum HistoryReader {
     /// In a resource, to programs.
     Resource,
     /// In the result of a call, to programs and models.
@@ -98,8 +92,8 @@ pub enum Place {
 /// [`SurfaceError::Argument`] when a parameter is out of bounds.
 pub async fn rows_of(
     session: &Session,
-    parameters: Parameters,
-    place: Place,
+    parameters: ReadHistory,
+    place: HistoryReader,
     door: Door,
     share: &Share,
 ) -> Result<Answer<HistoryRows>, SurfaceError> {
@@ -111,8 +105,8 @@ pub async fn rows_of(
 
 fn read(
     session: &Session,
-    parameters: &Parameters,
-    place: Place,
+    parameters: &ReadHistory,
+    place: HistoryReader,
     door: Door,
 ) -> Result<Answer<HistoryRows>, SurfaceError> {
     let (frame, gaps) = (&*session.frame(), session.live().gaps());
@@ -176,15 +170,15 @@ fn rows_between(frame: &Frame, start: RowNumber, stop: RowNumber) -> Vec<(RowNum
 
 impl HistoryRows {
     /// The room for rows beside what is told of them.
-    fn room(&self, format: HistoryFormat, place: Place) -> PageRoom {
+    fn room(&self, format: HistoryFormat, place: HistoryReader) -> PageRoom {
         let objects = format == HistoryFormat::Cells;
         let (bytes, form) = match place {
             // It is JSON in a text of JSON.
-            Place::Resource => (
+            HistoryReader::Resource => (
                 room_left(&"", &json!(self).to_string()),
                 if objects { Form::NestedObject } else { Form::NestedText },
             ),
-            Place::Result => (
+            HistoryReader::Result => (
                 room_left(self, &self.header()),
                 if objects { Form::ObjectAndText } else { Form::TextTwice },
             ),

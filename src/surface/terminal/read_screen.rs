@@ -13,7 +13,7 @@ use crate::surface::answer::page::{Form, Larger, Page, PageRoom};
 use crate::surface::argument::within;
 use crate::surface::call::Call;
 use crate::surface::error::SurfaceError;
-use crate::surface::tool::{Access, Answer, Tool};
+use crate::surface::tool::{Answer, Tool, ToolAccess};
 use crate::wire::line::{Format, LineWire};
 use crate::wire::screen::{ScreenWire, ScreenWord};
 use crate::wire::session::{ExitWire, GapWire};
@@ -21,13 +21,8 @@ use crate::wire::session::{ExitWire, GapWire};
 /// How many bytes the rows of an answer take, as JSON, when it was asked to be large.
 pub const LARGE_BYTES_MAX: usize = 480 * 1024;
 
-/// The tool.
-#[derive(Debug)]
-pub struct ReadScreen;
-
-/// The parameters of `read_screen`.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
-pub struct Parameters {
+pub struct ReadScreen {
     /// Id, prefix or name
     pub session: Option<String>,
     #[serde(default)]
@@ -45,24 +40,21 @@ impl Tool for ReadScreen {
     const TITLE: &'static str = "Read the screen";
     const DESCRIPTION: &'static str = "The screen as text (or styled lines, ansi, cells), with \
         cursor and watermark. Pass the watermark back as `since` to get only the rows that changed.";
-    const ACCESS: Access = Access::Read;
+    const ACCESS: ToolAccess = ToolAccess::Read;
 
-    type Parameters = Parameters;
     type Result = ScreenWire;
 
-    async fn call(call: Call, parameters: Parameters) -> Result<Answer<ScreenWire>, SurfaceError> {
-        let session = call.session(parameters.session.as_deref())?;
-        let view = parameters.view()?;
+    async fn call(self, call: Call) -> Result<Answer<ScreenWire>, SurfaceError> {
+        let session = call.session(self.session.as_deref())?;
+        let view = self.view()?;
         let size = session.frame().size.value;
         let cells =
             usize::from(view.rows.unwrap_or(size.rows).min(size.rows)) * usize::from(size.cols);
-        call.share()
-            .off_worker(cells, move || Ok(ScreenWire::of(&session, &parameters, &view)))
-            .await
+        call.share().off_worker(cells, move || Ok(ScreenWire::of(&session, &self, &view))).await
     }
 }
 
-impl Parameters {
+impl ReadScreen {
     /// The part of the screen that is wanted.
     ///
     /// # Errors
@@ -76,7 +68,7 @@ impl Parameters {
 
 impl ScreenWire {
     /// What is asked for of the screen.
-    fn of(session: &Session, parameters: &Parameters, view: &View) -> Answer<Self> {
+    fn of(session: &Session, parameters: &ReadScreen, view: &View) -> Answer<Self> {
         let frame = session.frame();
         let mut screen = ScreenWire::empty(session.id().to_string(), &frame);
         let gaps = session.live().gaps();
@@ -118,7 +110,7 @@ impl ScreenWire {
 
     /// The rows on the wire, as many as fit; a caller that says how many rows it wants gets more,
     /// and each of them whole.
-    fn fit(&mut self, rows: &[(RowNumber, &Line)], parameters: &Parameters) -> Vec<LineWire> {
+    fn fit(&mut self, rows: &[(RowNumber, &Line)], parameters: &ReadScreen) -> Vec<LineWire> {
         let (bytes, larger) = match parameters.count {
             Some(_) => (LARGE_BYTES_MAX, Larger::Whole),
             None => (room_left(self, &self.header()), Larger::Beginning),

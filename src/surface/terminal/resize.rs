@@ -9,16 +9,11 @@ use crate::surface::call::Call;
 use crate::surface::error::SurfaceError;
 use crate::surface::terminal::create_session::size;
 use crate::surface::terminal::writing::lease_id;
-use crate::surface::tool::{Access, Answer, Tool};
+use crate::surface::tool::{Answer, Tool, ToolAccess};
 use crate::wire::session::Resized;
 
-/// The tool.
-#[derive(Debug)]
-pub struct Resize;
-
-/// The parameters of `resize`.
 #[derive(Debug, Deserialize, JsonSchema)]
-pub struct Parameters {
+pub struct Resize {
     /// Id, prefix or name
     #[allow(dead_code)] // Read by the gateway, which settles the right to the session.
     session: Option<String>,
@@ -33,19 +28,18 @@ impl Tool for Resize {
     const TITLE: &'static str = "Resize the terminal";
     const DESCRIPTION: &'static str = "Changes rows and columns under your lease; other columns give \
         the screen's rows new numbers.";
-    const ACCESS: Access = Access::WriteSession(PermittedAct::Resize);
+    const ACCESS: ToolAccess = ToolAccess::WriteSession(PermittedAct::Resize);
     const IDEMPOTENT: bool = true;
 
-    type Parameters = Parameters;
     type Result = Resized;
 
-    async fn call(mut call: Call, parameters: Parameters) -> Result<Answer<Resized>, SurfaceError> {
+    async fn call(self, mut call: Call) -> Result<Answer<Resized>, SurfaceError> {
         let target = call.take_target()?;
-        let size = size(parameters.rows, parameters.cols, call.cells_max())?;
+        let size = size(self.rows, self.cols, call.cells_max())?;
         call.touched(&target.session);
         let order = ResizeOrder {
             caller: call.standing.caller.clone(),
-            presented: parameters.lease_id.as_deref().map(lease_id).transpose()?,
+            presented: self.lease_id.as_deref().map(lease_id).transpose()?,
             take: call.take_rule(),
             size,
         };

@@ -3,21 +3,29 @@
 //! It sends the command like any other write, under the caller's lease, and follows what the
 //! session says of it. It never invents an exit code: where nobody told one, there is none.
 
-pub mod script;
 pub mod sending;
+
+use std::fs::{self, OpenOptions};
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::PathBuf;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
+use uuid::Uuid;
 
+use crate::core::keys::paste::CANONICAL_LINE_MAX;
 use crate::core::policy::PermittedAct;
 use crate::core::shell::commands::EndsBy;
 use crate::session::command::Accepted;
+use crate::session::error::SessionError;
+use crate::session::registry::Registry;
 use crate::surface::argument::{millis, within};
 use crate::surface::call::Call;
 use crate::surface::error::SurfaceError;
 use crate::surface::terminal::following::Following;
 use crate::surface::terminal::run::sending::{Sending, Sent};
-use crate::surface::tool::{Access, Answer, Tool};
+use crate::surface::tool::{Answer, Tool, ToolAccess};
 use crate::wire::command::Followed;
 use crate::wire::error::RefusalCause;
 
@@ -28,10 +36,6 @@ const TYPED_MAX: usize = 3_000;
 const LINES_MAX: u64 = 2_000;
 const LINES_DEFAULT: u64 = 200;
 
-/// The tool.
-#[derive(Debug)]
-pub struct Run;
-
 /// What becomes of the command when the call is cancelled.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -41,9 +45,8 @@ pub enum OnCancel {
     Interrupt,
 }
 
-/// The parameters of `run`.
 #[derive(Debug, Deserialize, JsonSchema)]
-pub struct Parameters {
+pub struct RunCommand {
     /// Id, prefix or name
     #[allow(dead_code)] // Read by the gateway, which settles the right to the session.
     session: Option<String>,
@@ -64,25 +67,21 @@ pub struct Parameters {
     pub idempotency_key: Option<String>,
 }
 
-impl Tool for Run {
+impl Tool for RunCommand {
     const NAME: &'static str = "run";
     const TITLE: &'static str = "Run a command";
     const DESCRIPTION: &'static str = "Runs one command at the prompt under your lease; answers its \
         own output and exit code (null when unknown). status: completed, not_run, timeout (it \
         goes on), needs_input (it asks) or exited. busy: another one runs.";
-    const ACCESS: Access = Access::WriteSession(PermittedAct::Type);
+    const ACCESS: ToolAccess = ToolAccess::WriteSession(PermittedAct::Type);
 
-    type Parameters = Parameters;
     type Result = Followed;
 
-    async fn call(
-        mut call: Call,
-        parameters: Parameters,
-    ) -> Result<Answer<Followed>, SurfaceError> {
+    async fn call(self, mut call: Call) -> Result<Answer<Followed>, SurfaceError> {
         let started = call.daemon.now();
-        let timeout = millis("timeout_ms", parameters.timeout_ms.unwrap_or(60_000), 1..=600_000)?;
-        let max_lines = lines_told(parameters.max_lines)?;
-        let text = parameters.command.trim_end_matches(['\n', '\r']);
+        let timeout = millis("timeout_ms", self.timeout_ms.unwrap_or(60_000), 1..=600_000)?;
+        let max_lines = lines_told(self.max_lines)?;
+        let text = self.command.trim_end_matches(['\n', '\r']);
         check(text)?;
         let target = call.take_target()?;
         call.touched(&target.session);
@@ -92,7 +91,7 @@ impl Tool for Run {
         let (waiting, share) = (call.daemon.departure.waiting(), call.share());
         let sending = Sending {
             call: &call,
-            parameters: &parameters,
+            parameters: &self,
             target: &target,
             text,
             until,
@@ -149,5 +148,59 @@ pub fn needs_file(text: &str, ends_by: EndsBy) -> bool {
         EndsBy::Kernel => text.len() > TYPED_MAX || text.contains('\n'),
         // What is no shell of this machine reads no file of it.
         EndsBy::Prompt => false,
+    }
+}
+
+/// How the names of such files end.
+pub const COMMAND_EXTENSION: &str = "command";
+
+/// A file with one command.
+#[derive(Debug)]
+pub struct Script {
+    path: PathBuf,
+}
+
+impl Script {
+    /// Writes the command into a file, if the shell has to read it from one.
+    ///
+    /// # Errors
+    /// [`SessionError::LineTooLong`] where there is no place for such files, and what the kernel
+    /// said.
+    pub fn needed(
+        sessions: &Registry,
+        text: &str,
+        ends_by: EndsBy,
+    ) -> Result<Option<Self>, SurfaceError> {
+        if !needs_file(text, ends_by) {
+            return Ok(None);
+        }
+        let Some(directory) = sessions.scratch() else {
+            let (bytes, max) = (text.len(), CANONICAL_LINE_MAX);
+            return Err(SessionError::LineTooLong { bytes, max }.into());
+        };
+        let path = directory.join(format!("{}.{COMMAND_EXTENSION}", Uuid::new_v4().simple()));
+        let script = Self { path };
+        let mut options = OpenOptions::new();
+        let written = options.write(true).create_new(true).mode(0o600).open(&script.path);
+        let written = written.and_then(|mut file| {
+            file.write_all(text.as_bytes())?;
+            file.write_all(b"\n")
+        });
+        written.map_err(SessionError::Terminal)?;
+        Ok(Some(script))
+    }
+
+    /// The line that has the shell read it. The blank before it keeps it out of the history of
+    /// shells that are set to leave out such lines.
+    pub fn line(&self) -> String {
+        // The path is the daemon's own, and a quote in it is a quote for every shell.
+        format!(" . '{}'", self.path.display().to_string().replace('\'', r"'\''"))
+    }
+}
+
+impl Drop for Script {
+    fn drop(&mut self) {
+        // Whatever is left goes when the daemon starts the next time.
+        let _ = fs::remove_file(&self.path);
     }
 }

@@ -1,4 +1,7 @@
-//! `wait_for`: ends when something happens in one of several sessions, without polling.
+//! `wait_for`: ends when something happens in one of several sessions, without polling; and what a caller
+//! may wait for.
+
+use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -6,32 +9,28 @@ use tokio::task::JoinSet;
 
 use crate::core::ids::Watermark;
 use crate::core::wait::Conditions;
+use crate::core::wait::pattern::Pattern;
 use crate::session::handle::Session;
 use crate::surface::argument::millis;
 use crate::surface::call::Call;
 use crate::surface::error::SurfaceError;
-use crate::surface::terminal::condition::{Memory, Wanted};
 use crate::surface::terminal::waiting::{Bounds, FIRST_LOOK_LEAST, Watch};
-use crate::surface::tool::{Access, Answer, Tool};
+use crate::surface::tool::{Answer, Tool, ToolAccess};
+use crate::surface::turns::{Reserved, Share};
 use crate::wire::wait::Waited;
 
 /// How many sessions one call may wait on.
 const SESSIONS_MAX: usize = 32;
 
-/// The tool.
-#[derive(Debug)]
-pub struct WaitFor;
-
-/// The parameters of `wait_for`.
 #[derive(Debug, Deserialize, JsonSchema)]
-pub struct Parameters {
+pub struct WaitFor {
     /// Id, prefix or name
     session: Option<String>,
     /// Or several; the first to meet a condition ends it
     #[serde(default)]
     sessions: Vec<String>,
     #[serde(flatten)]
-    wanted: Wanted,
+    wanted: WaitConditions,
     /// Count all after this watermark, not only what comes
     since: Option<u64>,
     /// Up to 600000 (default 30000)
@@ -43,27 +42,26 @@ impl Tool for WaitFor {
     const TITLE: &'static str = "Wait for something to happen";
     const DESCRIPTION: &'static str = "Waits until a condition holds instead of polling. A timeout \
         is an outcome, not an error.";
-    const ACCESS: Access = Access::Read;
+    const ACCESS: ToolAccess = ToolAccess::Read;
 
-    type Parameters = Parameters;
     type Result = Waited;
 
-    async fn call(call: Call, parameters: Parameters) -> Result<Answer<Waited>, SurfaceError> {
+    async fn call(self, call: Call) -> Result<Answer<Waited>, SurfaceError> {
         let started = call.daemon.now();
-        let timeout = parameters.timeout_ms.unwrap_or(30_000);
+        let timeout = self.timeout_ms.unwrap_or(30_000);
         let timeout = millis("timeout_ms", timeout, 0..=600_000)?;
         let share = call.share();
-        let sessions = parameters.chosen(&call)?;
+        let sessions = self.chosen(&call)?;
         let clock = call.daemon.sessions.clock().clone();
         let (conditions, _memory) = tokio::select! {
             biased;
-            conditions = parameters.wanted.conditions(sessions.len(), &share) => conditions?,
+            conditions = self.wanted.conditions(sessions.len(), &share) => conditions?,
             // The patterns of others kept it waiting until there is nothing to wait for any more.
             () = clock.sleep_until(started + timeout.max(FIRST_LOOK_LEAST)) => {
                 (Conditions { exit: true, ..Conditions::default() }, Memory::default())
             }
         };
-        let since = parameters.since.map(Watermark);
+        let since = self.since.map(Watermark);
         let bounds = Bounds { since, started, timeout, epoch: None };
         let (mut waits, waiting) = (JoinSet::new(), call.daemon.departure.waiting());
         for session in sessions {
@@ -81,7 +79,7 @@ impl Tool for WaitFor {
     }
 }
 
-impl Parameters {
+impl WaitFor {
     fn chosen(&self, call: &Call) -> Result<Vec<Session>, SurfaceError> {
         if self.sessions.is_empty() {
             return Ok(vec![call.session(self.session.as_deref())?]);
@@ -98,5 +96,122 @@ impl Parameters {
             return Err(SurfaceError::argument("sessions", problem));
         }
         self.sessions.iter().map(|given| call.session(Some(given))).collect()
+    }
+}
+
+/// What to wait for; the first that comes true ends the wait.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+pub struct WaitConditions {
+    /// Text that must appear
+    pub pattern: Option<String>,
+    /// Read the patterns as regular expressions
+    #[serde(default)]
+    pub regex: bool,
+    /// Text that ends the wait as `stopped`
+    pub stop_pattern: Option<String>,
+    /// Anything on the screen changes
+    #[serde(default)]
+    pub change: bool,
+    /// The screen stands still for so long
+    pub idle_ms: Option<u64>,
+    /// A command ends
+    #[serde(default)]
+    pub command_done: bool,
+    /// The program waits for somebody to type
+    #[serde(default)]
+    pub needs_input: bool,
+    /// The program ends
+    #[serde(default)]
+    pub exit: bool,
+}
+
+/// The memory of the patterns that are waited for, counted for as long as this is kept.
+pub type Memory = [Option<Reserved>; 2];
+
+impl WaitConditions {
+    /// The conditions as the core judges them, for so many waits, with the memory of their patterns; these
+    /// are compiled when it is their turn.
+    ///
+    /// # Errors
+    /// [`SurfaceError::Argument`] when a pattern cannot be read or costs too much, a time is out of bounds
+    /// or nothing is waited for at all; [`SurfaceError::Quota`] when there is no memory for a pattern.
+    pub async fn conditions(
+        &self,
+        waits: usize,
+        share: &Share,
+    ) -> Result<(Conditions, Memory), SurfaceError> {
+        let idle = |wanted: u64| millis("idle_ms", wanted, 1..=600_000);
+        let idle: Option<Duration> = self.idle_ms.map(idle).transpose()?;
+        if self.is_empty() {
+            let problem = "give at least one of pattern, stop_pattern, change, idle_ms, command_done, \
+                           needs_input, exit";
+            return Err(SurfaceError::argument("pattern", problem));
+        }
+        let pattern = self.compile("pattern", self.pattern.as_ref(), waits, share).await?;
+        let stop = self.compile("stop_pattern", self.stop_pattern.as_ref(), waits, share).await?;
+        let ((pattern, memory), (stop_pattern, stop_memory)) = (pattern.unzip(), stop.unzip());
+        let conditions = Conditions {
+            pattern,
+            stop_pattern,
+            change: self.change,
+            idle,
+            command_done: self.command_done,
+            needs_input: self.needs_input,
+            exit: self.exit,
+        };
+        Ok((conditions, [memory, stop_memory]))
+    }
+
+    async fn compile(
+        &self,
+        name: &str,
+        text: Option<&String>,
+        waits: usize,
+        share: &Share,
+    ) -> Result<Option<(Pattern, Reserved)>, SurfaceError> {
+        let Some(text) = text.cloned() else { return Ok(None) };
+        let regex = self.regex;
+        let (name, memory) = (name.to_owned(), share.clone());
+        // The memory is counted before the turn is over, so that as many take some that is not as there
+        // are turns at once.
+        let compile = move || {
+            let pattern = if regex { Pattern::regex(&text) } else { Pattern::literal(&text) };
+            let pattern = pattern.map_err(|error| SurfaceError::pattern(&name, &error))?;
+            let memory = memory.reserve(pattern.bytes(waits))?;
+            Ok(Some((pattern, memory)))
+        };
+        if regex { share.turn().await.work(compile).await } else { compile() }
+    }
+
+    fn is_empty(&self) -> bool {
+        let patterns = self.pattern.is_some() || self.stop_pattern.is_some();
+        let done = self.command_done || self.needs_input || self.exit;
+        !patterns && !self.change && self.idle_ms.is_none() && !done
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::ids::TenantId;
+    use crate::surface::turns::Turns;
+
+    #[tokio::test]
+    async fn the_memory_of_a_pattern_is_counted_as_soon_as_there_is_one() {
+        let share = Turns::default().share_of(&TenantId::of_uid(1));
+        let expression = Some("x{9000}".to_owned());
+        let wanted =
+            WaitConditions { pattern: expression, regex: true, ..WaitConditions::default() };
+        let mut kept = Vec::new();
+        let refused = loop {
+            match wanted.conditions(9, &share).await {
+                Ok(conditions) => kept.push(conditions),
+                Err(error) => break error,
+            }
+            assert!(kept.len() < 100, "nothing is counted");
+        };
+        assert!(matches!(refused, SurfaceError::Quota(_)), "{refused}");
+        kept.pop();
+        assert!(wanted.conditions(9, &share).await.is_ok());
     }
 }

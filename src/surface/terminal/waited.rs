@@ -11,8 +11,7 @@ use crate::core::wait::look::{Others, Which};
 use crate::core::wait::{Outcome, Wait};
 use crate::session::clock::Clock;
 use crate::session::handle::Session;
-use crate::surface::answer::budget::{cut, escaped_bytes, fitting, json_bytes, room_left};
-use crate::surface::answer::command::IN_LIST;
+use crate::surface::answer::budget::{IN_LIST, cut, escaped_bytes, fitting, json_bytes, room_left};
 use crate::wire::command::CommandWire;
 use crate::wire::session::ExitWire;
 use crate::wire::wait::{MatchWire, WaitOutcome, Waited};
@@ -33,23 +32,21 @@ impl MatchWire {
     }
 }
 
-/// What ended a wait.
-#[derive(Debug)]
-pub(super) enum End {
-    Met(Outcome),
-    TooCostly,
-    Timeout,
-    Lease(LeaseEnd),
-    Gone,
-    DaemonLeft,
-}
-
 /// What ended a holding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LeaseEnd {
     /// A person types; it comes back.
     Suspended,
     Lost,
+}
+
+impl From<LeaseEnd> for WaitOutcome {
+    fn from(end: LeaseEnd) -> Self {
+        match end {
+            LeaseEnd::Suspended => Self::LeaseSuspended,
+            LeaseEnd::Lost => Self::LeaseLost,
+        }
+    }
 }
 
 /// How a holding has ended, as far as the frame tells.
@@ -67,7 +64,7 @@ impl Waited {
     pub(super) fn of(
         session: &Session,
         frame: &Frame,
-        end: End,
+        end: Result<Outcome, WaitOutcome>,
         wait: &Wait,
         (elapsed, clock): (Duration, &Clock),
     ) -> Self {
@@ -88,26 +85,20 @@ impl Waited {
             elapsed_ms: elapsed.as_millis() as u64,
         };
         match end {
-            End::Met(Outcome::Matched(hit)) => {
-                waited.found(WaitOutcome::Matched, Which::Pattern, &hit)
-            }
-            End::Met(Outcome::Stopped(hit)) => {
+            Ok(Outcome::Matched(hit)) => waited.found(WaitOutcome::Matched, Which::Pattern, &hit),
+            Ok(Outcome::Stopped(hit)) => {
                 waited.found(WaitOutcome::Stopped, Which::StopPattern, &hit)
             }
-            End::Met(Outcome::Changed) => waited.outcome = WaitOutcome::Changed,
-            End::Met(Outcome::Idle) => waited.outcome = WaitOutcome::Idle,
-            End::Met(Outcome::NeedsInput) => waited.outcome = WaitOutcome::NeedsInput,
-            End::Met(Outcome::CommandDone(record)) => {
+            Ok(Outcome::Changed) => waited.outcome = WaitOutcome::Changed,
+            Ok(Outcome::Idle) => waited.outcome = WaitOutcome::Idle,
+            Ok(Outcome::NeedsInput) => waited.outcome = WaitOutcome::NeedsInput,
+            Ok(Outcome::CommandDone(record)) => {
                 waited.outcome = WaitOutcome::CommandDone;
                 waited.command =
                     record.map(|record| CommandWire::of(&record, clock).within(IN_LIST));
             }
-            End::Met(Outcome::Exited(_)) | End::Gone => waited.outcome = WaitOutcome::Exited,
-            End::Lease(LeaseEnd::Suspended) => waited.outcome = WaitOutcome::LeaseSuspended,
-            End::Lease(LeaseEnd::Lost) => waited.outcome = WaitOutcome::LeaseLost,
-            End::DaemonLeft => waited.outcome = WaitOutcome::DaemonLeft,
-            End::TooCostly => waited.outcome = WaitOutcome::PatternTooCostly,
-            End::Timeout => {}
+            Ok(Outcome::Exited(_)) => waited.outcome = WaitOutcome::Exited,
+            Err(outcome) => waited.outcome = outcome,
         }
         waited.add(wait.others());
         waited
@@ -173,23 +164,17 @@ impl Waited {
             .command
             .as_ref()
             .map_or_else(String::new, |command| format!(": {}", command.summary()));
-        let (state, left) = match self.outcome {
-            WaitOutcome::NeedsInput => (format!(": {}", self.activity.summary()), ""),
-            WaitOutcome::DaemonLeft => {
-                (String::new(), "; ask the next daemon with this watermark as since")
-            }
-            WaitOutcome::PatternTooCostly => {
-                (String::new(), "; not all of the screen was compared: repeat less in the pattern")
-            }
-            WaitOutcome::Matched
-            | WaitOutcome::Stopped
-            | WaitOutcome::Changed
-            | WaitOutcome::Idle
-            | WaitOutcome::CommandDone
-            | WaitOutcome::Exited
-            | WaitOutcome::Timeout
-            | WaitOutcome::LeaseLost
-            | WaitOutcome::LeaseSuspended => (String::new(), ""),
+        let state = if self.outcome == WaitOutcome::NeedsInput {
+            format!(": {}", self.activity.summary())
+        } else {
+            String::new()
+        };
+        let left = if self.outcome == WaitOutcome::DaemonLeft {
+            "; ask the next daemon with this watermark as since"
+        } else if self.outcome == WaitOutcome::PatternTooCostly {
+            "; not all of the screen was compared: repeat less in the pattern"
+        } else {
+            ""
         };
         let exit = self.exit.map_or_else(String::new, |exit| format!(" ({exit})"));
         let missed = match self.missed_rows {

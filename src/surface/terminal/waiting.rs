@@ -18,9 +18,9 @@ use crate::session::drain::WaitingCall;
 use crate::session::handle::Session;
 use crate::session::stats::Attending;
 use crate::surface::error::SurfaceError;
-use crate::surface::terminal::waited::{End, lease_end};
+use crate::surface::terminal::waited::lease_end;
 use crate::surface::turns::Share;
-use crate::wire::wait::Waited;
+use crate::wire::wait::{WaitOutcome, Waited};
 
 /// How many steps of a look are taken at once where others wait behind it, and then each time it has a
 /// turn on a thread of its own. A step takes some nanoseconds.
@@ -89,15 +89,15 @@ impl Watch {
                 false => Ok(self.wait.on_time(now)),
             };
             match met {
-                Ok(Some(outcome)) => break End::Met(outcome),
+                Ok(Some(outcome)) => break Ok(outcome),
                 Ok(None) => {}
-                Err(end) => break end,
+                Err(end) => break Err(end),
             }
             if let Some(end) = self.bounds.epoch.and_then(|epoch| lease_end(&self.frame, epoch)) {
-                break End::Lease(end);
+                break Err(end.into());
             }
             if now >= timeout {
-                break End::Timeout;
+                break Err(WaitOutcome::Timeout);
             }
             self.attend();
             let deadline = self.wait.deadline().map_or(timeout, |at| at.min(timeout));
@@ -107,13 +107,13 @@ impl Watch {
                 biased;
                 changed = self.frames.changed() => {
                     if changed.is_err() {
-                        break End::Gone;
+                        break Err(WaitOutcome::Exited);
                     }
                     self.frame = Arc::clone(&self.frames.borrow_and_update());
                     news = true;
                 }
                 () = clock.sleep_until(deadline) => {}
-                () = waiting.told() => break End::DaemonLeft,
+                () = waiting.told() => break Err(WaitOutcome::DaemonLeft),
             }
         };
         let elapsed = clock.now().since(self.bounds.started);
@@ -127,7 +127,7 @@ impl Watch {
         clock: &Clock,
         waiting: &WaitingCall,
         timeout: Moment,
-    ) -> Result<Option<Outcome>, End> {
+    ) -> Result<Option<Outcome>, WaitOutcome> {
         let started = self.bounds.started;
         let timeout = if self.looked { timeout } else { timeout.max(started + FIRST_LOOK_LEAST) };
         let mut look = self.wait.look(Arc::clone(&self.frame), clock.now());
@@ -136,15 +136,15 @@ impl Watch {
             self.long = true;
             let turn = tokio::select! {
                 biased;
-                () = waiting.told() => return Err(End::DaemonLeft),
-                () = clock.sleep_until(timeout) => return Err(End::Timeout),
+                () = waiting.told() => return Err(WaitOutcome::DaemonLeft),
+                () = clock.sleep_until(timeout) => return Err(WaitOutcome::Timeout),
                 turn = self.share.turn() => turn,
             };
             let newest = Arc::clone(&self.frames.borrow());
             let lost = self.bounds.epoch.and_then(|epoch| lease_end(&newest, epoch));
             let patient = !self.looked && clock.now() < started + FIRST_LOOK_MAX;
             if let Some(end) = lost.filter(|_| !patient) {
-                return Err(End::Lease(end));
+                return Err(end.into());
             }
             look.renew(&newest.history);
             (look, progress) = turn
@@ -155,7 +155,7 @@ impl Watch {
                 .await;
         }
         if progress == Progress::TooCostly {
-            return Err(End::TooCostly);
+            return Err(WaitOutcome::PatternTooCostly);
         }
         self.looked = true;
         Ok(self.wait.on_look(look))

@@ -17,13 +17,13 @@ use crate::surface::answer::page::Form;
 use crate::surface::argument::millis;
 use crate::surface::call::{Call, Target};
 use crate::surface::error::SurfaceError;
-use crate::surface::terminal::condition::{Memory, Wanted};
+use crate::surface::terminal::wait_for::{Memory, WaitConditions};
 use crate::surface::terminal::waiting::{Bounds, Watch};
 use crate::surface::tool::Answer;
 use crate::surface::turns::Share;
 use crate::wire::delta::DeltaWire;
 use crate::wire::lease::LeaseLeft;
-use crate::wire::write::WriteResult;
+use crate::wire::wait::WriteResult;
 
 /// How long a write with `until` waits when nobody says.
 const WAIT_MS_DEFAULT: u64 = 5_000;
@@ -46,7 +46,7 @@ pub struct WriteOptions {
     #[schemars(range(max = 600_000))]
     pub wait_ms: Option<u64>,
     /// As of wait_for (default: idle_ms 200)
-    pub until: Option<Wanted>,
+    pub until: Option<WaitConditions>,
 }
 
 /// Reads a lease id.
@@ -91,7 +91,7 @@ pub async fn write(
     options: WriteOptions,
 ) -> Result<Answer<WriteResult>, SurfaceError> {
     let share = &call.share();
-    let waiting = Waiting::of(&options, share).await?;
+    let waiting = WaitAfter::of(&options, share).await?;
     let target = call.take_target()?;
     call.touched(&target.session);
     let clock = call.daemon.sessions.clock().clone();
@@ -119,19 +119,21 @@ pub async fn write(
     Ok(Answer { text: result.summary(), result })
 }
 
-struct Waiting {
+struct WaitAfter {
     conditions: crate::core::wait::Conditions,
     timeout: std::time::Duration,
     _memory: Memory,
 }
 
-impl Waiting {
+impl WaitAfter {
     async fn of(options: &WriteOptions, share: &Share) -> Result<Option<Self>, SurfaceError> {
         let (conditions, memory) = match (&options.until, options.wait_ms) {
             (None, None | Some(0)) => return Ok(None),
             (Some(wanted), _) => wanted.conditions(1, share).await?,
             (None, Some(_)) => {
-                Wanted { idle_ms: Some(200), ..Wanted::default() }.conditions(1, share).await?
+                WaitConditions { idle_ms: Some(200), ..WaitConditions::default() }
+                    .conditions(1, share)
+                    .await?
             }
         };
         let timeout = millis("wait_ms", options.wait_ms.unwrap_or(WAIT_MS_DEFAULT), 0..=600_000)?;

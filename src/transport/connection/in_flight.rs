@@ -11,7 +11,7 @@ use rmcp::model::{ErrorData, RequestId};
 use tokio::sync::Notify;
 
 use crate::mcp::outbox::{Outbox, PushLane};
-use crate::mcp::request_class::Span;
+use crate::mcp::request_class::RequestClass;
 use crate::transport::framing::error_line;
 use crate::transport::limits::Limits;
 
@@ -29,7 +29,7 @@ pub(super) enum Runner {
 
 #[derive(Debug)]
 struct InFlightRequest {
-    span: Span,
+    span: RequestClass,
     runner: Runner,
 }
 
@@ -73,7 +73,12 @@ impl InFlight {
         }))
     }
 
-    pub(super) fn admit(&self, id: &RequestId, span: Span, runner: Runner) -> Result<(), Full> {
+    pub(super) fn admit(
+        &self,
+        id: &RequestId,
+        span: RequestClass,
+        runner: Runner,
+    ) -> Result<(), Full> {
         let mut table = self.lock();
         if table.entries.contains_key(id) {
             return Err(Full::IdInUse);

@@ -23,8 +23,8 @@ use tokio::time::{Instant, timeout_at};
 use crate::mcp::call::{CallHandler, CallParams, Reply, ToolCall};
 use crate::mcp::connection::Connection;
 use crate::mcp::outbox::Closed;
-use crate::mcp::outbox::budget::Room;
-use crate::mcp::request_class::{Span, busy_call, busy_request};
+use crate::mcp::outbox::budget::ReservedSpace;
+use crate::mcp::request_class::{RequestClass, busy_call, busy_request};
 use crate::mcp::request_order::TurnSlot;
 use crate::transport::connection::in_flight::{Full, InFlight, Runner};
 use crate::transport::connection::intake::{Incoming, Intake};
@@ -146,7 +146,7 @@ impl<'a, H: CallHandler + Sync, R: AsyncRead + Send + Unpin> RequestReader<'a, H
     /// Starts a tool call, in request order.
     fn begin(&mut self, id: RequestId, params: CallParams) {
         let (stop, stopped) = AbortHandle::new_pair();
-        match self.in_flight.admit(&id, Span::of_call(&params), Runner::Here(stop)) {
+        match self.in_flight.admit(&id, RequestClass::of_call(&params), Runner::Here(stop)) {
             Ok(()) => self.greet(),
             Err(Full::IdInUse) => return self.refuse(&MessageRefusal::IdInUse(id)),
             Err(Full::Busy) => {
@@ -187,7 +187,7 @@ impl<'a, H: CallHandler + Sync, R: AsyncRead + Send + Unpin> RequestReader<'a, H
             return self.reply(None, error_line(Some(&id), &error));
         }
         let lane = self.connection.outbox.lane();
-        match self.in_flight.admit(&id, Span::of(&request), Runner::Library(lane.clone())) {
+        match self.in_flight.admit(&id, RequestClass::of(&request), Runner::Library(lane.clone())) {
             Ok(()) => self.greet(),
             Err(Full::IdInUse) => return self.refuse(&MessageRefusal::IdInUse(id)),
             Err(Full::Busy) => return self.reply(None, error_line(Some(&id), &busy_request())),
@@ -225,7 +225,7 @@ impl<'a, H: CallHandler + Sync, R: AsyncRead + Send + Unpin> RequestReader<'a, H
     }
 
     /// Queues an answer. A client that has gone is not an error.
-    fn reply(&self, room: Option<Room>, line: Bytes) {
+    fn reply(&self, room: Option<ReservedSpace>, line: Bytes) {
         if let Err(Closed) = self.connection.outbox.reply_here(room, line) {
             tracing::trace!(connection = self.connection.id.0, "an answer came too late");
         }

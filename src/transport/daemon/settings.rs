@@ -11,7 +11,7 @@ use crate::config::key::Applies;
 use crate::config::sources::Sources;
 use crate::config::{Change, Config, HoldingConfig};
 use crate::core::lease::limits::LeaseLimits;
-use crate::mcp::shared::Shared;
+use crate::mcp::shared::ServerShared;
 use crate::session::pty::held::shims::HoldingLimits;
 use crate::session::registry::SessionLimits;
 use crate::shim::wire::to_shim::Unread;
@@ -27,7 +27,7 @@ pub(super) struct Reloading {
     pub(super) sources: Sources,
     /// The current configuration.
     pub(super) running: Config,
-    pub(super) shared: Arc<Shared>,
+    pub(super) shared: Arc<ServerShared>,
     pub(super) door_limits: watch::Sender<DoorLimits>,
     pub(super) notifier: Arc<Notifier>,
 }

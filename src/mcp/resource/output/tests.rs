@@ -45,15 +45,15 @@ impl Shell {
         (Arc::clone(self.screen.commands().get(CommandId(1)).unwrap()), frame)
     }
 
-    fn beginning(&mut self) -> Piece {
+    fn beginning(&mut self) -> OutputPiece {
         let (record, frame) = self.look();
-        Piece::beginning(&record, &frame, ROOM)
+        OutputPiece::beginning(&record, &frame, ROOM)
     }
 
     /// What is new since the row, which moves on.
     fn new_since(&mut self, row: &mut u64) -> String {
         let (record, frame) = self.look();
-        let piece = Piece::following(&record, &frame, RowNumber(*row), ROOM);
+        let piece = OutputPiece::following(&record, &frame, RowNumber(*row), ROOM);
         assert_eq!((piece.lines_left_out, piece.rows_trimmed), (0, 0));
         *row = piece.next_row.0;
         piece.text
@@ -124,7 +124,7 @@ fn what_one_answer_has_no_room_for_comes_in_pieces_without_gaps() {
     let lines: Vec<String> = (0..2_000).map(|n| format!("{n} {}", "\"".repeat(300))).collect();
     shell.write(&(lines.join("\r\n") + "\r\n")).mark("D;0");
     let (record, frame) = shell.look();
-    let mut piece = Piece::beginning(&record, &frame, ROOM);
+    let mut piece = OutputPiece::beginning(&record, &frame, ROOM);
     let mut text = String::new();
     loop {
         assert!(json!(piece.text).to_string().len() < ROOM + 1_000);
@@ -133,7 +133,7 @@ fn what_one_answer_has_no_room_for_comes_in_pieces_without_gaps() {
             break;
         }
         assert_eq!(text.lines().count() + piece.lines_left_out, lines.len());
-        piece = Piece::following(&record, &frame, piece.next_row, ROOM);
+        piece = OutputPiece::following(&record, &frame, piece.next_row, ROOM);
     }
     assert!(text.lines().eq(&lines));
 }
@@ -154,8 +154,8 @@ fn a_line_longer_than_an_answer_says_what_it_left_out() {
     let mut shell = Shell::new(20);
     shell.write(&"x".repeat(2 * ROOM)).write("\r\nnext\r\n").mark("D;0");
     let (record, frame) = shell.look();
-    let piece = Piece::beginning(&record, &frame, ROOM);
+    let piece = OutputPiece::beginning(&record, &frame, ROOM);
     assert!(piece.text.ends_with(&format!("x[… {ROOM} more bytes of this line]\n")));
     assert_eq!(piece.lines_left_out, 1);
-    assert_eq!(Piece::following(&record, &frame, piece.next_row, ROOM).text, "next\n");
+    assert_eq!(OutputPiece::following(&record, &frame, piece.next_row, ROOM).text, "next\n");
 }

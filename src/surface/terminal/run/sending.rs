@@ -5,7 +5,11 @@
 
 use std::future::ready;
 use std::pin::pin;
+use std::sync::Arc;
 
+use tokio::sync::watch;
+
+use crate::core::frame::Frame;
 use crate::core::ids::{Epoch, Watermark};
 use crate::core::input::idempotency::IdempotencyKey;
 use crate::core::input::request::CommandSent;
@@ -13,7 +17,7 @@ use crate::core::keys::paste::PasteRule;
 use crate::core::moment::Moment;
 use crate::core::shell::commands::EndsBy;
 use crate::core::shell::commands::record::CommandId;
-use crate::core::shell::readiness::ReadyPrompt;
+use crate::core::shell::readiness::{Readiness, ReadyPrompt};
 use crate::session::clock::Clock;
 use crate::session::command::{
     Accepted, CommandOrder, Content, Expectation, Provision, Repeated, WriteOrder, Written,
@@ -21,11 +25,12 @@ use crate::session::command::{
 use crate::session::control::{GivenUp, Interrupt, KeepAlive};
 use crate::session::drain::WaitingCall;
 use crate::session::error::SessionError;
+use crate::session::handle::Session;
+use crate::session::stats::Attending;
 use crate::surface::call::{Call, Target};
 use crate::surface::error::SurfaceError;
-use crate::surface::terminal::readiness::ReadyWatch;
-use crate::surface::terminal::run::script::Script;
-use crate::surface::terminal::run::{OnCancel, Parameters};
+use crate::surface::terminal::run::Script;
+use crate::surface::terminal::run::{OnCancel, RunCommand};
 use crate::surface::terminal::writing::{fingerprint, idempotency_key, lease_id};
 use crate::wire::error::RefusalCause;
 
@@ -33,7 +38,7 @@ use crate::wire::error::RefusalCause;
 #[derive(Debug)]
 pub struct Sending<'a> {
     pub call: &'a Call,
-    pub parameters: &'a Parameters,
+    pub parameters: &'a RunCommand,
     pub target: &'a Target,
     /// Without the ends of lines behind it.
     pub text: &'a str,
@@ -230,4 +235,71 @@ fn paste_rule(typed: &str, ends_by: EndsBy) -> PasteRule {
 fn forgotten() -> SurfaceError {
     let problem = "was used for a command that is not known any more; nothing was sent again";
     SurfaceError::argument("idempotency_key", problem)
+}
+
+/// A terminal that is watched until it is ready for a command.
+#[derive(Debug)]
+pub struct ReadyWatch<'a> {
+    clock: &'a Clock,
+    frames: watch::Receiver<Arc<Frame>>,
+    until: Moment,
+    /// The frame that was read last.
+    read: Option<Arc<Frame>>,
+    /// The frame by which it was ready, and was not any more. Readiness can change without the watermark.
+    outdated: Option<Arc<Frame>>,
+    _attending: Attending,
+}
+
+impl<'a> ReadyWatch<'a> {
+    /// Begins to watch a terminal, until this moment at most.
+    pub fn begin(session: &Session, clock: &'a Clock, until: Moment) -> Self {
+        let _attending = session.attend();
+        let frames = session.frames();
+        Self { clock, frames, until, read: None, outdated: None, _attending }
+    }
+
+    /// Whether it is ready at this moment.
+    ///
+    /// # Errors
+    /// Why it is not, and will not be before long.
+    pub fn now(&mut self) -> Result<Option<ReadyPrompt>, SessionError> {
+        let frame = Arc::clone(&self.frames.borrow_and_update());
+        self.read = Some(Arc::clone(&frame));
+        if let Some(exit) = frame.exit.value {
+            return Err(SessionError::Exited(exit));
+        }
+        let in_time = self.clock.now() < self.until;
+        let outdated = self.outdated.as_ref().is_some_and(|it| Arc::ptr_eq(it, &frame));
+        match &frame.shell.readiness {
+            Readiness::Ready(_) if outdated && in_time => Ok(None),
+            Readiness::Ready(_) if outdated => Err(SessionError::CommandRunning),
+            Readiness::Ready(ready) => Ok(Some(*ready)),
+            Readiness::Starting | Readiness::Soon if in_time => Ok(None),
+            Readiness::Starting => Err(SessionError::NoPromptYet),
+            Readiness::Soon | Readiness::Busy => Err(SessionError::CommandRunning),
+            Readiness::Asks(prompt) => Err(SessionError::Asks(prompt.to_string())),
+        }
+    }
+
+    /// Notes that it was not ready any more when a command came to it.
+    pub fn was_outdated(&mut self) {
+        self.outdated = self.read.take();
+    }
+
+    /// Waits until it is ready.
+    ///
+    /// # Errors
+    /// [`SessionError::CommandRunning`] when a command runs, [`SessionError::Asks`] when something asks,
+    /// [`SessionError::NoPromptYet`] and [`SessionError::Exited`].
+    pub async fn reached(&mut self) -> Result<ReadyPrompt, SessionError> {
+        loop {
+            if let Some(ready) = self.now()? {
+                return Ok(ready);
+            }
+            tokio::select! {
+                changed = self.frames.changed() => changed.map_err(|_| SessionError::Closed)?,
+                () = self.clock.sleep_until(self.until) => {}
+            }
+        }
+    }
 }

@@ -1,0 +1,278 @@
+//! `send_text`, `send_keys` and `send_mouse`: types text, presses keys by name, and clicks where the program
+//! on the screen takes mouse events.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::core::keys::mouse::{MouseAction, MouseButton, MouseEvent};
+use crate::core::keys::parse::parse_keys;
+use crate::core::keys::paste::PasteRule;
+use crate::core::keys::{KEYS_MAX, Key, KeyError, Modifiers};
+use crate::core::policy::PermittedAct;
+use crate::session::command::Content;
+use crate::surface::argument::within;
+use crate::surface::call::Call;
+use crate::surface::error::SurfaceError;
+use crate::surface::terminal::writing::{WriteOptions, write};
+use crate::surface::tool::{Answer, Tool, ToolAccess};
+use crate::wire::error::RefusalCause;
+use crate::wire::wait::WriteResult;
+
+/// Whether text is sent as a bracketed paste.
+#[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum PasteWord {
+    #[default]
+    Auto,
+    Always,
+    Never,
+}
+
+/// How the text is written in the call.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Encoding {
+    #[default]
+    Utf8,
+    Base64,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+pub struct SendText {
+    /// Id, prefix or name
+    #[allow(dead_code)] // Read by the gateway, which settles the right to the session.
+    session: Option<String>,
+    text: String,
+    /// Press Enter after it
+    #[serde(default)]
+    enter: bool,
+    #[serde(default)]
+    paste: PasteWord,
+    #[serde(default)]
+    encoding: Encoding,
+    #[serde(flatten)]
+    options: WriteOptions,
+}
+
+impl Tool for SendText {
+    const NAME: &'static str = "send_text";
+    const TITLE: &'static str = "Type text";
+    const DESCRIPTION: &'static str = "Types text under your lease; enter=true runs it. With \
+        wait_ms or until it also waits and returns what changed. Use send_keys for keys.";
+    const ACCESS: ToolAccess = ToolAccess::WriteSession(PermittedAct::Type);
+
+    type Result = WriteResult;
+
+    async fn call(self, call: Call) -> Result<Answer<WriteResult>, SurfaceError> {
+        let Self { text, enter, paste, encoding, options, .. } = self;
+        if text.is_empty() && !enter {
+            return Err(SurfaceError::argument("text", "nothing to send"));
+        }
+        let content = match encoding {
+            Encoding::Utf8 => Content::Text { text, paste: paste.into(), enter },
+            Encoding::Base64 => {
+                let bytes = STANDARD.decode(text).map_err(|error| {
+                    SurfaceError::argument("text", format!("not base64: {error}"))
+                })?;
+                Content::Bytes { bytes, enter }
+            }
+        };
+        write(call, content, options).await
+    }
+}
+
+impl From<PasteWord> for PasteRule {
+    fn from(paste: PasteWord) -> Self {
+        match paste {
+            PasteWord::Auto => Self::Auto,
+            PasteWord::Always => Self::Always,
+            PasteWord::Never => Self::Never,
+        }
+    }
+}
+
+/// A modifier key.
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Modifier {
+    Ctrl,
+    Alt,
+    Shift,
+}
+
+impl Modifier {
+    /// The modifiers that are held down together.
+    pub fn all_of(list: &[Self]) -> Modifiers {
+        list.iter().fold(Modifiers::NONE, |all, one| {
+            all.with(match one {
+                Self::Ctrl => Modifiers::CTRL,
+                Self::Alt => Modifiers::ALT,
+                Self::Shift => Modifiers::SHIFT,
+            })
+        })
+    }
+}
+
+/// One key of a list.
+#[derive(Debug, Deserialize, JsonSchema)]
+pub struct KeyItem {
+    name: Option<String>,
+    char: Option<String>,
+    #[serde(default)]
+    modifiers: Vec<Modifier>,
+}
+
+/// KeysWanted, as one string of names or as a list.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(
+    untagged,
+    expecting = "must be a string of key names, or a list of objects with `name` or `char` and \
+                 `modifiers` of ctrl, alt, shift"
+)]
+pub enum KeysWanted {
+    Names(String),
+    List(Vec<KeyItem>),
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+pub struct SendKeys {
+    /// Id, prefix or name
+    #[allow(dead_code)] // Read by the gateway, which settles the right to the session.
+    session: Option<String>,
+    /// Names separated by blanks (C-c Enter M-x Up NPage ctrl+c) or single characters; or a list
+    keys: KeysWanted,
+    #[serde(flatten)]
+    options: WriteOptions,
+}
+
+impl Tool for SendKeys {
+    const NAME: &'static str = "send_keys";
+    const TITLE: &'static str = "Press keys";
+    const DESCRIPTION: &'static str = "Presses keys under your lease, such as \"C-c\", \"Escape : w \
+        q Enter\". An unknown name sends nothing.";
+    const ACCESS: ToolAccess = ToolAccess::WriteSession(PermittedAct::Type);
+
+    type Result = WriteResult;
+
+    async fn call(self, call: Call) -> Result<Answer<WriteResult>, SurfaceError> {
+        let keys = self.keys.read().map_err(complaint)?;
+        write(call, Content::Keys(keys), self.options).await
+    }
+}
+
+fn complaint(error: KeyError) -> SurfaceError {
+    let problem = error.to_string();
+    match error {
+        KeyError::Unknown { .. } => SurfaceError::refused("keys", problem, RefusalCause::NotAKey),
+        KeyError::Empty | KeyError::TooMany { .. } => SurfaceError::argument("keys", problem),
+    }
+}
+
+impl KeysWanted {
+    fn read(&self) -> Result<Vec<Key>, KeyError> {
+        match self {
+            Self::Names(names) => parse_keys(names),
+            Self::List(items) if items.is_empty() => Err(KeyError::Empty),
+            Self::List(items) if items.len() > KEYS_MAX => {
+                Err(KeyError::TooMany { count: items.len() })
+            }
+            Self::List(items) => items.iter().map(KeyItem::read).collect(),
+        }
+    }
+}
+
+impl KeyItem {
+    fn read(&self) -> Result<Key, KeyError> {
+        let modifiers = Modifier::all_of(&self.modifiers);
+        let mut characters = self.char.as_deref().unwrap_or_default().chars();
+        match (&self.name, characters.next(), characters.next()) {
+            (Some(name), None, _) => Key::named(name, modifiers),
+            (None, Some(character), None) => Key::character(character, modifiers),
+            (_, _, _) => Err(KeyError::Empty),
+        }
+    }
+}
+
+/// What the mouse does.
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum MouseActionWord {
+    Click,
+    Press,
+    Release,
+    Move,
+    ScrollUp,
+    ScrollDown,
+}
+
+/// Which button.
+#[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum MouseButtonWord {
+    #[default]
+    Left,
+    Middle,
+    Right,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+pub struct SendMouse {
+    /// Id, prefix or name
+    #[allow(dead_code)] // Read by the gateway, which settles the right to the session.
+    session: Option<String>,
+    action: MouseActionWord,
+    /// Screen row, from 0
+    #[schemars(range(max = 999))]
+    row: u16,
+    /// Screen column, from 0
+    #[schemars(range(max = 999))]
+    col: u16,
+    #[serde(default)]
+    button: MouseButtonWord,
+    #[serde(default)]
+    modifiers: Vec<Modifier>,
+    #[serde(flatten)]
+    options: WriteOptions,
+}
+
+impl Tool for SendMouse {
+    const NAME: &'static str = "send_mouse";
+    const TITLE: &'static str = "Use the mouse";
+    const DESCRIPTION: &'static str = "Sends a mouse event under your lease; not_supported unless \
+        the program asked for the mouse.";
+    const ACCESS: ToolAccess = ToolAccess::WriteSession(PermittedAct::Type);
+
+    type Result = WriteResult;
+
+    async fn call(self, call: Call) -> Result<Answer<WriteResult>, SurfaceError> {
+        if let Some(target) = &call.target {
+            let size = target.session.frame().size.value;
+            within("row", self.row.into(), 0..=u64::from(size.rows - 1))?;
+            within("col", self.col.into(), 0..=u64::from(size.cols - 1))?;
+        }
+        let event = self.event();
+        write(call, Content::Mouse(event), self.options).await
+    }
+}
+
+impl SendMouse {
+    fn event(&self) -> MouseEvent {
+        let modifiers = Modifier::all_of(&self.modifiers);
+        let action = match self.action {
+            MouseActionWord::Click => MouseAction::Click,
+            MouseActionWord::Press => MouseAction::Press,
+            MouseActionWord::Release => MouseAction::Release,
+            MouseActionWord::Move => MouseAction::Move,
+            MouseActionWord::ScrollUp => MouseAction::ScrollUp,
+            MouseActionWord::ScrollDown => MouseAction::ScrollDown,
+        };
+        let button = match self.button {
+            MouseButtonWord::Left => MouseButton::Left,
+            MouseButtonWord::Middle => MouseButton::Middle,
+            MouseButtonWord::Right => MouseButton::Right,
+        };
+        MouseEvent { action, row: self.row, col: self.col, button, modifiers }
+    }
+}
