@@ -1,7 +1,6 @@
-//! Surfaces: what termgate offers as tools, one file per tool and one list per family.
+//! Surfaces: what termgate offers as tools, with one list per family.
 //!
-//! A surface knows sessions and the shapes on the wire; which door a call came through and whether
-//! it may run was settled before it got here.
+//! The gateway has checked before whether a call may run.
 
 pub mod answer;
 pub mod argument;

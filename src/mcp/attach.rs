@@ -44,7 +44,7 @@ impl AttachedPerson {
     /// Attaches `caller`, named by login, with a terminal of the requested size.
     pub fn new(session: Session, caller: &Caller, names: &Names, open: &AttachRequest) -> Self {
         let name = names.call(session.id(), &caller.label);
-        let label = Arc::clone(name.label());
+        let label = Arc::clone(&name.label);
         let person = Caller { kind: Kind::Human, label, ..caller.clone() };
         let room = Mutex::new(Size::nearest(open.rows, open.cols));
         Self { session, person, view_only: open.view_only, room, _name: name }
@@ -149,12 +149,6 @@ pub struct Name {
     label: Arc<str>,
 }
 
-impl Name {
-    pub fn label(&self) -> &Arc<str> {
-        &self.label
-    }
-}
-
 impl Drop for Name {
     fn drop(&mut self) {
         self.names.lock().remove(&(self.session, Arc::clone(&self.label)));
@@ -174,10 +168,10 @@ mod tests {
         let (here, there) = (session(1 << 100 | 1), session(2 << 100 | 2));
         let first = names.call(here, "anna");
         let second = names.call(here, "anna");
-        assert_eq!((&**first.label(), &**second.label()), ("anna", "anna (2)"));
-        assert_eq!(&**names.call(there, "anna").label(), "anna");
-        assert_eq!(&**names.call(here, "ben").label(), "ben");
+        assert_eq!((&*first.label, &*second.label), ("anna", "anna (2)"));
+        assert_eq!(&*names.call(there, "anna").label, "anna");
+        assert_eq!(&*names.call(here, "ben").label, "ben");
         drop(first);
-        assert_eq!(&**names.call(here, "anna").label(), "anna");
+        assert_eq!(&*names.call(here, "anna").label, "anna");
     }
 }

@@ -51,9 +51,6 @@ impl From<Result<ToolResult, ErrorData>> for Reply {
 /// Answers the calls of a connection.
 pub trait CallHandler {
     /// The protocol revision for a request with this `_meta`.
-    ///
-    /// # Errors
-    /// Returns the error when the client has not agreed on a valid revision.
     fn revision(&self, meta: &RequestMetaObject) -> Result<ProtocolVersion, ErrorData>;
 
     /// Answers one call. Dropping the future cancels the call, and nothing more is sent for it.

@@ -78,8 +78,8 @@ pub fn tell_updates(
             updated(&daemon, &uri, &wire).await;
             tell_part(&daemon, frames, told, &uri, &wire).await;
         }),
-        Watched::Sessions => tell_list(daemon, standing, listed, uri, wire),
-        Watched::Leases => tell_list(daemon, standing, leased, uri, wire),
+        Watched::Sessions => tell_list(daemon, standing, listed, of_resource(&uri), wire),
+        Watched::Leases => tell_list(daemon, standing, leased, of_resource(&uri), wire),
     }
 }
 
@@ -105,7 +105,7 @@ fn tell_list(
     daemon: Arc<Daemon>,
     standing: Standing,
     state: fn(&Daemon, &Standing) -> Vec<String>,
-    uri: String,
+    (method, params): (&'static str, Value),
     wire: NoticeLane,
 ) -> Telling {
     let mut changes = daemon.sessions.changes();
@@ -115,7 +115,8 @@ fn tell_list(
             let now = state(&daemon, &standing);
             if now != known {
                 known = now;
-                updated(&daemon, &uri, &wire).await;
+                wire.send(method, params.clone()).await;
+                pause(&daemon).await;
             }
         }
     })
@@ -154,8 +155,13 @@ async fn tell_part(
 }
 
 async fn updated(daemon: &Daemon, uri: &str, wire: &NoticeLane) {
-    wire.send("notifications/resources/updated", json!({"uri": uri})).await;
+    let (method, params) = of_resource(uri);
+    wire.send(method, params).await;
     pause(daemon).await;
+}
+
+fn of_resource(uri: &str) -> (&'static str, Value) {
+    ("notifications/resources/updated", json!({"uri": uri}))
 }
 
 /// Notifies a client of changes to its tool list, from the return of this call on.
@@ -178,18 +184,8 @@ fn could_write(daemon: &Daemon, standing: &Standing) -> bool {
 
 /// Notifies a client when visible sessions are added or removed, from the return of this call on.
 pub fn tell_resources(daemon: Arc<Daemon>, standing: Standing, wire: NoticeLane) -> Telling {
-    let mut changes = daemon.sessions.changes();
-    let mut known = listed(&daemon, &standing);
-    Box::pin(async move {
-        while changes.changed().await.is_ok() {
-            let now = listed(&daemon, &standing);
-            if now != known {
-                known = now;
-                wire.send("notifications/resources/list_changed", json!({})).await;
-                pause(&daemon).await;
-            }
-        }
-    })
+    let changed = ("notifications/resources/list_changed", json!({}));
+    tell_list(daemon, standing, listed, changed, wire)
 }
 
 async fn pause(daemon: &Daemon) {

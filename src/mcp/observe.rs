@@ -35,9 +35,6 @@ impl ObserveRequest {
     }
 
     /// The shortest time between two deltas.
-    ///
-    /// # Errors
-    /// Returns a message when the rate is out of range.
     pub fn pause(&self) -> Result<Duration, String> {
         match self.max_rate_hz {
             None => Ok(Duration::ZERO),

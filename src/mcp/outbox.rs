@@ -115,10 +115,6 @@ impl Outbox {
     ///
     /// `id` names the request that it answers, if any. A reply is never rejected for its size, because the number of
     /// requests in flight is limited.
-    ///
-    /// # Errors
-    ///
-    /// Returns [`Closed`] when the connection accepts no more messages.
     pub fn reply(&self, id: Option<&RequestId>, line: Bytes) -> Result<(), Closed> {
         let mut queue = self.lock();
         let room = id.and_then(|id| queue.rooms.remove(id)).flatten();
@@ -129,10 +125,6 @@ impl Outbox {
 
     /// Like [`Outbox::reply`], for the task that runs [`Outbox::write_to`]. It does not wake that task, which finds
     /// the line at its next poll.
-    ///
-    /// # Errors
-    ///
-    /// Returns [`Closed`] when the connection accepts no more messages.
     pub fn reply_here(&self, room: Option<ReservedSpace>, line: Bytes) -> Result<(), Closed> {
         self.add_reply(&mut self.lock(), room, line)
     }
@@ -203,10 +195,6 @@ impl Outbox {
     /// Writes queued and later messages to `socket` until [`Outbox::close`]. Only one task may call this.
     ///
     /// The order is decided each time the socket takes bytes. So a reply overtakes pushes that wait for a slow client.
-    ///
-    /// # Errors
-    ///
-    /// Returns the socket's error; nothing more can be sent then.
     pub async fn write_to<W: AsyncWrite>(&self, socket: W) -> io::Result<()> {
         let mut socket = pin!(socket);
         let written = poll_fn(|context| self.poll_write(socket.as_mut(), context)).await;

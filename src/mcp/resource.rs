@@ -119,9 +119,6 @@ impl SessionPart {
 
 impl Resource {
     /// Parses a URI. `None` when it names no resource.
-    ///
-    /// # Errors
-    /// Returns [`SurfaceError::Argument`] when the query of a resource is invalid.
     pub fn parse(uri: &str) -> Result<Option<Self>, SurfaceError> {
         let Some(rest) = uri.strip_prefix(SCHEME) else { return Ok(None) };
         let (path, query) = rest.split_once('?').unwrap_or((rest, ""));

@@ -210,7 +210,7 @@ impl ServerHandler for Server {
     ) -> Result<ListToolsResult, ErrorData> {
         let standing = self.standing(&context.meta);
         let listed = self.shared.gateway.listed(&standing);
-        let tools = listed.into_iter().map(|entry| entry.description().clone()).collect();
+        let tools = listed.into_iter().map(|entry| entry.description.clone()).collect();
         Ok(ListToolsResult::with_all_items(tools)
             .with_ttl_ms(0)
             .with_cache_scope(rmcp::model::CacheScope::Private))

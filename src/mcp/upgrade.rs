@@ -38,9 +38,6 @@ pub enum UpgradeError {
 pub type UpgradeAsked = oneshot::Sender<Result<Upgrade, UpgradeError>>;
 
 /// Requests an upgrade.
-///
-/// # Errors
-/// Returns why the upgrade was refused.
 pub async fn ask(upgrades: &mpsc::Sender<UpgradeAsked>) -> Result<Upgrade, UpgradeError> {
     let (asked, answer) = oneshot::channel();
     upgrades.try_send(asked).map_err(|_| UpgradeError::Busy)?;

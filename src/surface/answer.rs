@@ -1,5 +1,4 @@
-//! Answers: what of sessions and commands goes into them, how it is worded for models, and how much
-//! of it there is room for.
+//! Answers: what they say of sessions and commands, the words for models, and the room they have.
 
 pub mod budget;
 pub mod command;

@@ -1,6 +1,4 @@
 //! Reading arguments: every complaint names the parameter and says what it must be.
-//!
-//! It knows no tool; bounds are given by whoever asks.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -105,9 +103,6 @@ fn among(words: &Value, value: &Value) -> bool {
 }
 
 /// Reads the arguments of a call into a tool's parameters.
-///
-/// # Errors
-/// [`SurfaceError::Argument`] with the name of the first parameter that does not fit.
 pub fn read<T: DeserializeOwned>(arguments: JsonObject) -> Result<T, SurfaceError> {
     // Some clients send null for what they leave out.
     let given = arguments.into_iter().filter(|(_, value)| !value.is_null()).collect();
@@ -126,9 +121,6 @@ fn named_in(problem: &str) -> (String, String) {
 }
 
 /// Checks a number against its bounds.
-///
-/// # Errors
-/// [`SurfaceError::Argument`] that says the bounds.
 pub fn within(name: &str, value: u64, bounds: RangeInclusive<u64>) -> Result<u64, SurfaceError> {
     if bounds.contains(&value) {
         return Ok(value);
@@ -138,9 +130,6 @@ pub fn within(name: &str, value: u64, bounds: RangeInclusive<u64>) -> Result<u64
 }
 
 /// Checks a time in milliseconds against its bounds.
-///
-/// # Errors
-/// [`SurfaceError::Argument`] that says the bounds.
 pub fn millis(
     name: &str,
     value: u64,
@@ -150,9 +139,6 @@ pub fn millis(
 }
 
 /// Checks a text that others will be shown: its length in bytes, and that it is one plain line.
-///
-/// # Errors
-/// [`SurfaceError::Argument`] that says how long it may be, or that control characters are none.
 pub fn plain(name: &str, text: &str, bytes_max: usize) -> Result<(), SurfaceError> {
     if text.chars().any(char::is_control) {
         return Err(SurfaceError::argument(name, "must have no control characters"));

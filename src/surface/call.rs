@@ -160,18 +160,12 @@ impl Call {
     }
 
     /// Takes the session to change out of the call.
-    ///
-    /// # Errors
-    /// [`SurfaceError::Internal`] when the tool declared no such right.
     pub fn take_target(&mut self) -> Result<Target, SurfaceError> {
         let missing = || SurfaceError::Internal("the tool has no session to change".to_owned());
         self.target.take().ok_or_else(missing)
     }
 
     /// Takes the right to create or operate out of the call.
-    ///
-    /// # Errors
-    /// [`SurfaceError::Internal`] when the tool declared no such right.
     pub fn take_permit(&mut self) -> Result<Permit, SurfaceError> {
         let missing = || SurfaceError::Internal("the tool has no permit".to_owned());
         self.permit.take().ok_or_else(missing)
@@ -220,9 +214,6 @@ pub fn note_touched(touched: &Touched, session: &Session) {
 }
 
 /// Finds a session by id, unique prefix of an id, or name, among those the caller sees.
-///
-/// # Errors
-/// As [`Call::session`].
 pub fn find_session(
     sessions: &Registry,
     standing: &Standing,
@@ -235,9 +226,6 @@ pub fn find_session(
 }
 
 /// The same, also where nobody answers for the terminal yet.
-///
-/// # Errors
-/// As [`Call::session`], save for that.
 pub fn find_known(
     sessions: &Registry,
     standing: &Standing,

@@ -19,7 +19,7 @@ pub enum SurfaceError {
     /// No session that the caller may see is named like this.
     #[error("no session `{0}`")]
     SessionNotFound(String),
-    /// None was named, and none that the caller may see is running.
+    /// The call names no session, and no session that the caller sees is running.
     #[error("no session is running")]
     NoSession,
     /// The caller has no right to it.
@@ -34,7 +34,7 @@ pub enum SurfaceError {
     /// No lease that this daemon remembers has this id.
     #[error("no lease of this daemon has this id")]
     LeaseUnknown,
-    /// The daemon leaves its sessions to the next one, and the call only waited so far.
+    /// The daemon leaves its sessions to the next one. The call had no effect yet.
     #[error("the daemon leaves its sessions to the next one before it could do this")]
     DaemonLeaves,
     /// A limit is reached; the word says of what.

@@ -85,16 +85,10 @@ fn generate<T: JsonSchema>(mut settings: SchemaSettings) -> JsonObject {
     settings.inline_subschemas = true;
     settings.meta_schema = None;
     let schema = settings.into_generator().into_root_schema_for::<T>();
-    match trimmed(schema.to_value()) {
-        Value::Object(mut object) => {
-            // It describes the type to readers of the code; the tool has its own description.
-            object.remove("description");
-            object
-        }
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
-            JsonObject::new()
-        }
-    }
+    let Value::Object(mut object) = trimmed(schema.to_value()) else { return JsonObject::new() };
+    // It describes the type to readers of the code; the tool has its own description.
+    object.remove("description");
+    object
 }
 
 /// Takes out what no client needs: titles, formats, `null` as an alternative, trivial minimums and
@@ -149,16 +143,8 @@ fn merge_only_alternative(object: &mut JsonObject) {
 /// The members of `properties` are named by us and may be called `title`; only their values are
 /// schemas.
 fn trimmed_members(properties: Value) -> Value {
-    match properties {
-        Value::Object(members) => {
-            Value::Object(members.into_iter().map(|(name, value)| (name, trimmed(value))).collect())
-        }
-        other @ (Value::Null
-        | Value::Bool(_)
-        | Value::Number(_)
-        | Value::String(_)
-        | Value::Array(_)) => other,
-    }
+    let Value::Object(members) = properties else { return properties };
+    Value::Object(members.into_iter().map(|(name, value)| (name, trimmed(value))).collect())
 }
 
 fn without_null(kind: Value) -> Value {

@@ -1,8 +1,6 @@
 //! The write switches of the running daemon, shared by those who ask and those who switch.
 //!
-//! A change is pushed into every session before the switching call returns, so that "off" means
-//! off; those who must tell clients wait for the next change. It knows nothing of how switches are
-//! kept beyond the daemon, only how far whoever does so has come.
+//! A change reaches every session before the switching call returns, so that "off" means off.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -59,9 +57,6 @@ impl Switchboard {
     }
 
     /// Sets one switch and tells every session what it may now do.
-    ///
-    /// # Errors
-    /// Why the permit does not allow it.
     pub fn set(
         &self,
         permit: &Permit,
@@ -111,9 +106,6 @@ impl Switchboard {
     }
 
     /// Decides whether a caller may do this to a session, or create one.
-    ///
-    /// # Errors
-    /// The reason, when it may not.
     pub fn decide(
         &self,
         standing: &Standing,

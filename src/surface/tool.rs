@@ -81,7 +81,8 @@ type Running = Pin<Box<dyn Future<Output = Result<Answer, SurfaceError>> + Send>
 pub struct ToolEntry {
     pub name: &'static str,
     pub access: ToolAccess,
-    description: rmcp::model::Tool,
+    /// The tool as clients are told of it.
+    pub description: rmcp::model::Tool,
     run: fn(Call, JsonObject) -> Running,
 }
 
@@ -97,15 +98,7 @@ impl ToolEntry {
         Self { name: T::NAME, access: T::ACCESS, description: describe::<T>(), run: run::<T> }
     }
 
-    /// The tool as clients are told of it.
-    pub fn description(&self) -> &rmcp::model::Tool {
-        &self.description
-    }
-
     /// Reads the arguments and calls the tool.
-    ///
-    /// # Errors
-    /// [`SurfaceError::Argument`] when the arguments do not fit, and whatever the tool fails with.
     pub async fn run(&self, call: Call, arguments: JsonObject) -> Result<Answer, SurfaceError> {
         argument::check(&self.description.input_schema, &arguments)?;
         (self.run)(call, arguments).await

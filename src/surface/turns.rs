@@ -1,8 +1,6 @@
-//! Turns for work whose size callers choose, so that it delays nobody.
+//! Turns for work whose size callers choose, such as a pattern or a large history, so that it delays no other call.
 //!
-//! A pattern takes as long as its author wants, a large screen or history as long as it is large. That is
-//! worked on by threads of its own, one slice after the other, in turn; it is not known here what the
-//! work is. Turns also have a memory that is counted.
+//! Separate threads do it, one slice after the other, in turn. The memory for patterns is counted here too.
 
 use std::collections::HashMap;
 use std::panic::resume_unwind;

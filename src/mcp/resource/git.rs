@@ -68,10 +68,6 @@ enum Unreadable {
 }
 
 /// Reads the state of the repository that contains a directory. `None` outside a repository.
-///
-/// # Errors
-///
-/// Returns [`Unreadable`] when the files of a repository cannot be read or understood.
 fn look(directory: &Path) -> Result<Option<Repository>, Unreadable> {
     for place in directory.ancestors().take(ANCESTORS_MAX) {
         if let Some(own) = own_directory(place)? {

@@ -17,9 +17,6 @@ pub struct GridQuery {
 
 impl GridQuery {
     /// Parses the text after the question mark.
-    ///
-    /// # Errors
-    /// Returns [`SurfaceError::Argument`] for the first unknown or invalid parameter.
     pub fn parse(query: &str) -> Result<Self, SurfaceError> {
         const FORMATS: [(&str, Format); 4] = [
             ("plain", Format::Plain),
@@ -42,9 +39,6 @@ impl GridQuery {
 }
 
 /// Parses the query of history, as the parameters of `read_history`.
-///
-/// # Errors
-/// See [`GridQuery::parse`].
 pub(super) fn history(query: &str) -> Result<ReadHistory, SurfaceError> {
     const MODES: [(&str, HistoryFormat); 4] = [
         ("plain", HistoryFormat::Plain),
@@ -65,9 +59,6 @@ pub(super) fn history(query: &str) -> Result<ReadHistory, SurfaceError> {
 }
 
 /// Finds the value of the only parameter that a resource has.
-///
-/// # Errors
-/// See [`GridQuery::parse`].
 pub(super) fn only<'a>(query: &'a str, known: &str) -> Result<Option<&'a str>, SurfaceError> {
     let mut given = None;
     for (name, value) in pairs(query) {
@@ -85,9 +76,6 @@ pub(super) fn only_number(query: &str, known: &str) -> Result<Option<u64>, Surfa
 }
 
 /// Rejects any query, for a resource without parameters.
-///
-/// # Errors
-/// Returns [`SurfaceError::Argument`] for the first parameter.
 pub(super) fn none(query: &str) -> Result<(), SurfaceError> {
     match pairs(query).next() {
         Some((name, _)) => Err(unknown(name, &[])),

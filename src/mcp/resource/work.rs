@@ -38,9 +38,6 @@ pub type State = (Watermark, Option<Arc<str>>);
 
 impl Work {
     /// Parses the rest of a session URI. `None` if it names no resource.
-    ///
-    /// # Errors
-    /// Returns [`SurfaceError::Argument`] when the query of a resource is invalid.
     pub fn parse(parts: &[&str], query: &str) -> Result<Option<Self>, SurfaceError> {
         let work = match parts {
             ["command", id, "output"] => {
@@ -62,9 +59,6 @@ impl Work {
 
     /// The resource's content. An output or a log is limited to `room` bytes of JSON, and a large one is read in a
     /// turn of `share`.
-    ///
-    /// # Errors
-    /// Returns [`SurfaceError::Argument`] when the command is unknown.
     pub async fn read(
         self,
         session: &Session,

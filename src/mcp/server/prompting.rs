@@ -44,9 +44,6 @@ fn listed(prompt: &Prompt) -> ListedPrompt {
 }
 
 /// The requested prompt with its arguments filled in.
-///
-/// # Errors
-/// Returns [`SurfaceError::Argument`] when the prompt or one of its arguments is unknown.
 pub(super) fn filled(request: &GetPromptRequestParams) -> Result<GetPromptResult, SurfaceError> {
     let prompt = Prompt::named(&request.name).ok_or_else(|| unknown(&request.name))?;
     let given = given(prompt, request.arguments.as_ref())?;

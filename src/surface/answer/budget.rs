@@ -1,7 +1,6 @@
 //! How much room an answer has on the wire, and texts cut to what there is.
 //!
-//! It knows nothing of what is told. Everything is counted as JSON has it, since what a program
-//! wrote may be nothing but quotes.
+//! Bytes are counted as JSON has them, since what a program wrote may be nothing but quotes.
 
 use serde::Serialize;
 

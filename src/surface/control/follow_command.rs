@@ -1,7 +1,7 @@
 //! `follow_command`: a command that was sent before, followed until it ends or asks; for operators.
 //!
-//! It sends nothing, but the interrupt that is asked of it, where its caller may write. It answers in the
-//! words of `run`, so that whoever lost the answer of that one with a daemon gets the same from the next.
+//! It answers as `run` does, so that a client that lost the answer with a daemon gets it from the next one. It
+//! sends nothing but the interrupt that its caller asks for and may send.
 
 use schemars::JsonSchema;
 use serde::Deserialize;

@@ -125,9 +125,6 @@ fn first_lease(call: &Call) -> (Caller, AcquireRequest) {
 }
 
 /// Reads the size of a terminal, which may have so many cells.
-///
-/// # Errors
-/// [`SurfaceError::Argument`] that says which sizes there are.
 pub fn size(rows: u64, cols: u64, cells_max: u32) -> Result<Size, SurfaceError> {
     let side = |side: u64| u16::try_from(side).unwrap_or(u16::MAX);
     Size::checked(side(rows), side(cols), cells_max).ok_or_else(|| {

@@ -120,9 +120,6 @@ fn one(
 }
 
 /// The command of this number.
-///
-/// # Errors
-/// [`SurfaceError::Argument`] when there is none, or none any more.
 pub fn find(frame: &Frame, id: CommandId) -> Result<&CommandRecord, SurfaceError> {
     let commands = &frame.commands.value;
     commands.get(id).map(|record| &**record).ok_or_else(|| {

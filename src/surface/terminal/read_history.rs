@@ -87,9 +87,6 @@ pub enum HistoryReader {
 
 /// The rows that the parameters ask for, as many as there is room for, told at this door; many of them
 /// are read in a turn of this share.
-///
-/// # Errors
-/// [`SurfaceError::Argument`] when a parameter is out of bounds.
 pub async fn rows_of(
     session: &Session,
     parameters: ReadHistory,

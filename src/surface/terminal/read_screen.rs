@@ -56,9 +56,6 @@ impl Tool for ReadScreen {
 
 impl ReadScreen {
     /// The part of the screen that is wanted.
-    ///
-    /// # Errors
-    /// [`SurfaceError::Argument`] when `top` or `count` are out of bounds.
     pub fn view(&self) -> Result<View, SurfaceError> {
         let top = within("top", self.top.unwrap_or(0), 0..=999)? as u16;
         let rows = self.count.map(|count| within("count", count, 1..=1000)).transpose()?;

@@ -118,9 +118,6 @@ impl Tool for RunCommand {
 }
 
 /// How many lines of output are told where somebody asks for so many.
-///
-/// # Errors
-/// [`SurfaceError::Argument`] when it is not within the bounds.
 pub fn lines_told(max_lines: Option<u64>) -> Result<usize, SurfaceError> {
     let lines = within("max_lines", max_lines.unwrap_or(LINES_DEFAULT), 1..=LINES_MAX)?;
     Ok(lines as usize)

@@ -61,9 +61,6 @@ pub struct Watch {
 
 impl Watch {
     /// Begins to wait, without waiting for anything yet.
-    ///
-    /// # Errors
-    /// [`SurfaceError::Argument`] when there is no condition at all.
     pub fn begin(
         session: Session,
         conditions: Conditions,

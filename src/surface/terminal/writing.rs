@@ -50,18 +50,12 @@ pub struct WriteOptions {
 }
 
 /// Reads a lease id.
-///
-/// # Errors
-/// [`SurfaceError::Argument`] when it is none.
 pub fn lease_id(text: &str) -> Result<LeaseId, SurfaceError> {
     let problem = |_| SurfaceError::argument("lease_id", "not a lease id; they are UUIDs");
     Uuid::parse_str(text).map(LeaseId).map_err(problem)
 }
 
 /// Reads an idempotency key; the fingerprint tells different calls with the same key apart.
-///
-/// # Errors
-/// [`SurfaceError::Argument`] when it is empty or too long.
 pub fn idempotency_key(
     text: Option<&str>,
     fingerprint: u64,

@@ -259,9 +259,6 @@ impl<'a> ReadyWatch<'a> {
     }
 
     /// Whether it is ready at this moment.
-    ///
-    /// # Errors
-    /// Why it is not, and will not be before long.
     pub fn now(&mut self) -> Result<Option<ReadyPrompt>, SessionError> {
         let frame = Arc::clone(&self.frames.borrow_and_update());
         self.read = Some(Arc::clone(&frame));
