@@ -29,18 +29,11 @@ pub mod mcp;
 pub mod new;
 pub mod output;
 pub mod own_lease;
-pub mod pair;
-pub mod printed;
-pub mod prometheus;
 pub mod raw_terminal;
 pub mod read;
-pub mod reader;
-pub mod rows;
 pub mod run;
 pub mod send;
 pub mod serve;
-pub mod silence;
-pub mod spawn;
 pub mod start;
 pub mod status;
 pub mod stop;
@@ -51,7 +44,6 @@ pub mod upgrade;
 pub mod wait;
 pub mod watch;
 pub mod why;
-pub mod written;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -60,9 +52,9 @@ use anyhow::Context as _;
 use clap::{ColorChoice, Parser, Subcommand};
 
 use crate::cli::context::Context;
-use crate::cli::exit::Exit;
-use crate::cli::failure::Failure;
-use crate::cli::output::{Form, Output, Report};
+use crate::cli::exit::CommandExit;
+use crate::cli::failure::CliFailure;
+use crate::cli::output::{CommandOutput, CommandReport, OutputForm};
 use crate::session::clock::Clock;
 
 /// One terminal, one writer, many watchers
@@ -77,7 +69,7 @@ pub struct CommandLine {
     #[arg(long, global = true, value_name = "PATH")]
     socket: Option<PathBuf>,
     #[command(subcommand)]
-    command: Command,
+    command: AnyCommand,
 }
 
 const EXIT_CODES: &str = "Exit codes: 0 ok, 1 failed, 2 usage, 3 not found, 4 lease conflict, \
@@ -86,52 +78,52 @@ const EXIT_CODES: &str = "Exit codes: 0 ok, 1 failed, 2 usage, 3 not found, 4 le
 
 /// Every command.
 #[derive(Debug, Subcommand)]
-enum Command {
-    Serve(serve::Serve),
-    Mcp(mcp::Mcp),
-    New(new::New),
-    Ls(ls::Ls),
-    Attach(attach::Attach),
-    Run(run::Run),
-    Commands(commands::Commands),
-    Send(send::Send),
-    Keys(keys::Keys),
-    Read(read::Read),
-    History(history::History),
-    Wait(wait::Wait),
-    Watch(watch::Watch),
-    Lease(lease::Lease),
-    AllowWrite(allow_write::AllowWrite),
-    Token(token::Token),
-    Kill(kill::Kill),
-    Call(call::Call),
+enum AnyCommand {
+    Serve(serve::ServeCommand),
+    Mcp(mcp::McpCommand),
+    New(new::NewCommand),
+    Ls(ls::LsCommand),
+    Attach(attach::AttachCommand),
+    Run(run::RunCommand),
+    Commands(commands::CommandsCommand),
+    Send(send::SendCommand),
+    Keys(keys::KeysCommand),
+    Read(read::ReadCommand),
+    History(history::HistoryCommand),
+    Wait(wait::WaitCommand),
+    Watch(watch::WatchCommand),
+    Lease(lease::LeaseCommand),
+    AllowWrite(allow_write::AllowWriteCommand),
+    Token(token::TokenCommand),
+    Kill(kill::KillCommand),
+    Call(call::CallCommand),
     Config(config::ConfigCommand),
-    Why(why::Why),
-    Top(top::Top),
-    Doctor(doctor::Doctor),
-    Completions(completions::Completions),
-    Man(man::Man),
-    Install(install::Install),
-    Upgrade(upgrade::Upgrade),
-    Stop(stop::Stop),
+    Why(why::WhyCommand),
+    Top(top::TopCommand),
+    Doctor(doctor::DoctorCommand),
+    Completions(completions::CompletionsCommand),
+    Man(man::ManCommand),
+    Install(install::InstallCommand),
+    Upgrade(upgrade::UpgradeCommand),
+    Stop(stop::StopCommand),
 }
 
 /// How a command that did not fail ends.
 #[derive(Debug)]
-enum End {
-    Told(Report),
+enum CommandFinish {
+    Told(CommandReport),
     /// It printed as it went.
-    Streamed(Exit),
+    Streamed(CommandExit),
 }
 
-impl From<Report> for End {
-    fn from(report: Report) -> Self {
+impl From<CommandReport> for CommandFinish {
+    fn from(report: CommandReport) -> Self {
         Self::Told(report)
     }
 }
 
-impl From<Exit> for End {
-    fn from(exit: Exit) -> Self {
+impl From<CommandExit> for CommandFinish {
+    fn from(exit: CommandExit) -> Self {
         Self::Streamed(exit)
     }
 }
@@ -139,24 +131,21 @@ impl From<Exit> for End {
 /// Runs the command that the words mean, the program's name first, and prints its answer.
 ///
 /// Must be called inside a runtime with its timers and input and output enabled.
-///
-/// # Errors
-/// When the system refuses a clock.
-pub async fn run(words: Vec<OsString>) -> anyhow::Result<Exit> {
+pub async fn run(words: Vec<OsString>) -> anyhow::Result<CommandExit> {
     let clock = Clock::boot().context("there is no clock")?;
-    let form = |json| if json { Form::Json } else { Form::People };
+    let form = |json| if json { OutputForm::Json } else { OutputForm::People };
     let json = wants_json(&words);
     let parsed = match CommandLine::try_parse_from(words) {
         Ok(parsed) => parsed,
-        Err(error) => return Ok(refuse(&Output::new(form(json), clock), &error)),
+        Err(error) => return Ok(refuse(&CommandOutput::new(form(json), clock), &error)),
     };
-    let context = Context::new(Output::new(form(parsed.json), clock), parsed.socket);
+    let context = Context::new(CommandOutput::new(form(parsed.json), clock), parsed.socket);
     let ended = parsed.command.run(&context).await;
     Ok(tell(&context.output, ended))
 }
 
-impl Command {
-    async fn run(self, context: &Context) -> Result<End, Failure> {
+impl AnyCommand {
+    async fn run(self, context: &Context) -> Result<CommandFinish, CliFailure> {
         Ok(match self {
             Self::Serve(serve) => serve.run(context).await?.into(),
             Self::Mcp(mcp) => mcp.run(context).await?.into(),
@@ -196,11 +185,11 @@ fn wants_json(words: &[OsString]) -> bool {
 }
 
 /// Answers words that mean no command, or ask for help.
-fn refuse(output: &Output, error: &clap::Error) -> Exit {
-    if error.use_stderr() && output.form() == Form::Json {
+fn refuse(output: &CommandOutput, error: &clap::Error) -> CommandExit {
+    if error.use_stderr() && output.form() == OutputForm::Json {
         let text = error.to_string();
         let message = text.trim().trim_start_matches("error: ").to_owned();
-        return tell(output, Err(Failure::Usage(message)));
+        return tell(output, Err(CliFailure::Usage(message)));
     }
     // Nobody is left to hear that the terminal is closed.
     let _ = error.print();
@@ -208,15 +197,15 @@ fn refuse(output: &Output, error: &clap::Error) -> Exit {
 }
 
 /// How words end that mean no command: asking for help is no mistake.
-fn exit_of(error: &clap::Error) -> Exit {
-    if error.use_stderr() { Exit::Usage } else { Exit::Done }
+fn exit_of(error: &clap::Error) -> CommandExit {
+    if error.use_stderr() { CommandExit::Usage } else { CommandExit::Done }
 }
 
 /// Prints how a command ended.
-fn tell(output: &Output, ended: Result<End, Failure>) -> Exit {
+fn tell(output: &CommandOutput, ended: Result<CommandFinish, CliFailure>) -> CommandExit {
     let failure = match ended {
-        Ok(End::Streamed(exit)) => return exit,
-        Ok(End::Told(report)) => match output.report(&report) {
+        Ok(CommandFinish::Streamed(exit)) => return exit,
+        Ok(CommandFinish::Told(report)) => match output.report(&report) {
             Ok(()) => return report.exit,
             // What it was for is done or is not, whoever reads of it.
             Err(failure) if failure.is_unread() => return report.exit,
@@ -225,7 +214,7 @@ fn tell(output: &Output, ended: Result<End, Failure>) -> Exit {
         Err(failure) => failure,
     };
     // Without standard output the exit code has to do.
-    if failure.exit() != Exit::Done {
+    if failure.exit() != CommandExit::Done {
         let _ = output.failure(&failure);
     }
     failure.exit()

@@ -4,21 +4,22 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use clap_complete::ArgValueCompleter;
+use serde::Serialize;
 use serde_json::json;
 
 use crate::cli::candidates::offer_sessions;
 use crate::cli::context::Context;
 use crate::cli::duration::{millis_within, parse_duration};
-use crate::cli::failure::Failure;
-use crate::cli::output::Report;
+use crate::cli::failure::CliFailure;
+use crate::cli::output::CommandReport;
 
 /// Switch writing on or off while the daemon runs, or show the switches
 ///
 /// `off` without --session or --tenant clears every switch.
 #[derive(Debug, Args)]
-pub struct AllowWrite {
+pub struct AllowWriteCommand {
     #[arg(value_enum)]
-    state: State,
+    state: SwitchState,
     /// Only for this session: id, unique prefix of one, or name
     #[arg(long, conflicts_with = "tenant", add = ArgValueCompleter::new(offer_sessions))]
     session: Option<String>,
@@ -30,36 +31,23 @@ pub struct AllowWrite {
     duration: Option<Duration>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum State {
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum SwitchState {
     On,
     Off,
     Status,
 }
 
-impl State {
-    fn word(self) -> &'static str {
-        match self {
-            Self::On => "on",
-            Self::Off => "off",
-            Self::Status => "status",
-        }
-    }
-}
-
-impl AllowWrite {
-    /// Runs the command.
-    ///
-    /// # Errors
-    /// `--for` without `on`, or the daemon's error.
-    pub async fn run(self, context: &Context) -> Result<Report, Failure> {
-        if self.duration.is_some() && self.state != State::On {
-            return Err(Failure::Usage("--for goes with `on` only".to_owned()));
+impl AllowWriteCommand {
+    pub async fn run(self, context: &Context) -> Result<CommandReport, CliFailure> {
+        if self.duration.is_some() && self.state != SwitchState::On {
+            return Err(CliFailure::Usage("--for goes with `on` only".to_owned()));
         }
         let within = |given| millis_within("--for", given, 1..=30 * 24 * 3_600_000);
-        let for_ms = self.duration.map(within).transpose().map_err(Failure::Usage)?;
+        let for_ms = self.duration.map(within).transpose().map_err(CliFailure::Usage)?;
         let arguments = json!({
-            "state": self.state.word(),
+            "state": self.state,
             "session": self.session,
             "tenant": self.tenant,
             "for_ms": for_ms,

@@ -3,39 +3,31 @@
 //! It paints the session from the daemon's deltas and sends typed bytes unchanged. Program output never
 //! reaches the person's terminal raw, because the terminal's answers to queries would count as typing.
 
-pub mod absence;
 pub mod client;
-pub mod exit;
 pub mod layout;
-pub mod notice;
 pub mod pointer;
 pub mod prefix_key;
 pub mod renderer;
 pub mod requests;
-pub mod room_told;
 pub mod scrollback;
-pub mod signals;
 pub mod status;
-pub mod taken_over;
 pub mod terminal;
 pub mod unanswered;
 pub mod view;
 
+use std::pin::pin;
+use std::time::Duration;
+
 use clap::Args;
 use serde_json::{Value, json};
 
-use crate::cli::attach::absence::Absence;
-use crate::cli::attach::client::{Carried, Desk, terminal_failed};
-use crate::cli::attach::exit::Leaving;
+use crate::cli::attach::client::{Carried, Desk, Leaving, terminal_failed};
 use crate::cli::attach::layout::room_for_session;
-use crate::cli::attach::signals::Signals;
-use crate::cli::attach::terminal::{Terminal, TerminalError};
-use crate::cli::context::Context;
-use crate::cli::daemon::Daemon;
-use crate::cli::exit::Exit;
-use crate::cli::failure::Failure;
-use crate::cli::output::Report;
-use crate::cli::spawn::Spawn;
+use crate::cli::attach::terminal::{Hint, Terminal, TerminalError, TerminalSignals};
+use crate::cli::context::{Context, Spawn};
+use crate::cli::daemon::DaemonClient;
+use crate::cli::failure::CliFailure;
+use crate::cli::output::CommandReport;
 use crate::mcp::attach::ATTACH_METHOD;
 use crate::transport::client::ClientError;
 
@@ -47,7 +39,7 @@ use crate::transport::client::ClientError;
 /// takes over, or ten minutes pass without a key. If the daemon exits, `attach` waits for the next one;
 /// after three seconds it restores your terminal and retries for five more.
 #[derive(Debug, Args)]
-pub struct Attach {
+pub struct AttachCommand {
     /// Id, unique prefix of one, or name [default: the session created last]
     session: Option<String>,
     /// Watch only
@@ -57,15 +49,11 @@ pub struct Attach {
     spawn: Spawn,
 }
 
-impl Attach {
-    /// Runs the command.
-    ///
-    /// # Errors
-    /// The person could not attach, or the daemon exited and did not return.
-    pub async fn run(self, context: &Context) -> Result<Report, Failure> {
+impl AttachCommand {
+    pub async fn run(self, context: &Context) -> Result<CommandReport, CliFailure> {
         let mut daemon = self.spawn.daemon(context).await?;
         // Before the terminal is taken, so that every signal restores it.
-        let mut signals = Signals::new().map_err(terminal_failed)?;
+        let mut signals = TerminalSignals::new().map_err(terminal_failed)?;
         let mut terminal = Terminal::take().map_err(refused)?;
         let mut carried = Carried::default();
         loop {
@@ -73,8 +61,8 @@ impl Attach {
                 self.sit(&daemon, terminal, carried, &mut signals).await;
             carried = taken_along;
             match left {
-                Err(Failure::Request(ClientError::Closed)) if !carried.session.is_empty() => {
-                    let absence = Absence::of(&carried.name, context, &mut signals);
+                Err(CliFailure::Request(ClientError::Closed)) if !carried.session.is_empty() => {
+                    let absence = Absence { name: &carried.name, context, signals: &mut signals };
                     (daemon, terminal) = absence.until_back(kept).await?;
                 }
                 left => {
@@ -89,10 +77,10 @@ impl Attach {
     /// Attaches once.
     async fn sit(
         &self,
-        daemon: &Daemon,
+        daemon: &DaemonClient,
         mut terminal: Terminal,
         mut carried: Carried,
-        signals: &mut Signals,
+        signals: &mut TerminalSignals,
     ) -> Sitting {
         if !carried.session.is_empty()
             && let Some(left) = carried.outlast_silence(daemon, &mut terminal, signals).await
@@ -120,32 +108,113 @@ impl Attach {
 /// The result of one attachment.
 #[derive(Debug)]
 pub struct Sitting {
-    pub left: Result<Leaving, Failure>,
+    pub left: Result<Leaving, CliFailure>,
     /// The terminal, still in use.
     pub terminal: Terminal,
     pub carried: Carried,
 }
 
 /// The failure for a terminal that cannot be used.
-pub fn refused(error: TerminalError) -> Failure {
+pub fn refused(error: TerminalError) -> CliFailure {
     match error {
         TerminalError::NoTerminal | TerminalError::Dumb => {
-            Failure::Usage(format!("{error}; `termgate watch` and `termgate read` need none"))
+            CliFailure::Usage(format!("{error}; `termgate watch` and `termgate read` need none"))
         }
         TerminalError::Failed(error) => {
-            Failure::Other(anyhow::Error::new(error).context("cannot use this terminal"))
+            CliFailure::Other(anyhow::Error::new(error).context("cannot use this terminal"))
         }
     }
 }
 
-fn report(session: &str, name: &str, leaving: &Leaving) -> Report {
+fn report(session: &str, name: &str, leaving: &Leaving) -> CommandReport {
     let (ended, note) = match leaving {
         Leaving::Detached => ("detached", format!("[detached from {name}]")),
         Leaving::SentAway => ("detached", format!("[{name}: everybody attached was sent away]")),
         Leaving::Exited(exit) => ("exited", format!("[{name} {exit}]")),
     };
     let data: Value = json!({"session": session, "name": name, "ended": ended});
-    Report { data, text: String::new(), notes: vec![note], exit: Exit::Done, mcp_version: None }
+    CommandReport { notes: vec![note], ..CommandReport::new(data, "") }
+}
+
+/// How long to retry after the terminal was restored.
+const RETURN_MAX: Duration = Duration::from_secs(5);
+/// How long to retry before that, with the terminal unchanged.
+const PAUSE_MAX: Duration = Duration::from_secs(3);
+
+/// A daemon that exited while a person was attached.
+#[derive(Debug)]
+pub struct Absence<'a> {
+    name: &'a str,
+    context: &'a Context,
+    signals: &'a mut TerminalSignals,
+}
+
+/// Why a pause ended without a daemon.
+enum PauseEnd {
+    /// It timed out, or the person suspended the process.
+    Pause,
+    /// The person gave up.
+    Patience,
+}
+
+impl Absence<'_> {
+    /// Waits until a daemon runs again at the same place, and returns the terminal to continue with.
+    ///
+    /// # Errors
+    /// No daemon returned in time, or the person gave up. The terminal is restored.
+    pub async fn until_back(
+        mut self,
+        mut terminal: Terminal,
+    ) -> Result<(DaemonClient, Terminal), CliFailure> {
+        let over = match self.pause(&mut terminal).await? {
+            Ok(daemon) => return Ok((daemon, terminal)),
+            Err(over) => over,
+        };
+        // Input for the session must not reach the shell.
+        terminal.discard_typed();
+        drop(terminal);
+        match over {
+            PauseEnd::Patience => Err(ClientError::Closed.into()),
+            PauseEnd::Pause => {
+                let daemon = self.look_openly().await?;
+                Ok((daemon, Terminal::take().map_err(refused)?))
+            }
+        }
+    }
+
+    /// Retries with the last picture on the terminal. Input waits in the terminal meanwhile.
+    async fn pause(
+        &mut self,
+        terminal: &mut Terminal,
+    ) -> Result<Result<DaemonClient, PauseEnd>, CliFailure> {
+        let mut looking = pin!(self.context.next_daemon(PAUSE_MAX, || true));
+        loop {
+            tokio::select! {
+                found = &mut looking => return Ok(found.map_err(|_| PauseEnd::Pause)),
+                hint = self.signals.next() => match hint {
+                    Hint::Resized => terminal.resize(),
+                    Hint::GoesOn => terminal.enter().map_err(terminal_failed)?,
+                    Hint::Stop => return Ok(Err(PauseEnd::Pause)),
+                    Hint::Leave => return Ok(Err(PauseEnd::Patience)),
+                },
+                painted = terminal.turn(&mut [], false) => if painted.is_err() {
+                    return Ok(Err(PauseEnd::Pause));
+                },
+            }
+        }
+    }
+
+    /// Retries after the terminal was restored.
+    async fn look_openly(&mut self) -> Result<DaemonClient, CliFailure> {
+        let name = self.name;
+        let gone = format!("[{name}: the daemon is gone; looking for it, C-c to stop]");
+        self.context.output.note(&gone);
+        let leaving = async { while !matches!(self.signals.next().await, Hint::Leave) {} };
+        tokio::select! {
+            found = self.context.next_daemon(RETURN_MAX, || true) => found,
+            () = leaving => Err(ClientError::Closed.into()),
+        }
+    }
 }
 
 #[cfg(test)]

@@ -1,9 +1,8 @@
 //! `call`: calls any tool by name, for tools without a command.
 
 use std::collections::BTreeSet;
-use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 use anyhow::Context as _;
 use clap::Args;
@@ -12,14 +11,13 @@ use serde_json::{Map, Value};
 
 use crate::cli::candidates::offer_tools;
 use crate::cli::context::Context;
-use crate::cli::failure::Failure;
-use crate::cli::output::Report;
+use crate::cli::failure::CliFailure;
+use crate::cli::output::CommandReport;
 use crate::cli::own_lease;
-use crate::cli::pair::parse_argument;
 
 /// Call a tool, such as: call read_screen session=build count=5
 #[derive(Debug, Args)]
-pub struct Call {
+pub struct CallCommand {
     /// The tool's name
     #[arg(add = ArgValueCompleter::new(offer_tools))]
     tool: String,
@@ -34,12 +32,8 @@ pub struct Call {
     lease_file: Option<PathBuf>,
 }
 
-impl Call {
-    /// Runs the command.
-    ///
-    /// # Errors
-    /// Invalid arguments, or the daemon's error.
-    pub async fn run(self, context: &Context) -> Result<Report, Failure> {
+impl CallCommand {
+    pub async fn run(self, context: &Context) -> Result<CommandReport, CliFailure> {
         let mut arguments = match &self.json_args {
             Some(file) => object(&text_of(file)?)?,
             None => Map::new(),
@@ -53,7 +47,7 @@ impl Call {
     }
 }
 
-fn text_of(file: &Path) -> Result<String, Failure> {
+fn text_of(file: &Path) -> Result<String, CliFailure> {
     let text = if file == Path::new("-") {
         io::read_to_string(io::stdin())
     } else {
@@ -62,28 +56,43 @@ fn text_of(file: &Path) -> Result<String, Failure> {
     Ok(text.with_context(|| format!("cannot read {}", file.display()))?)
 }
 
-fn object(text: &str) -> Result<Map<String, Value>, Failure> {
+fn object(text: &str) -> Result<Map<String, Value>, CliFailure> {
     serde_json::from_str(text)
-        .map_err(|error| Failure::Usage(format!("the arguments are no JSON object: {error}")))
+        .map_err(|error| CliFailure::Usage(format!("the arguments are no JSON object: {error}")))
 }
 
 /// The parameter that must not be on a command line.
 const LEASE_ID: &str = "lease_id";
 
 /// Adds arguments, which replace those of the file. Each may occur once.
-fn add(arguments: &mut Map<String, Value>, given: Vec<(String, Value)>) -> Result<(), Failure> {
+fn add(arguments: &mut Map<String, Value>, given: Vec<(String, Value)>) -> Result<(), CliFailure> {
     let mut names = BTreeSet::new();
     if let Some((name, _)) = given.iter().find(|(name, _)| !names.insert(name)) {
         let advice = format!("write a list as `{name}=[…]`, in JSON");
-        return Err(Failure::Usage(format!("`{name}` is given twice; {advice}")));
+        return Err(CliFailure::Usage(format!("`{name}` is given twice; {advice}")));
     }
     if names.iter().any(|name| name.as_str() == LEASE_ID) {
         let words = "everybody on this machine can read a lease_id here; give it with --lease-file, or in \
                      the file of --json-args";
-        return Err(Failure::Usage(words.to_owned()));
+        return Err(CliFailure::Usage(words.to_owned()));
     }
     arguments.extend(given);
     Ok(())
+}
+
+/// Parses `NAME=VALUE` as text; the value may contain `=`.
+pub fn parse_pair(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
+        Some(_) | None => Err("write a pair as name=value".to_owned()),
+    }
+}
+
+/// Parses `name=value`. The value is JSON if it is valid JSON, otherwise text.
+pub fn parse_argument(text: &str) -> Result<(String, Value), String> {
+    let (name, value) = parse_pair(text)?;
+    let value = serde_json::from_str(&value).unwrap_or(Value::String(value));
+    Ok((name, value))
 }
 
 #[cfg(test)]
@@ -118,6 +127,34 @@ mod tests {
         assert_eq!(object(r#"{"a": 1}"#).unwrap()["a"], 1);
         for text in ["[1]", "{", "", r#"{"a": 1} {}"#] {
             assert_eq!(object(text).unwrap_err().exit().number(), 2, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_pair_is_split_at_its_first_sign() {
+        assert_eq!(parse_pair("A=b=c"), Ok(("A".to_owned(), "b=c".to_owned())));
+        assert_eq!(parse_pair("A="), Ok(("A".to_owned(), String::new())));
+    }
+
+    #[test]
+    fn a_pair_without_a_name_or_a_sign_is_refused() {
+        assert!(parse_pair("=b").is_err());
+        assert!(parse_pair("b").is_err());
+    }
+
+    #[test]
+    fn a_value_that_is_json_is_taken_as_json_and_any_other_as_text() {
+        let expected = [
+            ("n=5", json!(5)),
+            ("n=true", json!(true)),
+            (r#"n={"idle_ms": 5}"#, json!({"idle_ms": 5})),
+            (r#"n="5""#, json!("5")),
+            ("n=hello world", json!("hello world")),
+            ("n={broken", json!("{broken")),
+            ("n=", json!("")),
+        ];
+        for (text, value) in expected {
+            assert_eq!(parse_argument(text), Ok(("n".to_owned(), value)), "{text}");
         }
     }
 }

@@ -13,8 +13,8 @@ use serde_json::json;
 use tokio::time::timeout;
 
 use crate::cli::context::operator_socket;
-use crate::cli::daemon::Daemon;
-use crate::cli::failure::Failure;
+use crate::cli::daemon::DaemonClient;
+use crate::cli::failure::CliFailure;
 use crate::core::code::Code;
 use crate::core::one_line::one_line;
 use crate::transport::client::ClientError;
@@ -97,13 +97,13 @@ fn beginning(
 }
 
 /// Asks a running daemon. Returns none when it does not answer in time.
-fn ask<T, F>(question: impl FnOnce(Daemon) -> F) -> Option<T>
+fn ask<T, F>(question: impl FnOnce(DaemonClient) -> F) -> Option<T>
 where
-    F: Future<Output = Result<T, Failure>>,
+    F: Future<Output = Result<T, CliFailure>>,
 {
     let given = socket_among(env::args_os());
     let asking = async {
-        let daemon = Daemon::connect(&operator_socket(given)?).await?;
+        let daemon = DaemonClient::connect(&operator_socket(given)?).await?;
         question(daemon).await
     };
     // A shell cannot show why there are no completions.

@@ -9,9 +9,9 @@ use serde_json::{Value, json};
 use crate::cli::candidates::{offer_commands, offer_sessions};
 use crate::cli::context::Context;
 use crate::cli::duration::{millis, rough};
-use crate::cli::failure::Failure;
-use crate::cli::output::{Form, Report};
-use crate::cli::printed::Printed;
+use crate::cli::failure::CliFailure;
+use crate::cli::output::{CommandReport, OutputForm};
+use crate::cli::run::output::Printed;
 use crate::cli::table::render;
 use crate::wire::command::{CommandList, CommandStatus, CommandWire};
 use crate::wire::word;
@@ -24,7 +24,7 @@ const COMMAND_CHARACTERS: usize = 60;
 
 /// List the commands that ran in a session, or print the output of one
 #[derive(Debug, Args)]
-pub struct Commands {
+pub struct CommandsCommand {
     /// Id, unique prefix of one, or name
     #[arg(add = ArgValueCompleter::new(offer_sessions))]
     session: String,
@@ -45,39 +45,38 @@ pub struct Commands {
     tail: Option<u64>,
 }
 
-impl Commands {
-    /// Runs the command.
-    ///
-    /// # Errors
-    /// The daemon's error.
-    pub async fn run(self, context: &Context) -> Result<Report, Failure> {
+impl CommandsCommand {
+    pub async fn run(self, context: &Context) -> Result<CommandReport, CliFailure> {
         let daemon = context.daemon().await?;
         let answer = daemon.call("read_commands", self.arguments()).await;
         let answer = answer.map_err(|failure| self.unknown(failure))?;
         let list: CommandList = answer.read()?;
         match self.id {
-            Some(id) if context.output.form() == Form::People => {
+            Some(id) if context.output.form() == OutputForm::People => {
                 let whole = self.head.is_none() && self.tail.is_none();
                 if whole {
                     Printed::of(&list.session, id).show(&daemon, &context.output).await?;
                 }
                 let text = list.output.filter(|_| !whole).unwrap_or_default();
                 let notes = list.commands.iter().map(ending).collect();
-                Ok(Report { notes, ..answer.report(text) })
+                Ok(CommandReport { notes, ..answer.report(text) })
             }
             Some(_) => Ok(answer.report("")),
             None => {
                 let now = context.output.clock().wall_time();
                 let now = millis(now.duration_since(UNIX_EPOCH).unwrap_or_default());
-                Ok(Report { notes: about(&list), ..answer.report(table(&list, now)) })
+                Ok(CommandReport { notes: about(&list), ..answer.report(table(&list, now)) })
             }
         }
     }
 
-    /// Turns a refused number into [`Failure::NoCommand`], and keeps other failures.
-    fn unknown(&self, failure: Failure) -> Failure {
+    /// Turns a refused number into [`CliFailure::NoCommand`], and keeps other failures.
+    fn unknown(&self, failure: CliFailure) -> CliFailure {
         if failure.parameter() == Some("id") {
-            return Failure::NoCommand { session: self.session.clone(), why: failure.to_string() };
+            return CliFailure::NoCommand {
+                session: self.session.clone(),
+                why: failure.to_string(),
+            };
         }
         failure
     }

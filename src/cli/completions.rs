@@ -10,12 +10,13 @@ use std::path::Path;
 use anyhow::{Context as _, anyhow};
 use clap::{Args, CommandFactory, ValueEnum};
 use clap_complete::env::{CompleteEnv, Shells};
+use serde::Serialize;
 use serde_json::json;
 
 use crate::cli::CommandLine;
-use crate::cli::exit::Exit;
-use crate::cli::failure::Failure;
-use crate::cli::output::Report;
+use crate::cli::failure::CliFailure;
+use crate::cli::output::CommandReport;
+use crate::wire::word;
 
 /// The variable that a shell's script sets to the shell's name.
 const ASKING: &str = "TERMGATE_COMPLETE";
@@ -29,14 +30,15 @@ const PROGRAM: &str = "termgate";
 /// fish: run  termgate completions fish > ~/.config/fish/completions/termgate.fish
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
-pub struct Completions {
+pub struct CompletionsCommand {
     #[arg(value_enum)]
-    shell: Shell,
+    shell: CompletionShell,
 }
 
 /// The shells there is a script for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Shell {
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum CompletionShell {
     Bash,
     Zsh,
     Fish,
@@ -44,39 +46,17 @@ enum Shell {
     Powershell,
 }
 
-impl Shell {
-    fn word(self) -> &'static str {
-        match self {
-            Self::Bash => "bash",
-            Self::Zsh => "zsh",
-            Self::Fish => "fish",
-            Self::Elvish => "elvish",
-            Self::Powershell => "powershell",
-        }
-    }
-}
-
-impl Completions {
-    /// Runs the command; it needs no daemon.
-    ///
-    /// # Errors
-    /// The shell has no script, or the working directory is gone.
-    pub fn run(self) -> Result<Report, Failure> {
-        let shells = Shells::builtins();
-        let shell = shells.completer(self.shell.word());
-        let shell = shell.ok_or_else(|| anyhow!("no script for {}", self.shell.word()))?;
+impl CompletionsCommand {
+    pub fn run(self) -> Result<CommandReport, CliFailure> {
+        let (name, shells) = (word(&self.shell), Shells::builtins());
+        let shell = shells.completer(&name);
+        let shell = shell.ok_or_else(|| anyhow!("no script for {name}"))?;
         let mut script = Vec::new();
         shell
             .write_registration(ASKING, PROGRAM, PROGRAM, &own_name()?, &mut script)
             .context("cannot write the script")?;
         let script = String::from_utf8_lossy(&script).trim_end().to_owned();
-        Ok(Report {
-            data: json!({"shell": self.shell.word(), "script": script}),
-            text: script,
-            notes: Vec::new(),
-            exit: Exit::Done,
-            mcp_version: None,
-        })
+        Ok(CommandReport::new(json!({"shell": name, "script": script}), script))
     }
 }
 
@@ -94,9 +74,6 @@ fn own_name() -> anyhow::Result<String> {
 /// Answers a completion request of a shell's script. Returns whether this was such a request.
 ///
 /// Call it before starting any thread, and outside any runtime.
-///
-/// # Errors
-/// The shell is unknown, or the answer cannot be written.
 pub fn answer(words: &[OsString]) -> anyhow::Result<bool> {
     let here = env::current_dir().ok();
     let asked = CompleteEnv::with_factory(CommandLine::command).var(ASKING);

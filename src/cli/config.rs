@@ -9,9 +9,8 @@ use anyhow::Context as _;
 use clap::{Args, Subcommand};
 use serde_json::{Map, Value, json};
 
-use crate::cli::exit::Exit;
-use crate::cli::failure::{Failure, told_problems};
-use crate::cli::output::Report;
+use crate::cli::failure::{CliFailure, told_problems};
+use crate::cli::output::CommandReport;
 use crate::cli::table::render;
 use crate::config::key::{ConfigKey, KEYS, Value as Setting};
 use crate::config::problem::Problem;
@@ -25,13 +24,13 @@ use crate::config::sources::{Effective, Sources};
 #[derive(Debug, Args)]
 pub struct ConfigCommand {
     #[command(subcommand)]
-    action: Action,
+    action: ConfigAction,
 }
 
 #[derive(Debug, Subcommand)]
-enum Action {
+enum ConfigAction {
     Show(Show),
-    Check(Check),
+    Check(ConfigCheck),
     Path(Files),
 }
 
@@ -42,7 +41,7 @@ struct Show {
     #[arg(long)]
     origin: bool,
     #[command(flatten)]
-    given: Given,
+    given: ConfigChoice,
 }
 
 /// Check the configuration and show every problem with file, line and column
@@ -50,44 +49,40 @@ struct Show {
 /// A file named `.termgate.toml` is checked as a project file, which can only make limits stricter.
 /// termgate ignores looser values and warns.
 #[derive(Debug, Args)]
-struct Check {
+struct ConfigCheck {
     /// Check only this file [default: all sources, including the environment]
     #[arg(conflicts_with = "config")]
     file: Option<PathBuf>,
     #[command(flatten)]
-    given: Given,
+    given: ConfigChoice,
 }
 
 /// List the configuration files, lowest precedence first
 #[derive(Debug, Args)]
 struct Files {
     #[command(flatten)]
-    given: Given,
+    given: ConfigChoice,
 }
 
 #[derive(Debug, Args)]
-struct Given {
+struct ConfigChoice {
     /// Read this file instead of the system's and the user's, as `serve --config` does
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
 }
 
 impl ConfigCommand {
-    /// Runs the command.
-    ///
-    /// # Errors
-    /// [`Failure::Config`] with every problem.
-    pub fn run(self) -> Result<Report, Failure> {
+    pub fn run(self) -> Result<CommandReport, CliFailure> {
         match self.action {
-            Action::Show(show) => show.run(),
-            Action::Check(check) => check.run(),
-            Action::Path(files) => files.run(),
+            ConfigAction::Show(show) => show.run(),
+            ConfigAction::Check(check) => check.run(),
+            ConfigAction::Path(files) => files.run(),
         }
     }
 }
 
-impl Given {
-    fn sources(&self) -> Result<Sources, Failure> {
+impl ConfigChoice {
+    fn sources(&self) -> Result<Sources, CliFailure> {
         let directory = env::current_dir().context("the current directory is gone")?;
         sources(self.config.as_deref(), &directory, &env::vars_os().collect())
     }
@@ -95,20 +90,17 @@ impl Given {
 
 /// The sources of a daemon with this directory and environment. A given file replaces the system's
 /// and the user's files.
-///
-/// # Errors
-/// The name of the file is empty.
 pub fn sources(
     given: Option<&Path>,
     directory: &Path,
     environment: &BTreeMap<OsString, OsString>,
-) -> Result<Sources, Failure> {
+) -> Result<Sources, CliFailure> {
     let given = given.map(path::absolute).transpose().context("--config")?;
     Ok(Sources::new(given, directory, environment))
 }
 
 impl Show {
-    fn run(self) -> Result<Report, Failure> {
+    fn run(self) -> Result<CommandReport, CliFailure> {
         let effective = self.given.sources()?.load()?;
         let value = |key: &ConfigKey| match key.value(&effective.config) {
             Setting::Switch(on) => json!(on),
@@ -122,24 +114,24 @@ impl Show {
             data["origins"] = members(|key| json!(effective.origin(key).to_string()));
         }
         let text = text(&effective, self.origin);
-        Ok(Report { notes: lines(&effective.notes), ..report(data, text) })
+        Ok(CommandReport { notes: lines(&effective.notes), ..CommandReport::new(data, text) })
     }
 }
 
-impl Check {
-    fn run(self) -> Result<Report, Failure> {
+impl ConfigCheck {
+    fn run(self) -> Result<CommandReport, CliFailure> {
         let sources = self.given.sources()?;
         let notes = match &self.file {
             Some(file) => sources.check(file)?,
             None => sources.load()?.notes,
         };
         let data = json!({"valid": true, "notes": told_problems(&notes)});
-        Ok(Report { notes: lines(&notes), ..report(data, "nothing is wrong".to_owned()) })
+        Ok(CommandReport { notes: lines(&notes), ..CommandReport::new(data, "nothing is wrong") })
     }
 }
 
 impl Files {
-    fn run(self) -> Result<Report, Failure> {
+    fn run(self) -> Result<CommandReport, CliFailure> {
         let files = self.given.sources()?.files();
         let told = files.iter().map(|source| {
             let (layer, path) = (source.layer.as_str(), source.path.display().to_string());
@@ -154,16 +146,12 @@ impl Files {
             })
             .collect();
         let data = json!({"files": told.collect::<Vec<_>>()});
-        Ok(report(data, render(["LAYER", "EXISTS", "PATH"], &rows)))
+        Ok(CommandReport::new(data, render(["LAYER", "EXISTS", "PATH"], &rows)))
     }
 }
 
 fn lines(notes: &[Problem]) -> Vec<String> {
     notes.iter().map(Problem::to_string).collect()
-}
-
-fn report(data: Value, text: String) -> Report {
-    Report { data, text, notes: Vec::new(), exit: Exit::Done, mcp_version: None }
 }
 
 fn members(of: impl Fn(&ConfigKey) -> Value) -> Value {

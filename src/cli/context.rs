@@ -8,18 +8,20 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Context as _;
-use tokio::time::{Instant, sleep};
+use clap::Args;
+use tokio::time::{Instant, sleep, timeout};
 
-use crate::cli::daemon::Daemon;
-use crate::cli::failure::Failure;
-use crate::cli::output::Output;
-use crate::cli::start::{Rights, Stay, settled, start};
+use crate::cli::daemon::DaemonClient;
+use crate::cli::failure::CliFailure;
+use crate::cli::output::CommandOutput;
+use crate::cli::start::{StartRights, Stay, settled, start};
 use crate::config::paths::RuntimePaths;
-use crate::transport::client::ConnectError;
+use crate::core::moment::Moment;
+use crate::transport::client::{ClientError, ConnectError};
 use crate::transport::unix::lock::DaemonLock;
 
 /// How long to wait for the next daemon after one that exited.
-pub const RETURN_MAX: Duration = Duration::from_secs(10);
+const RETURN_MAX: Duration = Duration::from_secs(10);
 
 /// How often to retry.
 const LOOK_INTERVAL: Duration = Duration::from_millis(50);
@@ -51,9 +53,8 @@ impl Autostart {
     }
 }
 
-/// The place of a daemon.
 #[derive(Debug)]
-pub struct Place {
+pub struct DaemonPlace {
     pub paths: RuntimePaths,
     /// Whether a command may start one there.
     pub may_start: bool,
@@ -62,13 +63,13 @@ pub struct Place {
 /// The environment of a command.
 #[derive(Debug)]
 pub struct Context {
-    pub output: Output,
+    pub output: CommandOutput,
     socket: Option<PathBuf>,
 }
 
 impl Context {
     /// Creates a context. `socket` is the daemon's socket, if the command line names one.
-    pub fn new(output: Output, socket: Option<PathBuf>) -> Self {
+    pub fn new(output: CommandOutput, socket: Option<PathBuf>) -> Self {
         Self { output, socket }
     }
 
@@ -78,25 +79,19 @@ impl Context {
     }
 
     /// Connects to the daemon, and starts one if the environment asks for it.
-    ///
-    /// # Errors
-    /// No daemon runs, or it could not be started.
-    pub async fn daemon(&self) -> Result<Daemon, Failure> {
+    pub async fn daemon(&self) -> Result<DaemonClient, CliFailure> {
         match Autostart::of(env::var_os(AUTOSTART)) {
-            Autostart::Always => self.daemon_or_start(Rights::AsConfigured).await,
+            Autostart::Always => self.daemon_or_start(StartRights::AsConfigured).await,
             Autostart::Never | Autostart::ToCreate => self.running_daemon().await,
         }
     }
 
     /// Connects to the daemon, for a command that starts one when none runs.
-    ///
-    /// # Errors
-    /// As [`Context::daemon`], or `--allow-write` together with `--socket`.
-    pub async fn daemon_to_create(&self, rights: Rights) -> Result<Daemon, Failure> {
+    pub async fn daemon_to_create(&self, rights: StartRights) -> Result<DaemonClient, CliFailure> {
         // The argument parser does not see a socket before the subcommand.
-        if self.socket.is_some() && rights == Rights::Write {
+        if self.socket.is_some() && rights == StartRights::Write {
             let words = "--socket cannot be used with --allow-write";
-            return Err(Failure::Usage(words.to_owned()));
+            return Err(CliFailure::Usage(words.to_owned()));
         }
         match Autostart::of(env::var_os(AUTOSTART)) {
             Autostart::Always | Autostart::ToCreate => self.daemon_or_start(rights).await,
@@ -107,14 +102,16 @@ impl Context {
     /// Connects to the daemon and never starts one. It waits for a daemon that is starting.
     ///
     /// # Errors
-    /// [`Failure::Unreachable`] when no daemon runs.
-    pub async fn running_daemon(&self) -> Result<Daemon, Failure> {
+    /// [`CliFailure::Unreachable`] when no daemon runs.
+    pub async fn running_daemon(&self) -> Result<DaemonClient, CliFailure> {
         let deadline = Instant::now() + PAUSE_MAX;
         let socket = self.operator_socket()?;
         loop {
-            match Daemon::connect(&socket).await {
+            match DaemonClient::connect(&socket).await {
                 // An impostor at the socket does not make way for a daemon that is starting.
-                found @ Err(Failure::Unreachable { source: ConnectError::Impostor(_), .. }) => {
+                found @ Err(CliFailure::Unreachable {
+                    source: ConnectError::Impostor(_), ..
+                }) => {
                     return found;
                 }
                 Err(_) if Instant::now() < deadline && is_locked(&socket) => {
@@ -126,60 +123,66 @@ impl Context {
     }
 
     /// Waits for the next daemon at the same place, for at most [`RETURN_MAX`].
-    ///
-    /// # Errors
-    /// As [`Context::next_daemon`].
-    pub async fn daemon_after(&self) -> Result<Daemon, Failure> {
+    pub async fn daemon_after(&self) -> Result<DaemonClient, CliFailure> {
         self.next_daemon(RETURN_MAX, || true).await
     }
 
     /// Waits for the next daemon at the same place, for at most `most` and only while `worth_it` holds.
     ///
     /// # Errors
-    /// [`Failure::Unreachable`] when none runs by then.
+    /// [`CliFailure::Unreachable`] when none runs by then.
     pub async fn next_daemon(
         &self,
         most: Duration,
         worth_it: impl Fn() -> bool,
-    ) -> Result<Daemon, Failure> {
+    ) -> Result<DaemonClient, CliFailure> {
         let deadline = Instant::now() + most;
         loop {
-            match Daemon::connect(&self.operator_socket()?).await {
+            match DaemonClient::connect(&self.operator_socket()?).await {
                 Err(_) if Instant::now() < deadline && worth_it() => sleep(LOOK_INTERVAL).await,
                 found => return found,
             }
         }
     }
 
+    /// Waits for the next daemon as [`Context::next_daemon`] does, and until a moment at most.
+    pub async fn next_daemon_until(
+        &self,
+        until: Moment,
+        worth_it: impl Fn() -> bool,
+    ) -> Option<DaemonClient> {
+        let left = self.output.clock().now().until(until);
+        let looking = self.next_daemon(RETURN_MAX.min(left), worth_it);
+        // The timeout also covers a process that listens but does not greet.
+        timeout(left, looking).await.ok()?.ok()
+    }
+
     /// The daemon's place, for a command that does not use the operators' socket.
-    ///
-    /// # Errors
-    /// There is no directory for its sockets.
-    pub fn place(&self) -> Result<Place, Failure> {
-        let Some(operator) = self.chosen_socket() else {
+    pub fn place(&self) -> Result<DaemonPlace, CliFailure> {
+        let Some(operator) = chosen_socket(self.socket.clone()) else {
             let may_start = Autostart::of(env::var_os(AUTOSTART)) != Autostart::Never;
-            return Ok(Place { paths: runtime_paths()?, may_start });
+            return Ok(DaemonPlace { paths: runtime_paths()?, may_start });
         };
         // Its sockets are in one directory. A daemon that we start uses its default directory.
         let operator = std::path::absolute(operator).context("the socket")?;
         let root = operator.parent().context("the socket is in no directory")?;
         let paths = RuntimePaths::at(root.to_owned()).context("the socket")?;
-        Ok(Place { paths, may_start: false })
+        Ok(DaemonPlace { paths, may_start: false })
     }
 
-    async fn daemon_or_start(&self, rights: Rights) -> Result<Daemon, Failure> {
-        if self.chosen_socket().is_some() {
+    async fn daemon_or_start(&self, rights: StartRights) -> Result<DaemonClient, CliFailure> {
+        if chosen_socket(self.socket.clone()).is_some() {
             // A daemon that we start listens at its default place, not at this one.
             return self.running_daemon().await;
         }
         let paths = runtime_paths()?;
-        let connect = async || Daemon::try_connect(&paths.operator()).await;
+        let connect = async || DaemonClient::try_connect(&paths.operator()).await;
         let hung_up =
             |error: &ConnectError| matches!(error, ConnectError::HungUp | ConnectError::NoGreeting);
         match settled(connect, hung_up).await {
             Ok(daemon) => Ok(daemon),
             Err(ConnectError::Absent | ConnectError::Refused) => {
-                let reach = async || Daemon::try_connect(&paths.operator()).await.ok();
+                let reach = async || DaemonClient::try_connect(&paths.operator()).await.ok();
                 start(&paths, rights, Stay::Long, reach).await
             }
             Err(
@@ -187,28 +190,18 @@ impl Context {
                 | ConnectError::Impostor(_)
                 | ConnectError::HungUp
                 | ConnectError::NoGreeting),
-            ) => Err(Failure::unreachable(paths.operator(), source)),
+            ) => Err(CliFailure::unreachable(paths.operator(), source)),
         }
     }
 
     /// The daemon's operator socket.
-    ///
-    /// # Errors
-    /// There is no directory for it.
-    pub fn operator_socket(&self) -> Result<PathBuf, Failure> {
+    pub fn operator_socket(&self) -> Result<PathBuf, CliFailure> {
         operator_socket(self.socket.clone())
-    }
-
-    fn chosen_socket(&self) -> Option<PathBuf> {
-        chosen_socket(self.socket.clone())
     }
 }
 
 /// The daemon's operator socket: `given`, or the one from the environment.
-///
-/// # Errors
-/// There is no directory for it.
-pub fn operator_socket(given: Option<PathBuf>) -> Result<PathBuf, Failure> {
+pub fn operator_socket(given: Option<PathBuf>) -> Result<PathBuf, CliFailure> {
     match chosen_socket(given) {
         Some(socket) => Ok(socket),
         None => Ok(runtime_paths()?.operator()),
@@ -227,12 +220,64 @@ fn is_locked(socket: &Path) -> bool {
 }
 
 /// The directory of the daemon's sockets, from the environment.
-///
-/// # Errors
-/// There is no directory for them.
-pub fn runtime_paths() -> Result<RuntimePaths, Failure> {
+pub fn runtime_paths() -> Result<RuntimePaths, CliFailure> {
     let paths = RuntimePaths::from_environment(|name| env::var_os(name));
     Ok(paths.context("cannot determine the directory of the sockets")?)
+}
+
+/// Whether a daemon is started, and what that one may do.
+#[derive(Clone, Copy, Debug, Args)]
+pub struct Spawn {
+    /// Do not start a daemon
+    #[arg(long)]
+    no_spawn: bool,
+    /// Start the daemon with writing allowed; a running daemon keeps its switches
+    #[arg(long, conflicts_with_all = ["socket", "no_spawn"])]
+    allow_write: bool,
+}
+
+impl Spawn {
+    /// Connects to the daemon, and starts one if that is allowed.
+    pub async fn daemon(self, context: &Context) -> Result<DaemonClient, CliFailure> {
+        if self.no_spawn {
+            context.running_daemon().await
+        } else {
+            context.daemon_to_create(StartRights::of_flag(self.allow_write)).await
+        }
+    }
+}
+
+/// How often to check whether the shim answers.
+pub const SILENCE_LOOK: Duration = Duration::from_millis(500);
+
+/// Whether a session's shim is silent, as the daemon reports after this delay.
+pub async fn is_silent(
+    daemon: &DaemonClient,
+    session: &str,
+    after: Duration,
+) -> Result<bool, CliFailure> {
+    sleep(after).await;
+    match daemon.session(session).await {
+        Ok(session) => Ok(session.activity.is_silent()),
+        Err(gone @ CliFailure::Request(ClientError::Closed)) => Err(gone),
+        // The next request about the session gets the same error.
+        Err(_) => Ok(false),
+    }
+}
+
+/// Waits until a session's shim answers, with a note for a person if it is silent at first.
+pub async fn outlast_silence(
+    daemon: &DaemonClient,
+    session: &str,
+    name: &str,
+    output: &CommandOutput,
+) -> Result<(), CliFailure> {
+    if is_silent(daemon, session, Duration::ZERO).await? {
+        output
+            .note(&format!("[{name}: its terminal does not answer; waiting for it, C-c to stop]"));
+        while is_silent(daemon, session, SILENCE_LOOK).await? {}
+    }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -8,9 +8,8 @@ use serde::Deserialize as _;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
-use crate::cli::exit::Exit;
-use crate::cli::failure::Failure;
-use crate::cli::output::Report;
+use crate::cli::failure::CliFailure;
+use crate::cli::output::CommandReport;
 use crate::transport::client::exchange::PendingReply;
 use crate::transport::client::{Client, ClientError, ConnectError};
 use crate::wire::error::ErrorWire;
@@ -18,14 +17,14 @@ use crate::wire::error::{ENVELOPE_KEY, Envelope};
 use crate::wire::session::{SessionList, SessionWire};
 
 #[derive(Debug)]
-pub struct Daemon {
+pub struct DaemonClient {
     client: Client,
     path: PathBuf,
 }
 
 /// The result of a tool.
 #[derive(Clone, Debug, Default)]
-pub struct Answer {
+pub struct ToolAnswer {
     /// The structured result.
     pub data: Value,
     /// The text content.
@@ -34,58 +33,43 @@ pub struct Answer {
     pub mcp_version: Option<String>,
 }
 
-impl Daemon {
+impl DaemonClient {
     /// Connects to the daemon at this socket.
     ///
     /// # Errors
-    /// [`Failure::Unreachable`] when no daemon answers.
-    pub async fn connect(path: &Path) -> Result<Self, Failure> {
+    /// [`CliFailure::Unreachable`] when no daemon answers.
+    pub async fn connect(path: &Path) -> Result<Self, CliFailure> {
         Self::try_connect(path)
             .await
-            .map_err(|source| Failure::unreachable(path.to_owned(), source))
+            .map_err(|source| CliFailure::unreachable(path.to_owned(), source))
     }
 
     /// Connects to the daemon at this socket, for callers that handle a missing daemon.
-    ///
-    /// # Errors
-    /// No daemon answers, with the reason.
     pub async fn try_connect(path: &Path) -> Result<Self, ConnectError> {
         let client = Client::connect(path).await?;
         Ok(Self { client, path: path.to_owned() })
     }
 
     /// Calls a tool with the members of `arguments`; null counts as absent.
-    ///
-    /// # Errors
-    /// The error of the tool or the daemon.
-    pub async fn call(&self, tool: &str, arguments: Value) -> Result<Answer, Failure> {
+    pub async fn call(&self, tool: &str, arguments: Value) -> Result<ToolAnswer, CliFailure> {
         self.post(tool, arguments)?.wait().await
     }
 
     /// Sends a call and returns at once; wait for the answer later. Dropping it cancels the call.
-    ///
-    /// # Errors
-    /// The daemon is gone, or the call is too large.
-    pub fn post(&self, tool: &str, arguments: Value) -> Result<Posted, Failure> {
+    pub fn post(&self, tool: &str, arguments: Value) -> Result<Posted, CliFailure> {
         let session = arguments["session"].as_str().map(Box::from);
         let params = json!({"name": tool, "arguments": members(arguments)});
         Ok(Posted { reply: self.client.post("tools/call", &params)?, session })
     }
 
     /// Reads a JSON resource.
-    ///
-    /// # Errors
-    /// There is no such resource, or the daemon is gone.
-    pub async fn read<T: DeserializeOwned>(&self, uri: &str) -> Result<T, Failure> {
+    pub async fn read<T: DeserializeOwned>(&self, uri: &str) -> Result<T, CliFailure> {
         let (text, _) = self.read_text(uri).await?;
         Ok(serde_json::from_str(&text).map_err(|_| ClientError::Malformed)?)
     }
 
     /// Reads a resource: its text and its `_meta`.
-    ///
-    /// # Errors
-    /// As [`Daemon::read`].
-    pub async fn read_text(&self, uri: &str) -> Result<(String, Value), Failure> {
+    pub async fn read_text(&self, uri: &str) -> Result<(String, Value), CliFailure> {
         let mut result = self.client.request("resources/read", json!({"uri": uri})).await?;
         let text = result.pointer_mut("/contents/0/text").map(Value::take);
         let Some(Value::String(text)) = text else { return Err(ClientError::Malformed.into()) };
@@ -94,20 +78,14 @@ impl Daemon {
     }
 
     /// Finds a session by id, unique prefix of an id, or name.
-    ///
-    /// # Errors
-    /// There is no such session, or the daemon is gone.
-    pub async fn session(&self, given: &str) -> Result<SessionWire, Failure> {
+    pub async fn session(&self, given: &str) -> Result<SessionWire, CliFailure> {
         let listed = self.call("list_sessions", json!({"session": given})).await?;
         let mut sessions = listed.read::<SessionList>()?.sessions;
         Ok(sessions.pop().ok_or(ClientError::Malformed)?)
     }
 
     /// Subscribes to changes of a resource, which increase [`Client::news`].
-    ///
-    /// # Errors
-    /// There is no such resource, or the daemon is gone.
-    pub async fn subscribe(&self, uri: &str) -> Result<(), Failure> {
+    pub async fn subscribe(&self, uri: &str) -> Result<(), CliFailure> {
         self.client.request("resources/subscribe", json!({"uri": uri})).await?;
         Ok(())
     }
@@ -132,57 +110,49 @@ pub struct Posted {
 }
 
 impl Posted {
-    /// # Errors
-    /// As [`Daemon::call`].
-    pub async fn wait(self) -> Result<Answer, Failure> {
+    pub async fn wait(self) -> Result<ToolAnswer, CliFailure> {
         let result = self.reply.wait_for_call().await?;
         let data = result.structured_content.unwrap_or_default();
         let text = result.content.iter().filter_map(|block| block.as_text());
         let text = text.map(|block| block.text.as_str()).collect::<Vec<_>>().join("\n");
         if result.is_error == Some(true) {
             let error = ErrorWire::deserialize(data).map_err(|_| ClientError::Malformed)?;
-            return Err(Failure::of_tool(error).about(self.session));
+            return Err(CliFailure::Tool { error: Box::new(error), session: self.session });
         }
         let envelope = result.meta.and_then(|mut meta| meta.0.remove(ENVELOPE_KEY));
         let envelope = envelope.and_then(|it| serde_json::from_value::<Envelope>(it).ok());
-        Ok(Answer { data, text, mcp_version: envelope.and_then(|it| it.mcp_version) })
+        Ok(ToolAnswer { data, text, mcp_version: envelope.and_then(|it| it.mcp_version) })
     }
 }
 
-impl Answer {
+impl ToolAnswer {
     /// The report of a successful command, with `text` for people.
-    pub fn report(self, text: impl Into<String>) -> Report {
-        Report {
-            data: self.data,
-            text: text.into(),
-            notes: Vec::new(),
-            exit: Exit::Done,
-            mcp_version: self.mcp_version,
-        }
+    pub fn report(self, text: impl Into<String>) -> CommandReport {
+        CommandReport { mcp_version: self.mcp_version, ..CommandReport::new(self.data, text) }
     }
 
     /// The report of a successful command, with the tool's own text for people.
-    pub fn report_as_told(mut self) -> Report {
+    pub fn report_as_told(mut self) -> CommandReport {
         let text = std::mem::take(&mut self.text);
         self.report(text.trim_end())
+    }
+
+    /// The report of a successful command, with the tool's own text as a note.
+    pub fn report_as_note(mut self) -> CommandReport {
+        let notes = vec![std::mem::take(&mut self.text)];
+        CommandReport { notes, ..self.report("") }
     }
 
     /// Parses the result as the tool's result type.
     ///
     /// # Errors
     /// [`ClientError::Malformed`] when it has another form.
-    pub fn read<T: DeserializeOwned>(&self) -> Result<T, Failure> {
+    pub fn read<T: DeserializeOwned>(&self) -> Result<T, CliFailure> {
         Ok(T::deserialize(&self.data).map_err(|_| ClientError::Malformed)?)
     }
 }
 
 fn members(arguments: Value) -> Map<String, Value> {
-    match arguments {
-        Value::Object(members) => {
-            members.into_iter().filter(|(_, value)| !value.is_null()).collect()
-        }
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
-            Map::new()
-        }
-    }
+    let Value::Object(members) = arguments else { return Map::new() };
+    members.into_iter().filter(|(_, value)| !value.is_null()).collect()
 }

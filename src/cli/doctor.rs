@@ -16,19 +16,19 @@ use serde_json::json;
 
 use crate::cli::context::Context;
 use crate::cli::doctor::check::{Check, Verdict};
-use crate::cli::doctor::ground::{Found, Ground};
-use crate::cli::exit::Exit;
-use crate::cli::failure::Failure;
-use crate::cli::output::Report;
+use crate::cli::doctor::ground::{DoctorFacts, FoundDaemon};
+use crate::cli::exit::CommandExit;
+use crate::cli::failure::CliFailure;
+use crate::cli::output::CommandReport;
 
 /// Check everything that termgate needs, and explain how to fix each problem
 ///
 /// Ends with 1 if a check failed; a warning is not a failure.
 #[derive(Debug, Args)]
-pub struct Doctor {}
+pub struct DoctorCommand {}
 
 /// Every subject, in the order of the output.
-const SUBJECTS: [fn(&Ground) -> Vec<Check>; 14] = [
+const SUBJECTS: [fn(&DoctorFacts) -> Vec<Check>; 14] = [
     place::runtime_directory,
     place::socket_paths,
     place::sockets,
@@ -45,37 +45,29 @@ const SUBJECTS: [fn(&Ground) -> Vec<Check>; 14] = [
     clients::clients,
 ];
 
-fn held(ground: &Ground) -> Vec<Check> {
+fn held(ground: &DoctorFacts) -> Vec<Check> {
     match &ground.daemon {
         _ if ground.paths.is_err() => Vec::new(),
-        Found::Running(status) => shims::shims(&ground.held, Some(status)),
-        Found::Absent | Found::Broken(_) => shims::shims(&ground.held, None),
+        FoundDaemon::Running(status) => shims::shims(&ground.held, Some(status)),
+        FoundDaemon::Absent | FoundDaemon::Broken(_) => shims::shims(&ground.held, None),
     }
 }
 
-impl Doctor {
-    /// Runs the command; it needs no daemon.
-    ///
-    /// # Errors
-    /// None: the checks report problems.
-    pub async fn run(self, context: &Context) -> Result<Report, Failure> {
-        let ground = Ground::look(context).await;
+impl DoctorCommand {
+    pub async fn run(self, context: &Context) -> Result<CommandReport, CliFailure> {
+        let ground = DoctorFacts::look(context).await;
         let checks: Vec<Check> = SUBJECTS.iter().flat_map(|subject| subject(&ground)).collect();
         Ok(report(&checks))
     }
 }
 
-fn report(checks: &[Check]) -> Report {
+fn report(checks: &[Check]) -> CommandReport {
     let count = |verdict| checks.iter().filter(|check| check.verdict == verdict).count();
     let (warned, failed) = (count(Verdict::Warn), count(Verdict::Fail));
     let text = checks.iter().map(Check::line).collect::<Vec<_>>().join("\n");
-    Report {
-        data: json!({"checks": checks, "warned": warned, "failed": failed}),
-        text,
-        notes: Vec::new(),
-        exit: if failed == 0 { Exit::Done } else { Exit::Failed },
-        mcp_version: None,
-    }
+    let data = json!({"checks": checks, "warned": warned, "failed": failed});
+    let exit = if failed == 0 { CommandExit::Done } else { CommandExit::Failed };
+    CommandReport { exit, ..CommandReport::new(data, text) }
 }
 
 #[cfg(test)]
@@ -87,9 +79,9 @@ mod tests {
         let fine = Check::ok("a", "fine");
         let odd = Check::warn("b", "odd", "look");
         let wrong = Check::fail("c", "wrong", "mend it");
-        assert_eq!(report(&[fine.clone(), odd.clone()]).exit, Exit::Done);
+        assert_eq!(report(&[fine.clone(), odd.clone()]).exit, CommandExit::Done);
         let told = report(&[fine, odd, wrong]);
-        assert_eq!(told.exit, Exit::Failed);
+        assert_eq!(told.exit, CommandExit::Failed);
         assert_eq!((&told.data["warned"], &told.data["failed"]), (&json!(1), &json!(1)));
         assert_eq!(told.data["checks"][2]["advice"], "mend it");
         assert_eq!(told.data["checks"][0], json!({"name": "a", "verdict": "ok", "found": "fine"}));

@@ -28,8 +28,6 @@ pub fn millis(duration: Duration) -> u64 {
 
 /// The milliseconds of a flag's duration, which must be within these bounds.
 ///
-/// # Errors
-/// The given value and the bounds.
 pub fn millis_within(
     flag: &str,
     duration: Duration,

@@ -7,7 +7,7 @@ use crate::wire::wait::WaitOutcome;
 
 /// How a command ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Exit {
+pub enum CommandExit {
     Done,
     Failed,
     Usage,
@@ -20,7 +20,7 @@ pub enum Exit {
     Command(u8),
 }
 
-impl Exit {
+impl CommandExit {
     /// `run`: the command waits for input and keeps running.
     pub const NEEDS_INPUT: Self = Self::Command(122);
     /// `run`: exit code unknown.
@@ -107,8 +107,8 @@ impl Exit {
     }
 }
 
-impl From<Exit> for ExitCode {
-    fn from(exit: Exit) -> Self {
+impl From<CommandExit> for ExitCode {
+    fn from(exit: CommandExit) -> Self {
         Self::from(exit.number())
     }
 }
@@ -157,14 +157,14 @@ mod tests {
         ];
         for (number, codes) in expected {
             for code in codes {
-                assert_eq!(Exit::of_error(code).number(), number, "{code}");
+                assert_eq!(CommandExit::of_error(code).number(), number, "{code}");
             }
         }
     }
 
     #[test]
     fn a_wait_ends_by_its_outcome() {
-        let number = |outcome| Exit::of_outcome(outcome, WaitedFor::OtherThings).number();
+        let number = |outcome| CommandExit::of_outcome(outcome, WaitedFor::OtherThings).number();
         assert_eq!(number(WaitOutcome::Matched), 0);
         assert_eq!(number(WaitOutcome::Stopped), 1);
         assert_eq!(number(WaitOutcome::LeaseLost), 4);
@@ -175,7 +175,7 @@ mod tests {
     #[test]
     fn the_end_of_the_program_is_a_success_only_where_it_was_waited_for() {
         let exited = WaitOutcome::Exited;
-        assert_eq!(Exit::of_outcome(exited, WaitedFor::Exit), Exit::Done);
-        assert_eq!(Exit::of_outcome(exited, WaitedFor::OtherThings), Exit::Failed);
+        assert_eq!(CommandExit::of_outcome(exited, WaitedFor::Exit), CommandExit::Done);
+        assert_eq!(CommandExit::of_outcome(exited, WaitedFor::OtherThings), CommandExit::Failed);
     }
 }

@@ -1,24 +1,24 @@
 //! Why a command failed: its exit code, its error code, and what to do about it.
 
 use std::ffi::OsStr;
-use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use std::{fs, io};
 
 use serde::Deserialize as _;
 use serde_json::{Map, Value, json};
 
-use crate::cli::exit::Exit;
+use crate::cli::exit::CommandExit;
 use crate::cli::hint;
-use crate::cli::install::error::InstallError;
-use crate::cli::token::error::TokenFailure;
+use crate::cli::install::file::FileError;
 use crate::config::paths::RuntimePaths;
 use crate::config::problem::{ConfigError, Problem};
 use crate::core::code::Code;
+use crate::core::token::NotAdded;
 use crate::session::pty::environment::SESSION_MARK;
 use crate::transport::client::{ClientError, ConnectError};
 use crate::transport::daemon::DaemonError;
+use crate::transport::tokens::{SecretError, StoreError};
 use crate::transport::unix::lock::LockError;
 use crate::wire::error::ErrorWire;
 
@@ -27,7 +27,7 @@ const METHOD_NOT_FOUND: i64 = -32601;
 const INVALID_PARAMS: i64 = -32602;
 
 #[derive(Debug, thiserror::Error)]
-pub enum Failure {
+pub enum CliFailure {
     /// The command line is invalid.
     #[error("{0}")]
     Usage(String),
@@ -68,12 +68,19 @@ pub enum Failure {
     /// The daemon did not return from an upgrade in time.
     #[error("the daemon is not back after {} s; its sessions go on, and the next one finds them", .0.as_secs())]
     NotBack(Duration),
-    /// A client was not configured.
+    /// A client was not configured, and its file is unchanged.
+    #[error("{} is left as it is: {why}", file.display())]
+    ClientFile { file: PathBuf, why: FileError, hint: String },
+    /// No client is installed.
+    #[error("no supported MCP client found")]
+    NoClient { hint: String },
+    #[error("{title} has no directory of skills")]
+    NoSkills { title: &'static str },
+    /// A token could not be created, shown or revoked.
     #[error(transparent)]
-    Install(#[from] InstallError),
-    /// A token could not be created, shown, revoked or used.
-    #[error(transparent)]
-    Token(#[from] TokenFailure),
+    Tokens(#[from] StoreError),
+    #[error("the token file {} is not used: {source}", path.display())]
+    TokenFile { path: PathBuf, source: SecretError },
     /// Standard output failed.
     #[error("cannot print: {0}")]
     Output(#[source] io::Error),
@@ -82,7 +89,7 @@ pub enum Failure {
     Other(#[from] anyhow::Error),
 }
 
-impl Failure {
+impl CliFailure {
     /// The failure when no daemon answers at a path.
     pub fn unreachable(path: PathBuf, source: ConnectError) -> Self {
         let inside = std::env::var_os(SESSION_MARK).is_some();
@@ -98,26 +105,14 @@ impl Failure {
     }
 
     /// The exit code, which follows from the error code.
-    pub fn exit(&self) -> Exit {
-        match self {
+    pub fn exit(&self) -> CommandExit {
+        if self.is_unread() {
             // The reader has seen enough.
-            Self::Output(_) if self.is_unread() => Exit::Done,
-            Self::NoCommand { .. } => Exit::NotFound,
-            Self::Usage(_)
-            | Self::Config { .. }
-            | Self::Unreachable { .. }
-            | Self::Inside(_)
-            | Self::NotStarted { .. }
-            | Self::Tool { .. }
-            | Self::Left { .. }
-            | Self::Request(_)
-            | Self::StillRunning(_)
-            | Self::NotBack(_)
-            | Self::Running(_)
-            | Self::Install(_)
-            | Self::Token(_)
-            | Self::Output(_)
-            | Self::Other(_) => Exit::of_error(self.code()),
+            CommandExit::Done
+        } else if matches!(self, Self::NoCommand { .. }) {
+            CommandExit::NotFound
+        } else {
+            CommandExit::of_error(self.code())
         }
     }
 
@@ -126,7 +121,9 @@ impl Failure {
         let code = match self {
             Self::Tool { error, .. } => return &error.error_code,
             Self::Request(error) => return code_of(error),
-            Self::Usage(_) | Self::NoCommand { .. } => Code::InvalidArgument,
+            Self::Usage(_) | Self::NoCommand { .. } | Self::NoSkills { .. } => {
+                Code::InvalidArgument
+            }
             Self::Config { .. } => Code::InvalidConfiguration,
             Self::Unreachable { .. }
             | Self::NotStarted { .. }
@@ -135,8 +132,10 @@ impl Failure {
             Self::Inside(_) => Code::PolicyDenied,
             Self::StillRunning(_) => Code::Timeout,
             Self::Running(_) => Code::DaemonRunning,
-            Self::Install(problem) => problem.code(),
-            Self::Token(problem) => problem.code(),
+            Self::ClientFile { .. } => Code::ClientConfig,
+            Self::NoClient { .. } => Code::ClientNotFound,
+            Self::Tokens(error) => code_of_tokens(error),
+            Self::TokenFile { .. } => Code::TokenFile,
             Self::Output(_) | Self::Other(_) => Code::Internal,
         };
         code.as_str()
@@ -159,13 +158,16 @@ impl Failure {
             Self::NoCommand { session, .. } => {
                 return Some(format!("`termgate commands {session}` lists those that are known"));
             }
-            Self::Left { hint, .. } => return Some(hint.clone()),
+            Self::Left { hint, .. } | Self::ClientFile { hint, .. } | Self::NoClient { hint } => {
+                return Some(hint.clone());
+            }
+            Self::NoSkills { .. } => Some("name a directory with --dir"),
             Self::Inside(_) => Some(
                 "this runs inside a session of termgate, where no program is an operator; run it in a \
                  terminal outside of it",
             ),
-            Self::Install(problem) => problem.hint(),
-            Self::Token(problem) => return Some(hint::advice(problem.code())),
+            Self::Tokens(error) => return Some(hint::advice(code_of_tokens(error))),
+            Self::TokenFile { .. } => return Some(hint::advice(Code::TokenFile)),
             Self::Running(_) => return Some(hint::advice(Code::DaemonRunning)),
             Self::Request(ClientError::Closed) => Some(
                 "it ended, or was upgraded; sessions that go on keep their ids. If this was to change \
@@ -199,53 +201,30 @@ impl Failure {
 
     /// Further members of the error, for programs.
     pub fn details(&self) -> Value {
-        match self {
-            Self::Tool { error, .. } => {
-                let mut facts = Map::new();
-                facts.extend(error.retry_after_ms.map(|it| ("retry_after_ms".into(), it.into())));
-                facts.extend(error.details.as_ref().map(|it| ("details".into(), json!(it))));
-                if facts.is_empty() { Value::Null } else { Value::Object(facts) }
-            }
-            Self::Config { details, .. } | Self::Left { details, .. } => details.clone(),
-            Self::Usage(_)
-            | Self::NoCommand { .. }
-            | Self::Unreachable { .. }
-            | Self::Inside(_)
-            | Self::NotStarted { .. }
-            | Self::Request(_)
-            | Self::StillRunning(_)
-            | Self::NotBack(_)
-            | Self::Running(_)
-            | Self::Install(_)
-            | Self::Token(_)
-            | Self::Output(_)
-            | Self::Other(_) => Value::Null,
+        if let Self::Config { details, .. } | Self::Left { details, .. } = self {
+            return details.clone();
         }
+        let Self::Tool { error, .. } = self else { return Value::Null };
+        let mut facts = Map::new();
+        facts.extend(error.retry_after_ms.map(|it| ("retry_after_ms".into(), it.into())));
+        facts.extend(error.details.as_ref().map(|it| ("details".into(), json!(it))));
+        if facts.is_empty() { Value::Null } else { Value::Object(facts) }
     }
 
     /// The failure that a tool or the daemon answered with.
     pub fn of_tool(error: ErrorWire) -> Self {
         Self::Tool { error: Box::new(error), session: None }
     }
-
-    /// Adds the session of the call to a tool's failure.
-    #[must_use]
-    pub fn about(mut self, of: Option<Box<str>>) -> Self {
-        if let Self::Tool { session, .. } = &mut self {
-            *session = of;
-        }
-        self
-    }
 }
 
-impl From<ConfigError> for Failure {
+impl From<ConfigError> for CliFailure {
     fn from(error: ConfigError) -> Self {
         let details = json!({"problems": told_problems(&error.0)});
         Self::Config { error, details }
     }
 }
 
-impl From<DaemonError> for Failure {
+impl From<DaemonError> for CliFailure {
     fn from(error: DaemonError) -> Self {
         match error {
             DaemonError::Lock(held @ LockError::Held { .. }) => Self::Running(held),
@@ -289,6 +268,19 @@ fn code_of(error: &ClientError) -> &str {
     code.as_str()
 }
 
+fn code_of_tokens(error: &StoreError) -> Code {
+    match error {
+        StoreError::NotAdded(NotAdded::NameTaken(_)) => Code::TokenExists,
+        StoreError::NotAdded(NotAdded::TooMany) => Code::QuotaExceeded,
+        StoreError::NoSuchToken(_) => Code::TokenNotFound,
+        StoreError::Secret { .. } => Code::TokenFile,
+        StoreError::Unreadable { .. }
+        | StoreError::Malformed { .. }
+        | StoreError::Unwritable { .. } => Code::StorageError,
+        StoreError::NoRandom(_) => Code::Internal,
+    }
+}
+
 /// Whether the directory of this socket has sessions without a daemon.
 fn sessions_wait_beside(socket: &Path) -> bool {
     let paths = socket.parent().and_then(|root| RuntimePaths::at(root.to_owned()).ok());
@@ -300,21 +292,20 @@ fn sessions_wait_beside(socket: &Path) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cli::install::error::FileError;
     use crate::config::problem::{Fault, ValueOrigin};
 
-    fn refused(code: i64, data: Option<Value>) -> Failure {
-        Failure::Request(ClientError::Refused { code, message: "no".to_owned(), data })
+    fn refused(code: i64, data: Option<Value>) -> CliFailure {
+        CliFailure::Request(ClientError::Refused { code, message: "no".to_owned(), data })
     }
 
     #[test]
     fn no_daemon_ends_with_seven_and_the_way_to_start_one() {
         let path = PathBuf::from("/run/operator.sock");
-        let failure = Failure::Unreachable { path, source: ConnectError::Absent };
+        let failure = CliFailure::Unreachable { path, source: ConnectError::Absent };
         assert_eq!(failure.exit().number(), 7);
         assert_eq!(failure.to_string(), "no daemon is running at /run/operator.sock");
         assert!(failure.hint().is_some_and(|hint| hint.contains("termgate new")));
-        assert_eq!(Failure::Request(ClientError::Closed).exit().number(), 7);
+        assert_eq!(CliFailure::Request(ClientError::Closed).exit().number(), 7);
     }
 
     #[test]
@@ -324,8 +315,8 @@ mod tests {
             key: Some("lease.ttl".to_owned()),
             fault: Fault::Unknown(None),
         };
-        let failure = Failure::from(ConfigError(vec![problem.clone(), problem]));
-        assert_eq!((failure.exit(), failure.code()), (Exit::Usage, "invalid_configuration"));
+        let failure = CliFailure::from(ConfigError(vec![problem.clone(), problem]));
+        assert_eq!((failure.exit(), failure.code()), (CommandExit::Usage, "invalid_configuration"));
         assert_eq!(failure.to_string().lines().count(), 2);
         let told = &failure.details()["problems"][1];
         let expected =
@@ -337,34 +328,30 @@ mod tests {
     fn every_code_the_command_line_answers_by_itself_is_explained_by_why() {
         let file = || PathBuf::from("/f");
         let failures = [
-            Failure::Usage("u".to_owned()),
-            Failure::NoCommand { session: "s".to_owned(), why: "w".to_owned() },
-            Failure::Left { what: "gone", hint: "look".to_owned(), details: Value::Null },
-            Failure::from(ConfigError(Vec::new())),
-            Failure::Unreachable { path: file(), source: ConnectError::Absent },
-            Failure::Inside(file()),
-            Failure::NotStarted { log: file(), said: None },
-            Failure::Request(ClientError::Closed),
-            Failure::Request(ClientError::TooLarge { bytes: 1 }),
-            Failure::Request(ClientError::Malformed),
+            CliFailure::Usage("u".to_owned()),
+            CliFailure::NoCommand { session: "s".to_owned(), why: "w".to_owned() },
+            CliFailure::Left { what: "gone", hint: "look".to_owned(), details: Value::Null },
+            CliFailure::from(ConfigError(Vec::new())),
+            CliFailure::Unreachable { path: file(), source: ConnectError::Absent },
+            CliFailure::Inside(file()),
+            CliFailure::NotStarted { log: file(), said: None },
+            CliFailure::Request(ClientError::Closed),
+            CliFailure::Request(ClientError::TooLarge { bytes: 1 }),
+            CliFailure::Request(ClientError::Malformed),
             refused(METHOD_NOT_FOUND, None),
-            Failure::StillRunning(Duration::ZERO),
-            Failure::NotBack(Duration::ZERO),
-            Failure::Install(InstallError::Nobody { hint: String::new() }),
-            Failure::Install(InstallError::File {
-                file: file(),
-                why: FileError::ReadOnly,
-                hint: String::new(),
-            }),
-            Failure::Output(io::ErrorKind::StorageFull.into()),
+            CliFailure::StillRunning(Duration::ZERO),
+            CliFailure::NotBack(Duration::ZERO),
+            CliFailure::NoClient { hint: String::new() },
+            CliFailure::ClientFile { file: file(), why: FileError::ReadOnly, hint: String::new() },
+            CliFailure::Output(io::ErrorKind::StorageFull.into()),
         ];
         for failure in failures {
             assert!(Code::parse(failure.code()).is_some(), "{failure:?}");
         }
     }
 
-    fn of_tool(error: Value) -> Failure {
-        Failure::of_tool(serde_json::from_value(error).unwrap())
+    fn of_tool(error: Value) -> CliFailure {
+        CliFailure::of_tool(serde_json::from_value(error).unwrap())
     }
 
     #[test]
@@ -376,7 +363,7 @@ mod tests {
         assert_eq!(failure.code(), "lease_held");
         assert_eq!(failure.to_string(), "taken");
         assert_eq!(failure.details(), json!({"retry_after_ms": 7, "details": {"by": "a"}}));
-        assert_eq!(failure.exit(), Exit::LeaseConflict);
+        assert_eq!(failure.exit(), CommandExit::LeaseConflict);
         let busy = of_tool(json!({"error_code": "busy", "message": "m", "hint": "h"}));
         assert_eq!((busy.details(), busy.hint().as_deref()), (Value::Null, Some("h")));
     }
@@ -385,16 +372,19 @@ mod tests {
     fn a_refused_request_counts_by_the_code_it_carries_and_else_by_the_protocols() {
         let data = json!({"error_code": "session_not_found", "message": "m", "hint": "list them"});
         let failure = refused(INVALID_PARAMS, Some(data));
-        assert_eq!(failure.exit(), Exit::NotFound);
+        assert_eq!(failure.exit(), CommandExit::NotFound);
         assert!(failure.hint().is_some_and(|hint| hint.contains("termgate ls")));
-        assert_eq!(refused(METHOD_NOT_FOUND, None).exit(), Exit::Usage);
-        assert_eq!(refused(-32603, None).exit(), Exit::Failed);
+        assert_eq!(refused(METHOD_NOT_FOUND, None).exit(), CommandExit::Usage);
+        assert_eq!(refused(-32603, None).exit(), CommandExit::Failed);
     }
 
     #[test]
     fn a_reader_who_has_seen_enough_is_no_failure() {
-        let failure = Failure::Output(io::ErrorKind::BrokenPipe.into());
-        assert_eq!(failure.exit(), Exit::Done);
-        assert_eq!(Failure::Output(io::ErrorKind::StorageFull.into()).exit(), Exit::Failed);
+        let failure = CliFailure::Output(io::ErrorKind::BrokenPipe.into());
+        assert_eq!(failure.exit(), CommandExit::Done);
+        assert_eq!(
+            CliFailure::Output(io::ErrorKind::StorageFull.into()).exit(),
+            CommandExit::Failed
+        );
     }
 }

@@ -6,14 +6,14 @@ use serde_json::json;
 
 use crate::cli::candidates::offer_sessions;
 use crate::cli::context::Context;
-use crate::cli::failure::Failure;
-use crate::cli::output::Report;
+use crate::cli::failure::CliFailure;
+use crate::cli::output::CommandReport;
 use crate::wire::screen::HistoryRows;
 use crate::wire::session::GapWire;
 
 /// Print rows of a session, including those that scrolled off the screen
 #[derive(Debug, Args)]
-pub struct History {
+pub struct HistoryCommand {
     /// Id, unique prefix of one, or name
     #[arg(add = ArgValueCompleter::new(offer_sessions))]
     session: String,
@@ -28,12 +28,8 @@ pub struct History {
     count: Option<u64>,
 }
 
-impl History {
-    /// Runs the command.
-    ///
-    /// # Errors
-    /// The daemon's error.
-    pub async fn run(self, context: &Context) -> Result<Report, Failure> {
+impl HistoryCommand {
+    pub async fn run(self, context: &Context) -> Result<CommandReport, CliFailure> {
         let arguments = json!({
             "session": self.session,
             "start_row": self.from,
@@ -43,7 +39,7 @@ impl History {
         let answer = context.daemon().await?.call("read_history", arguments).await?;
         let rows: HistoryRows = answer.read()?;
         let notes = rows.lost_output.iter().map(GapWire::remark).chain(more(&rows)).collect();
-        Ok(Report { notes, ..answer.report(rows.text.unwrap_or_default()) })
+        Ok(CommandReport { notes, ..answer.report(rows.text.unwrap_or_default()) })
     }
 }
 

@@ -2,40 +2,36 @@
 //!
 //! The clients are rows of a table. When a client cannot be changed, the user gets a snippet to paste.
 
-pub mod change;
 pub mod client;
-pub mod diff;
-pub mod error;
+pub mod edit;
 pub mod family;
 pub mod file;
 pub mod format;
-pub mod hookup;
 pub mod own_command;
 pub mod place;
-pub mod presence;
-pub mod server;
+pub mod plan;
 pub mod skills;
 
 use std::env;
 use std::path::PathBuf;
 use std::time::SystemTime;
 
+use anyhow::{Context as _, anyhow};
 use clap::builder::PossibleValuesParser;
 use clap::{ArgGroup, Args};
 use serde_json::{Value, json};
 
 use crate::cli::context::Context;
-use crate::cli::exit::Exit;
-use crate::cli::failure::Failure;
-use crate::cli::install::client::{CLIENTS, Client};
-use crate::cli::install::error::InstallError;
-use crate::cli::install::hookup::{Deed, Done, Manner, Order, Wish, file_of, hook_up};
-use crate::cli::install::place::{Scope, Surroundings};
-use crate::cli::install::presence::present;
-use crate::cli::install::server::{NAME, Rights, Server, parse_name};
-use crate::cli::install::skills::Shelf;
-use crate::cli::install::skills::told::{printed_skills, told_skills};
-use crate::cli::output::Report;
+use crate::cli::exit::CommandExit;
+use crate::cli::failure::CliFailure;
+use crate::cli::install::client::{CLIENTS, McpClient, present};
+use crate::cli::install::family::{AgentRights, NAME, ServerEntry, parse_name};
+use crate::cli::install::place::{InstallScope, Surroundings};
+use crate::cli::install::plan::{
+    ChangeRequest, ClientChange, Deed, Manner, Wish, file_of, hook_up,
+};
+use crate::cli::install::skills::{Shelf, printed_skills, told_skills};
+use crate::cli::output::CommandReport;
 
 /// The word for every client that seems installed.
 const ALL: &str = "all";
@@ -49,7 +45,7 @@ const ALL: &str = "all";
 /// edited.
 #[derive(Debug, Args)]
 #[command(group = ArgGroup::new("what").required(true).args(["client", "skills"]))]
-pub struct Install {
+pub struct InstallCommand {
     /// The client; `all` means every installed client
     #[arg(long, value_name = "CLIENT", value_parser = PossibleValuesParser::new(names()))]
     client: Option<String>,
@@ -77,7 +73,7 @@ pub struct Install {
     dry_run: bool,
     /// For you, or for everyone who works in this directory
     #[arg(long, value_enum, default_value = "user")]
-    scope: Scope,
+    scope: InstallScope,
     /// The client's agents can only watch, even if the daemon allows writing
     #[arg(long, conflicts_with = "allow_write")]
     read_only: bool,
@@ -95,46 +91,42 @@ fn names() -> impl Iterator<Item = &'static str> {
 
 /// The result for one client.
 #[derive(Debug)]
-struct Answer {
-    client: &'static Client,
-    result: Result<Done, InstallError>,
+struct ClientOutcome {
+    client: &'static McpClient,
+    result: Result<ClientChange, CliFailure>,
 }
 
-impl Install {
-    /// Runs the command.
-    ///
-    /// # Errors
-    /// The named client could not be configured, or no client is installed.
-    pub async fn run(self, context: &Context) -> Result<Report, Failure> {
+impl InstallCommand {
+    pub async fn run(self, context: &Context) -> Result<CommandReport, CliFailure> {
         let around = Surroundings::of_process()?;
         let Some(wanted) = &self.client else { return self.place_skills(&around) };
         let order = self.order(context.output.clock().wall_time())?;
         let clients = self.clients(wanted, &around)?;
         if self.print {
-            return Ok(printed(&clients, &order, &around)?);
+            return printed(&clients, &order, &around);
         }
         let mut answers = Vec::new();
         for client in clients {
             let result = hook_up(client, &order, &around).await;
             if wanted != ALL {
-                return Ok(told(&[Answer { client, result: Ok(result?) }], &order, &around));
+                return Ok(told(&[ClientOutcome { client, result: Ok(result?) }], &order, &around));
             }
-            answers.push(Answer { client, result });
+            answers.push(ClientOutcome { client, result });
         }
         Ok(told(&answers, &order, &around))
     }
 
-    fn order(&self, now: SystemTime) -> Result<Order, InstallError> {
+    fn order(&self, now: SystemTime) -> Result<ChangeRequest, CliFailure> {
         let rights = match (self.read_only, self.allow_write) {
-            (true, _) => Rights::ReadOnly,
-            (false, true) => Rights::Write,
-            (false, false) => Rights::AsConfigured,
+            (true, _) => AgentRights::ReadOnly,
+            (false, true) => AgentRights::Write,
+            (false, false) => AgentRights::AsConfigured,
         };
-        Ok(Order {
+        Ok(ChangeRequest {
             wish: self.wish(),
             manner: self.manner(),
             scope: self.scope,
-            server: Server::bridge(self.name.clone(), own_path()?, rights),
+            server: ServerEntry::bridge(self.name.clone(), own_path()?, rights),
             now,
         })
     }
@@ -147,7 +139,7 @@ impl Install {
         if self.dry_run { Manner::Tell } else { Manner::Do }
     }
 
-    fn place_skills(&self, around: &Surroundings) -> Result<Report, Failure> {
+    fn place_skills(&self, around: &Surroundings) -> Result<CommandReport, CliFailure> {
         let shelves = self.shelves(around)?;
         if self.print {
             return Ok(printed_skills(&shelves, around));
@@ -158,12 +150,12 @@ impl Install {
     }
 
     /// The skill directories to change.
-    fn shelves(&self, around: &Surroundings) -> Result<Vec<Shelf>, Failure> {
-        let client = self.skills.as_deref().and_then(Client::named);
+    fn shelves(&self, around: &Surroundings) -> Result<Vec<Shelf>, CliFailure> {
+        let client = self.skills.as_deref().and_then(McpClient::named);
         Ok(match (&self.dir, client) {
             (Some(_), Some(_)) => {
                 let problem = "--dir is there instead of a client: --skills --dir PATH";
-                return Err(Failure::Usage(problem.to_owned()));
+                return Err(CliFailure::Usage(problem.to_owned()));
             }
             (Some(directory), None) => {
                 vec![Shelf { client: None, directory: around.project.join(directory) }]
@@ -178,36 +170,39 @@ impl Install {
         &self,
         wanted: &str,
         around: &Surroundings,
-    ) -> Result<Vec<&'static Client>, InstallError> {
-        if let Some(client) = Client::named(wanted) {
+    ) -> Result<Vec<&'static McpClient>, CliFailure> {
+        if let Some(client) = McpClient::named(wanted) {
             // This error comes first, since no other answer makes sense.
             file_of(client, self.scope, around)?;
             return Ok(vec![client]);
         }
-        let has_scope = |client: &&Client| client.place(self.scope).is_some();
+        let has_scope = |client: &&McpClient| client.place(self.scope).is_some();
         let clients: Vec<_> = present(around).filter(has_scope).collect();
         if clients.is_empty() {
             let names: Vec<_> = CLIENTS.iter().map(|client| client.name).collect();
             let hint = format!("name one with --client: {}", names.join(", "));
-            return Err(InstallError::Nobody { hint });
+            return Err(CliFailure::NoClient { hint });
         }
         Ok(clients)
     }
 }
 
 /// The real path of this program, so that no client depends on `PATH`.
-fn own_path() -> Result<String, InstallError> {
+fn own_path() -> Result<String, CliFailure> {
     let path = env::current_exe().and_then(|path| path.canonicalize());
-    let path = path.map_err(InstallError::NoProgram)?;
-    path.into_os_string().into_string().map_err(|path| InstallError::ProgramNotText(path.into()))
+    let path = path.context("the program's own file is unknown")?;
+    let path = path.into_os_string().into_string();
+    Ok(path.map_err(|path| {
+        anyhow!("clients cannot start {}, whose path is not UTF-8", path.display())
+    })?)
 }
 
 /// The snippets to paste: for a single client alone, otherwise below each client's name.
 fn printed(
-    clients: &[&'static Client],
-    order: &Order,
+    clients: &[&'static McpClient],
+    order: &ChangeRequest,
     around: &Surroundings,
-) -> Result<Report, InstallError> {
+) -> Result<CommandReport, CliFailure> {
     let (mut texts, mut items) = (Vec::new(), Vec::new());
     for client in clients {
         let file = file_of(client, order.scope, around)?;
@@ -216,28 +211,32 @@ fn printed(
         let head = format!("{}, in {}:\n", client.title, around.shown(&file));
         texts.push(if clients.len() == 1 { snippet } else { head + &snippet + "\n" });
     }
-    Ok(report("clients", items, texts.join("\n"), Exit::Done))
+    Ok(report("clients", items, texts.join("\n"), CommandExit::Done))
 }
 
-fn told(answers: &[Answer], order: &Order, around: &Surroundings) -> Report {
+fn told(answers: &[ClientOutcome], order: &ChangeRequest, around: &Surroundings) -> CommandReport {
     let items = answers.iter().map(|answer| answer.item(order.manner)).collect();
     let lines: Vec<_> = answers.iter().map(|answer| answer.line(order.manner, around)).collect();
     let failed = answers.iter().any(|answer| answer.result.is_err());
-    report("clients", items, lines.join("\n"), if failed { Exit::Failed } else { Exit::Done })
+    report(
+        "clients",
+        items,
+        lines.join("\n"),
+        if failed { CommandExit::Failed } else { CommandExit::Done },
+    )
 }
 
-fn report(list: &str, items: Vec<Value>, text: String, exit: Exit) -> Report {
-    let data = json!({list: items});
-    Report { data, text, notes: Vec::new(), exit, mcp_version: None }
+fn report(list: &str, items: Vec<Value>, text: String, exit: CommandExit) -> CommandReport {
+    CommandReport { exit, ..CommandReport::new(json!({list: items}), text) }
 }
 
-impl Answer {
+impl ClientOutcome {
     /// The result for programs.
     fn item(&self, manner: Manner) -> Value {
         match &self.result {
             Ok(done) => json!({
                 "client": self.client.name,
-                "result": word(done.deed),
+                "result": done.deed,
                 "dry_run": manner == Manner::Tell,
                 "file": done.file,
                 "backup": done.backup,
@@ -249,7 +248,7 @@ impl Answer {
                 "client": self.client.name,
                 "result": "failed",
                 "error": problem.to_string(),
-                "error_code": problem.code().as_str(),
+                "error_code": problem.code(),
                 "hint": problem.hint(),
             }),
         }
@@ -262,7 +261,7 @@ impl Answer {
             Ok(done) => done,
             Err(problem) => {
                 let hint = problem.hint().unwrap_or_default().trim_end().to_owned();
-                return format!("{name}: {problem} ({})\n{hint}", problem.code().as_str());
+                return format!("{name}: {problem} ({})\n{hint}", problem.code());
             }
         };
         let file = around.shown(&done.file);
@@ -275,17 +274,6 @@ impl Answer {
         };
         let diff = done.diff.as_ref().map(|diff| format!("\n{}", diff.trim_end()));
         format!("{note}{name}: {what} {how}{}", diff.unwrap_or_default())
-    }
-}
-
-fn word(deed: Deed) -> &'static str {
-    match deed {
-        Deed::Added => "added",
-        Deed::Updated => "updated",
-        Deed::AlreadyThere => "already_there",
-        Deed::Removed => "removed",
-        Deed::NotThere => "not_there",
-        Deed::Kept => "kept",
     }
 }
 

@@ -6,16 +6,16 @@ use serde_json::json;
 
 use crate::cli::candidates::offer_sessions;
 use crate::cli::context::Context;
-use crate::cli::failure::Failure;
-use crate::cli::output::Report;
+use crate::cli::failure::CliFailure;
+use crate::cli::output::CommandReport;
 use crate::cli::own_lease::OwnLease;
-use crate::cli::written;
+use crate::cli::send::write_report;
 
 /// Press keys in a session, such as: keys build C-c Up Enter
 ///
 /// Without a lease, it takes the session's lease for this one call if it is free.
 #[derive(Debug, Args)]
-pub struct Keys {
+pub struct KeysCommand {
     /// Id, unique prefix of one, or name
     #[arg(add = ArgValueCompleter::new(offer_sessions))]
     session: String,
@@ -29,18 +29,14 @@ pub struct Keys {
     expect: Option<u64>,
 }
 
-impl Keys {
-    /// Runs the command.
-    ///
-    /// # Errors
-    /// No key was pressed, with the reason.
-    pub async fn run(self, context: &Context) -> Result<Report, Failure> {
+impl KeysCommand {
+    pub async fn run(self, context: &Context) -> Result<CommandReport, CliFailure> {
         let arguments = json!({
             "session": self.session,
             "keys": self.keys.join(" "),
             "lease_id": self.lease.id()?,
             "expect_watermark": self.expect,
         });
-        written::report(context.daemon().await?.call("send_keys", arguments).await?)
+        write_report(context.daemon().await?.call("send_keys", arguments).await?)
     }
 }

@@ -10,11 +10,11 @@ use serde_json::json;
 
 use crate::cli::candidates::offer_sessions;
 use crate::cli::context::Context;
-use crate::cli::daemon::{Answer, Daemon};
+use crate::cli::daemon::{DaemonClient, ToolAnswer};
 use crate::cli::duration::{millis_within, parse_duration, rough};
-use crate::cli::failure::Failure;
+use crate::cli::failure::CliFailure;
 use crate::cli::ls::holder;
-use crate::cli::output::Report;
+use crate::cli::output::CommandReport;
 use crate::cli::own_lease::OwnLease;
 use crate::cli::table::render;
 use crate::core::code::Code;
@@ -30,17 +30,17 @@ const WAIT_MS: RangeInclusive<u64> = 0..=600_000;
 
 /// Acquire, renew, release, list or end leases
 #[derive(Debug, Args)]
-pub struct Lease {
+pub struct LeaseCommand {
     #[command(subcommand)]
-    action: Action,
+    action: LeaseAction,
 }
 
 #[derive(Debug, Subcommand)]
-enum Action {
+enum LeaseAction {
     Acquire(Acquire),
     Renew(Renew),
     Release(Release),
-    Ls(Ls),
+    Ls(ListLeases),
     Preempt(Preempt),
 }
 
@@ -98,7 +98,7 @@ struct Release {
 
 /// List the leases that are held
 #[derive(Debug, Args)]
-struct Ls {
+struct ListLeases {
     /// Id, unique prefix of one, or name [default: all sessions]
     #[arg(add = ArgValueCompleter::new(offer_sessions))]
     session: Option<String>,
@@ -112,19 +112,15 @@ struct Preempt {
     session: String,
 }
 
-impl Lease {
-    /// Runs the command.
-    ///
-    /// # Errors
-    /// The daemon's error.
-    pub async fn run(self, context: &Context) -> Result<Report, Failure> {
+impl LeaseCommand {
+    pub async fn run(self, context: &Context) -> Result<CommandReport, CliFailure> {
         let daemon = context.daemon().await?;
         match self.action {
-            Action::Acquire(acquire) => acquire.run(&daemon).await,
-            Action::Renew(renew) => renew.run(&daemon).await,
-            Action::Release(release) => release.run(&daemon).await,
-            Action::Ls(ls) => ls.run(&daemon).await,
-            Action::Preempt(preempt) => preempt.run(&daemon).await,
+            LeaseAction::Acquire(acquire) => acquire.run(&daemon).await,
+            LeaseAction::Renew(renew) => renew.run(&daemon).await,
+            LeaseAction::Release(release) => release.run(&daemon).await,
+            LeaseAction::Ls(ls) => ls.run(&daemon).await,
+            LeaseAction::Preempt(preempt) => preempt.run(&daemon).await,
         }
     }
 }
@@ -134,12 +130,12 @@ fn within(
     flag: &str,
     given: Option<Duration>,
     bounds: RangeInclusive<u64>,
-) -> Result<Option<u64>, Failure> {
-    given.map(|given| millis_within(flag, given, bounds)).transpose().map_err(Failure::Usage)
+) -> Result<Option<u64>, CliFailure> {
+    given.map(|given| millis_within(flag, given, bounds)).transpose().map_err(CliFailure::Usage)
 }
 
 impl Acquire {
-    async fn run(self, daemon: &Daemon) -> Result<Report, Failure> {
+    async fn run(self, daemon: &DaemonClient) -> Result<CommandReport, CliFailure> {
         let arguments = json!({
             "session": self.session,
             "ttl_ms": within("--ttl", self.ttl, TTL_MS)?,
@@ -153,7 +149,7 @@ impl Acquire {
 }
 
 impl Renew {
-    async fn run(self, daemon: &Daemon) -> Result<Report, Failure> {
+    async fn run(self, daemon: &DaemonClient) -> Result<CommandReport, CliFailure> {
         let ttl = within("--ttl", self.ttl, TTL_MS)?;
         let session = daemon.session(&self.session).await?.id;
         let lease = own(&self.lease, daemon, &session).await?;
@@ -166,20 +162,20 @@ impl Renew {
 }
 
 impl Release {
-    async fn run(self, daemon: &Daemon) -> Result<Report, Failure> {
+    async fn run(self, daemon: &DaemonClient) -> Result<CommandReport, CliFailure> {
         let session = daemon.session(&self.session).await?.id;
         let lease = own(&self.lease, daemon, &session).await?;
         let arguments = json!({"lease_id": lease, "hand_to": self.hand_to});
         let released = daemon.call("release_lease", arguments).await?;
         let of = released.read::<ReleasedWire>()?.session;
-        let notes = std::iter::once(released.text.clone()).chain(elsewhere(&of, &session));
-        let notes = notes.collect();
-        Ok(Report { notes, ..released.report("") })
+        let mut report = released.report_as_note();
+        report.notes.extend(elsewhere(&of, &session));
+        Ok(report)
     }
 }
 
-impl Ls {
-    async fn run(self, daemon: &Daemon) -> Result<Report, Failure> {
+impl ListLeases {
+    async fn run(self, daemon: &DaemonClient) -> Result<CommandReport, CliFailure> {
         let list = daemon.call("list_sessions", json!({"session": self.session})).await?;
         let mut sessions = list.read::<SessionList>()?.sessions;
         sessions.retain(|session| session.lease.held);
@@ -191,15 +187,14 @@ impl Ls {
         } else {
             (render(HEAD, &rows), Vec::new())
         };
-        Ok(Report { data, notes, ..list.report(text) })
+        Ok(CommandReport { data, notes, ..list.report(text) })
     }
 }
 
 impl Preempt {
-    async fn run(self, daemon: &Daemon) -> Result<Report, Failure> {
+    async fn run(self, daemon: &DaemonClient) -> Result<CommandReport, CliFailure> {
         let ended = daemon.call("preempt_lease", json!({"session": self.session})).await?;
-        let notes = vec![ended.text.clone()];
-        Ok(Report { notes, ..ended.report("") })
+        Ok(ended.report_as_note())
     }
 }
 
@@ -235,21 +230,21 @@ impl HeldLease {
 }
 
 /// The report of a command that acquired or renewed a lease: the id as data, the time as a note.
-fn lease_report(answer: Answer) -> Result<(Report, GrantWire), Failure> {
+fn lease_report(answer: ToolAnswer) -> Result<(CommandReport, GrantWire), CliFailure> {
     let grant: GrantWire = answer.read()?;
     let notes = vec![format!("the lease lasts {}", rough(grant.expires_in_ms))];
-    Ok((Report { notes, ..answer.report(grant.lease_id.clone()) }, grant))
+    Ok((CommandReport { notes, ..answer.report(grant.lease_id.clone()) }, grant))
 }
 
 /// The given lease id, or that of the command line's own lease in the session.
-async fn own(given: &OwnLease, daemon: &Daemon, session: &str) -> Result<String, Failure> {
+async fn own(given: &OwnLease, daemon: &DaemonClient, session: &str) -> Result<String, CliFailure> {
     if let Some(given) = given.id()? {
         return Ok(given);
     }
     let found = daemon.call("find_lease", json!({"session": session})).await?;
     let missing = || {
         let message = "the command line does not hold the lease of this session";
-        Failure::of_tool(ErrorWire::new(Code::LeaseRequired, message))
+        CliFailure::of_tool(ErrorWire::new(Code::LeaseRequired, message))
     };
     found.read::<FoundLease>()?.lease_id.ok_or_else(missing)
 }

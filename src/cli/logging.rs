@@ -12,9 +12,9 @@ use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{EnvFilter, Layer, Registry};
 
-use crate::cli::failure::Failure;
+use crate::cli::failure::CliFailure;
 use crate::cli::logging::throttle::Throttle;
-use crate::cli::start::log::bounded::Bounded;
+use crate::cli::start::log::BoundedLog;
 
 /// This crate logs what clients send, so its log is off unless it is requested.
 const PROTOCOL_CRATE: &str = "rmcp";
@@ -38,17 +38,14 @@ impl Drop for Logging {
 }
 
 /// Starts logging for the life of the process; `file` is the log file behind standard error, if any.
-///
-/// # Errors
-/// RUST_LOG is invalid.
 pub fn start_logging(
     format: LogFormat,
     verbosity: u8,
-    file: Option<Bounded>,
-) -> Result<Logging, Failure> {
+    file: Option<BoundedLog>,
+) -> Result<Logging, CliFailure> {
     let wanted = env::var("RUST_LOG").ok();
     let filter = EnvFilter::try_new(directives(wanted.as_deref(), verbosity))
-        .map_err(|error| Failure::Usage(format!("RUST_LOG: {error}")))?;
+        .map_err(|error| CliFailure::Usage(format!("RUST_LOG: {error}")))?;
     let writer = match file.map(Arc::new) {
         Some(file) => BoxMakeWriter::new(move || InFile(Arc::clone(&file))),
         None => BoxMakeWriter::new(io::stderr),
@@ -66,7 +63,7 @@ pub fn start_logging(
 
 /// Writes lines to a file of bounded size.
 #[derive(Debug)]
-struct InFile(Arc<Bounded>);
+struct InFile(Arc<BoundedLog>);
 
 impl Write for InFile {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {

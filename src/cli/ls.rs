@@ -5,8 +5,8 @@ use serde_json::json;
 
 use crate::cli::context::Context;
 use crate::cli::duration::rough;
-use crate::cli::failure::Failure;
-use crate::cli::output::Report;
+use crate::cli::failure::CliFailure;
+use crate::cli::output::CommandReport;
 use crate::cli::status::{self, exposition, people};
 use crate::cli::table::render;
 use crate::session::pty::signal::name_of_signal;
@@ -17,7 +17,7 @@ const HEAD: [&str; 8] = ["ID", "NAME", "STATE", "SIZE", "IDLE", "LEASE", "WAITER
 
 /// List the sessions, or show the state of the daemon
 #[derive(Debug, Args)]
-pub struct Ls {
+pub struct LsCommand {
     /// Show the daemon instead: version, memory, connections, and counters since it started
     #[arg(long)]
     daemon: bool,
@@ -26,12 +26,8 @@ pub struct Ls {
     prometheus: bool,
 }
 
-impl Ls {
-    /// Runs the command.
-    ///
-    /// # Errors
-    /// The daemon's error.
-    pub async fn run(self, context: &Context) -> Result<Report, Failure> {
+impl LsCommand {
+    pub async fn run(self, context: &Context) -> Result<CommandReport, CliFailure> {
         if self.daemon {
             let told = if self.prometheus { exposition } else { people };
             return status::report(context, told).await;

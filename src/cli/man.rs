@@ -9,26 +9,21 @@ use clap_mangen::{Man as Page, generate_to};
 use serde_json::json;
 
 use crate::cli::CommandLine;
-use crate::cli::exit::Exit;
-use crate::cli::failure::Failure;
-use crate::cli::output::Report;
+use crate::cli::failure::CliFailure;
+use crate::cli::output::CommandReport;
 
 /// Print the manual page, or write a page for every command to a directory
 ///
 /// To read it now: termgate man | man -l -
 #[derive(Debug, Args)]
-pub struct Man {
+pub struct ManCommand {
     /// Write a page for every command, such as termgate-new.1, to this directory; created if missing
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
 }
 
-impl Man {
-    /// Runs the command; it needs no daemon.
-    ///
-    /// # Errors
-    /// The pages cannot be written.
-    pub fn run(self) -> Result<Report, Failure> {
+impl ManCommand {
+    pub fn run(self) -> Result<CommandReport, CliFailure> {
         match &self.out {
             Some(directory) => write_all(directory),
             None => print_one(),
@@ -36,22 +31,18 @@ impl Man {
     }
 }
 
-fn print_one() -> Result<Report, Failure> {
+fn print_one() -> Result<CommandReport, CliFailure> {
     let mut page = Vec::new();
     Page::new(CommandLine::command()).render(&mut page).context("cannot make the page")?;
     let page = String::from_utf8_lossy(&page).trim_end().to_owned();
-    Ok(report(json!({"page": page}), page, Vec::new()))
+    Ok(CommandReport::new(json!({"page": page}), page))
 }
 
-fn write_all(directory: &Path) -> Result<Report, Failure> {
+fn write_all(directory: &Path) -> Result<CommandReport, CliFailure> {
     let shown = directory.display();
     fs::create_dir_all(directory).with_context(|| format!("cannot make {shown}"))?;
     generate_to(CommandLine::command(), directory)
         .with_context(|| format!("cannot write into {shown}"))?;
-    let note = format!("the manual is in {shown}");
-    Ok(report(json!({"out": directory}), String::new(), vec![note]))
-}
-
-fn report(data: serde_json::Value, text: String, notes: Vec<String>) -> Report {
-    Report { data, text, notes, exit: Exit::Done, mcp_version: None }
+    let notes = vec![format!("the manual is in {shown}")];
+    Ok(CommandReport { notes, ..CommandReport::new(json!({"out": directory}), "") })
 }

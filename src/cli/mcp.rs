@@ -9,14 +9,12 @@ use std::time::Duration;
 use anyhow::Context as _;
 use clap::Args;
 
-use crate::cli::context::{Context, Place};
-use crate::cli::daemon::Daemon;
-use crate::cli::exit::Exit;
-use crate::cli::failure::Failure;
+use crate::cli::context::{Context, DaemonPlace, is_silent};
+use crate::cli::daemon::DaemonClient;
+use crate::cli::exit::CommandExit;
+use crate::cli::failure::CliFailure;
 use crate::cli::logging::{LogFormat, start_logging};
-use crate::cli::silence::is_silent;
-use crate::cli::start::{Rights, Stay, settled, start};
-use crate::cli::token::error::TokenFailure;
+use crate::cli::start::{StartRights, Stay, settled, start};
 use crate::config::paths::RuntimePaths;
 use crate::core::code::Code;
 use crate::core::ids::SessionId;
@@ -35,7 +33,7 @@ use crate::wire::error::ErrorWire;
 /// client is connected and no session is left. With --socket it connects to that socket and starts
 /// nothing.
 #[derive(Debug, Args)]
-pub struct Mcp {
+pub struct McpCommand {
     /// Show only this session: id, unique prefix of one, or name
     #[arg(long, value_name = "S", conflicts_with = "socket")]
     session: Option<String>,
@@ -60,16 +58,13 @@ struct Way {
     gateway: Option<(PathBuf, SessionId)>,
     /// The place of the daemon that may be started.
     start: Option<RuntimePaths>,
-    rights: Rights,
+    rights: StartRights,
     token_file: Option<PathBuf>,
 }
 
-impl Mcp {
+impl McpCommand {
     /// Runs the command until the client disconnects, or until SIGTERM or SIGINT.
-    ///
-    /// # Errors
-    /// No daemon answers at first. Later the client gets the error.
-    pub async fn run(self, context: &Context) -> Result<Exit, Failure> {
+    pub async fn run(self, context: &Context) -> Result<CommandExit, CliFailure> {
         let signals = Signals::listen().context("cannot listen to signals")?;
         let _logging = start_logging(LogFormat::Text, 0, None)?;
         let way = self.way(context).await?;
@@ -82,26 +77,26 @@ impl Mcp {
             () = bridge(link::stdio(), upstream, dial, defaults) => {}
             _ = signals.told() => {}
         }
-        Ok(Exit::Done)
+        Ok(CommandExit::Done)
     }
 
-    async fn way(&self, context: &Context) -> Result<Way, Failure> {
+    async fn way(&self, context: &Context) -> Result<Way, CliFailure> {
         let way = |socket| Way {
             socket,
             gateway: None,
             start: None,
-            rights: Rights::of_flag(self.allow_write),
+            rights: StartRights::of_flag(self.allow_write),
             token_file: self.token_file.clone(),
         };
         if let Some(socket) = context.given_socket() {
             // The argument parser does not see a socket before the subcommand.
             if self.read_only || self.allow_write || self.session.is_some() {
                 let words = "--socket cannot be used with --read-only, --allow-write or --session";
-                return Err(Failure::Usage(words.to_owned()));
+                return Err(CliFailure::Usage(words.to_owned()));
             }
             return Ok(way(socket.clone()));
         }
-        let Place { paths, may_start } = context.place()?;
+        let DaemonPlace { paths, may_start } = context.place()?;
         let gateway =
             if self.read_only { paths.gateway_read_only() } else { paths.gateway().to_owned() };
         let Some(session) = &self.session else {
@@ -116,7 +111,7 @@ impl Mcp {
 }
 
 impl Way {
-    async fn dial(&self, dial: Dial) -> Result<Upstream, Failure> {
+    async fn dial(&self, dial: Dial) -> Result<Upstream, CliFailure> {
         let secret = self.token_file.as_deref().map(secret_in).transpose()?;
         let connect = async || Upstream::connect(&self.socket, secret.as_ref()).await;
         let hung_up = |error: &JoinError| {
@@ -125,14 +120,14 @@ impl Way {
         let connected = settled(connect, hung_up).await;
         match (connected, &self.start, dial) {
             (Ok(upstream), _, _) => Ok(upstream),
-            (Err(JoinError::Rejected(said)), _, _) => Err(Failure::of_tool(*said)),
+            (Err(JoinError::Rejected(said)), _, _) => Err(CliFailure::of_tool(*said)),
             (
                 Err(JoinError::Connect(ConnectError::Absent | ConnectError::Refused)),
                 Some(paths),
                 Dial::ConnectOrStart,
             ) => {
                 let reach = async || match Upstream::connect(&self.socket, secret.as_ref()).await {
-                    Err(JoinError::Rejected(said)) => Some(Err(Failure::of_tool(*said))),
+                    Err(JoinError::Rejected(said)) => Some(Err(CliFailure::of_tool(*said))),
                     connected => connected.ok().map(Ok),
                 };
                 start(paths, self.rights, Stay::Short, reach).await?
@@ -142,11 +137,11 @@ impl Way {
     }
 
     /// The failure when no process listens at the socket: a daemon may run without the session.
-    async fn absence(&self, source: ConnectError) -> Failure {
+    async fn absence(&self, source: ConnectError) -> CliFailure {
         let is_gone = matches!(source, ConnectError::Absent | ConnectError::Refused);
         let daemon = match &self.gateway {
             Some((gateway, id)) if is_gone => {
-                Daemon::try_connect(gateway).await.ok().map(|daemon| (daemon, id.to_string()))
+                DaemonClient::try_connect(gateway).await.ok().map(|daemon| (daemon, id.to_string()))
             }
             Some(_) | None => None,
         };
@@ -155,35 +150,33 @@ impl Way {
                 if is_silent(&daemon, &id, Duration::ZERO).await.unwrap_or(false) =>
             {
                 let message = "the terminal of the session does not answer";
-                Failure::of_tool(ErrorWire::new(Code::TerminalSilent, message))
+                CliFailure::of_tool(ErrorWire::new(Code::TerminalSilent, message))
             }
             // The session may have returned meanwhile, which the next attempt will show.
             Some(_) => {
                 let message = "the session is no longer there";
-                Failure::of_tool(ErrorWire::new(Code::SessionNotFound, message))
+                CliFailure::of_tool(ErrorWire::new(Code::SessionNotFound, message))
             }
-            None => Failure::Unreachable { path: self.socket.clone(), source },
+            None => CliFailure::Unreachable { path: self.socket.clone(), source },
         }
     }
 }
 
 /// Reads the secret from a token's file.
-fn secret_in(file: &Path) -> Result<Secret, Failure> {
-    let failed = |source| TokenFailure::File { path: file.to_owned(), source };
-    Ok(read_secret(file).map_err(failed)?)
+fn secret_in(file: &Path) -> Result<Secret, CliFailure> {
+    let failed = |source| CliFailure::TokenFile { path: file.to_owned(), source };
+    read_secret(file).map_err(failed)
 }
 
 /// Why a bridge that lost its daemon reaches none. A rejection keeps its own code; every other failure
 /// means that the daemon is unavailable.
-fn undialed(failure: Failure) -> Undialed {
-    let turned_away = matches!(failure, Failure::Token(_) | Failure::Tool { .. });
+fn undialed(failure: CliFailure) -> Undialed {
+    let turned_away = matches!(failure, CliFailure::TokenFile { .. } | CliFailure::Tool { .. });
     let code = Code::parse(failure.code()).filter(|_| turned_away);
     let code = code.unwrap_or(Code::UpstreamUnavailable);
     Undialed { code, reason: failure.to_string() }
 }
-
-/// The id of the named session.
-async fn find(gateway: &Path, session: &str) -> Result<SessionId, Failure> {
-    let session = Daemon::connect(gateway).await?.session(session).await?;
+async fn find(gateway: &Path, session: &str) -> Result<SessionId, CliFailure> {
+    let session = DaemonClient::connect(gateway).await?.session(session).await?;
     Ok(session.id.parse().context("the daemon names no session")?)
 }

@@ -7,12 +7,11 @@ use anyhow::Context as _;
 use clap::Args;
 use serde_json::{Map, Value, json};
 
-use crate::cli::context::Context;
-use crate::cli::daemon::{Answer, Daemon};
-use crate::cli::failure::Failure;
-use crate::cli::output::Report;
-use crate::cli::pair::parse_pair;
-use crate::cli::spawn::Spawn;
+use crate::cli::call::parse_pair;
+use crate::cli::context::{Context, Spawn};
+use crate::cli::daemon::{DaemonClient, ToolAnswer};
+use crate::cli::failure::CliFailure;
+use crate::cli::output::CommandReport;
 use crate::session::pty::environment::ClientEnvironment;
 use crate::wire::session::Created;
 
@@ -20,7 +19,7 @@ use crate::wire::session::Created;
 ///
 /// Starts the daemon when none is running, unless TERMGATE_AUTOSTART=0.
 #[derive(Debug, Args)]
-pub struct New {
+pub struct NewCommand {
     /// Its name: letters, digits, `.`, `_` and `-`
     #[arg(long)]
     name: Option<String>,
@@ -49,12 +48,8 @@ pub struct New {
     command: Vec<String>,
 }
 
-impl New {
-    /// Runs the command.
-    ///
-    /// # Errors
-    /// No session was created, with the reason.
-    pub async fn run(self, context: &Context) -> Result<Report, Failure> {
+impl NewCommand {
+    pub async fn run(self, context: &Context) -> Result<CommandReport, CliFailure> {
         let daemon = self.spawn.daemon(context).await?;
         let (answer, Created { session, lease }) = create(&daemon, self.arguments()?).await?;
         let lease = lease.map_or_else(String::new, |lease| format!("\n{}", lease.lease_id));
@@ -63,7 +58,7 @@ impl New {
         Ok(report)
     }
 
-    fn arguments(self) -> Result<Value, Failure> {
+    fn arguments(self) -> Result<Value, CliFailure> {
         let mut arguments = surroundings(self.cwd)?;
         let env: Map<String, Value> =
             self.env.into_iter().map(|(name, value)| (name, Value::String(value))).collect();
@@ -85,10 +80,10 @@ impl New {
 }
 
 /// Creates a session.
-///
-/// # Errors
-/// No session was created, with the reason.
-pub async fn create(daemon: &Daemon, arguments: Value) -> Result<(Answer, Created), Failure> {
+pub async fn create(
+    daemon: &DaemonClient,
+    arguments: Value,
+) -> Result<(ToolAnswer, Created), CliFailure> {
     let answer = daemon.call("create_session", arguments).await?;
     let created = answer.read()?;
     Ok((answer, created))
@@ -96,10 +91,7 @@ pub async fn create(daemon: &Daemon, arguments: Value) -> Result<(Answer, Create
 
 /// What a session takes from this process: the working directory, or the requested one, and parts
 /// of the environment.
-///
-/// # Errors
-/// The directory is gone, or its name is not UTF-8.
-pub fn surroundings(cwd: Option<PathBuf>) -> Result<Value, Failure> {
+pub fn surroundings(cwd: Option<PathBuf>) -> Result<Value, CliFailure> {
     let cwd = std::path::absolute(cwd.unwrap_or_else(|| PathBuf::from(".")));
     let cwd = cwd.context("the current directory is gone")?;
     let cwd = cwd.to_str().context("the directory's name is not UTF-8")?;

@@ -4,37 +4,48 @@
 //! streams.
 
 use std::io::{self, Write};
+use std::os::fd::AsFd;
 use std::time::UNIX_EPOCH;
 
 use serde::Serialize;
 use serde_json::Value;
+use tokio::io::Interest;
 
 use crate::cli::duration::millis;
-use crate::cli::exit::Exit;
-use crate::cli::failure::Failure;
+use crate::cli::exit::CommandExit;
+use crate::cli::failure::CliFailure;
 use crate::core::moment::Moment;
 use crate::session::clock::Clock;
+use crate::session::pty::watch::watch;
 use crate::wire::error::Envelope;
 
 /// The form of the output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Form {
+pub enum OutputForm {
     People,
     Json,
 }
 
 /// The result of a command.
 #[derive(Clone, Debug)]
-pub struct Report {
+pub struct CommandReport {
     /// The result for programs.
     pub data: Value,
     /// The result for people. An empty text is not printed.
     pub text: String,
     /// Notes for people.
     pub notes: Vec<String>,
-    pub exit: Exit,
+    pub exit: CommandExit,
     /// The protocol revision of the daemon's answer, if there was one.
     pub mcp_version: Option<String>,
+}
+
+impl CommandReport {
+    /// The report of a success, without notes.
+    pub fn new(data: Value, text: impl Into<String>) -> Self {
+        let (text, notes) = (text.into(), Vec::new());
+        Self { data, text, notes, exit: CommandExit::Done, mcp_version: None }
+    }
 }
 
 /// The envelope and its data as one object.
@@ -45,21 +56,20 @@ struct Wrapped<'a> {
     data: &'a Value,
 }
 
-/// The output of a command.
 #[derive(Debug)]
-pub struct Output {
-    form: Form,
+pub struct CommandOutput {
+    form: OutputForm,
     clock: Clock,
     started: Moment,
 }
 
-impl Output {
+impl CommandOutput {
     /// Creates the output of a command that starts now.
-    pub fn new(form: Form, clock: Clock) -> Self {
+    pub fn new(form: OutputForm, clock: Clock) -> Self {
         Self { form, started: clock.now(), clock }
     }
 
-    pub fn form(&self) -> Form {
+    pub fn form(&self) -> OutputForm {
         self.form
     }
 
@@ -69,16 +79,13 @@ impl Output {
     }
 
     /// Prints a command's final result.
-    ///
-    /// # Errors
-    /// [`Failure::Output`] when standard output fails.
-    pub fn report(&self, report: &Report) -> Result<(), Failure> {
+    pub fn report(&self, report: &CommandReport) -> Result<(), CliFailure> {
         match self.form {
-            Form::Json => {
+            OutputForm::Json => {
                 let mcp_version = report.mcp_version.clone();
                 self.print_wrapped(Envelope { mcp_version, ..self.envelope() }, &report.data)
             }
-            Form::People => {
+            OutputForm::People => {
                 report.notes.iter().for_each(|note| self.note(note));
                 if report.text.is_empty() { Ok(()) } else { print(&report.text) }
             }
@@ -86,39 +93,30 @@ impl Output {
     }
 
     /// Prints one item of a stream.
-    ///
-    /// # Errors
-    /// As [`Output::report`].
-    pub fn item(&self, data: &Value, text: &str) -> Result<(), Failure> {
+    pub fn item(&self, data: &Value, text: &str) -> Result<(), CliFailure> {
         match self.form {
-            Form::Json => self.print_wrapped(self.envelope(), data),
-            Form::People if text.is_empty() => Ok(()),
-            Form::People => print(text),
+            OutputForm::Json => self.print_wrapped(self.envelope(), data),
+            OutputForm::People if text.is_empty() => Ok(()),
+            OutputForm::People => print(text),
         }
     }
 
     /// Prints text for people unchanged and without a line end.
-    ///
-    /// # Errors
-    /// As [`Output::report`].
-    pub fn text(&self, text: &str) -> Result<(), Failure> {
+    pub fn text(&self, text: &str) -> Result<(), CliFailure> {
         match self.form {
-            Form::Json => Ok(()),
-            Form::People => {
+            OutputForm::Json => Ok(()),
+            OutputForm::People => {
                 let mut out = io::stdout().lock();
                 let printed = out.write_all(text.as_bytes()).and_then(|()| out.flush());
-                printed.map_err(Failure::Output)
+                printed.map_err(CliFailure::Output)
             }
         }
     }
 
     /// Prints a failure: on standard error for people, otherwise as an envelope.
-    ///
-    /// # Errors
-    /// As [`Output::report`].
-    pub fn failure(&self, failure: &Failure) -> Result<(), Failure> {
+    pub fn failure(&self, failure: &CliFailure) -> Result<(), CliFailure> {
         match self.form {
-            Form::Json => {
+            OutputForm::Json => {
                 let envelope = Envelope {
                     ok: false,
                     error: Some(failure.to_string()),
@@ -128,7 +126,7 @@ impl Output {
                 };
                 self.print_wrapped(envelope, &failure.details())
             }
-            Form::People => {
+            OutputForm::People => {
                 self.note(&format!("termgate: {failure} ({})", failure.code()));
                 if let Some(hint) = failure.hint() {
                     self.note(&format!("hint: {hint}"));
@@ -140,7 +138,7 @@ impl Output {
 
     /// Prints a note for people.
     pub fn note(&self, text: &str) {
-        if self.form == Form::People {
+        if self.form == OutputForm::People {
             // A closed standard error cannot be reported.
             let _ = writeln!(io::stderr(), "{text}");
         }
@@ -157,17 +155,34 @@ impl Output {
         }
     }
 
-    fn print_wrapped(&self, envelope: Envelope, data: &Value) -> Result<(), Failure> {
+    fn print_wrapped(&self, envelope: Envelope, data: &Value) -> Result<(), CliFailure> {
         let line = serde_json::to_string(&Wrapped { envelope, data });
-        print(&line.map_err(|error| Failure::Other(error.into()))?)
+        print(&line.map_err(|error| CliFailure::Other(error.into()))?)
     }
 }
 
 /// Prints text with a line end and flushes it.
-fn print(text: &str) -> Result<(), Failure> {
+fn print(text: &str) -> Result<(), CliFailure> {
     let mut out = io::stdout().lock();
     let printed = writeln!(out, "{text}").and_then(|()| out.flush());
-    printed.map_err(Failure::Output)
+    printed.map_err(CliFailure::Output)
+}
+
+/// Completes when the reader of standard output is gone. It never completes when that cannot happen, as
+/// with a file.
+///
+/// # Panics
+/// Outside a runtime.
+pub async fn reader_gone() {
+    let stdout = io::stdout().as_fd().try_clone_to_owned();
+    // The kernel cannot watch regular files.
+    let Ok(stdout) = stdout.and_then(|stdout| watch(stdout, Interest::ERROR)) else {
+        return std::future::pending().await;
+    };
+    if stdout.ready(Interest::ERROR).await.is_err() {
+        // The runtime is shutting down, and ends this task with it.
+        std::future::pending().await
+    }
 }
 
 #[cfg(test)]
@@ -187,7 +202,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn an_envelope_tells_how_long_the_command_took_and_the_time_of_day() {
-        let output = Output::new(Form::Json, Clock::paused());
+        let output = CommandOutput::new(OutputForm::Json, Clock::paused());
         tokio::time::advance(std::time::Duration::from_millis(20)).await;
         let envelope = output.envelope();
         // A paused clock begins 1,000 s after the epoch.

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use clap::Args;
 
-use crate::cli::failure::Failure;
+use crate::cli::failure::CliFailure;
 
 /// The variable with the lease id for commands.
 pub const LEASE: &str = "TERMGATE_LEASE";
@@ -27,11 +27,7 @@ pub struct OwnLease {
 }
 
 impl OwnLease {
-    /// The lease id, if there is one.
-    ///
-    /// # Errors
-    /// The file cannot be read or contains no id.
-    pub fn id(&self) -> Result<Option<String>, Failure> {
+    pub fn id(&self) -> Result<Option<String>, CliFailure> {
         match &self.lease_file {
             Some(file) => read(file).map(Some),
             None => Ok(env::var(LEASE).ok().filter(|id| !id.is_empty())),
@@ -40,17 +36,14 @@ impl OwnLease {
 }
 
 /// Reads a lease id from a file, or from standard input for `-`.
-///
-/// # Errors
-/// The file cannot be read or contains no id.
-pub fn read(file: &Path) -> Result<String, Failure> {
+pub fn read(file: &Path) -> Result<String, CliFailure> {
     let text = match file == Path::new("-") {
         true => text_of(io::stdin().lock()),
         false => File::open(file).and_then(text_of),
     };
     let text = text.with_context(|| format!("cannot read {}", file.display()))?;
     match text.trim_ascii() {
-        "" => Err(Failure::Usage(format!("{} holds no lease id", file.display()))),
+        "" => Err(CliFailure::Usage(format!("{} holds no lease id", file.display()))),
         id => Ok(id.to_owned()),
     }
 }

@@ -32,9 +32,6 @@ impl RawTerminal {
     }
 
     /// Opens the terminal at a path, not yet in raw mode.
-    ///
-    /// # Errors
-    /// The kernel's error.
     pub fn at(path: &Path) -> io::Result<Self> {
         // Opens it again, because `O_NONBLOCK` on standard input would affect every process that shares it.
         let flags = OFlag::O_NONBLOCK | OFlag::O_NOCTTY | OFlag::O_CLOEXEC;
@@ -50,9 +47,6 @@ impl RawTerminal {
     }
 
     /// Switches to raw mode.
-    ///
-    /// # Errors
-    /// The kernel's error.
     pub fn enter(&self) -> io::Result<()> {
         let mut raw = self.before.clone();
         cfmakeraw(&mut raw);
@@ -78,9 +72,6 @@ impl RawTerminal {
     }
 
     /// Waits for input and returns its length in bytes; 0 when the terminal is closed.
-    ///
-    /// # Errors
-    /// The kernel's error.
     pub async fn read(&self, into: &mut [u8]) -> io::Result<usize> {
         loop {
             match self.tty.readable().await?.try_io(|tty| Ok(read(tty, into)?)) {

@@ -2,50 +2,43 @@
 
 use clap::{Args, ValueEnum};
 use clap_complete::ArgValueCompleter;
+use serde::Serialize;
 use serde_json::json;
 
 use crate::cli::candidates::offer_sessions;
 use crate::cli::context::Context;
-use crate::cli::failure::Failure;
-use crate::cli::output::Report;
-use crate::cli::rows::numbered;
+use crate::cli::failure::CliFailure;
+use crate::cli::output::CommandReport;
+use crate::cli::table::numbered;
 use crate::core::frame::Size;
 use crate::wire::screen::ScreenWire;
 use crate::wire::session::GapWire;
 
 /// Print the screen of a session
 #[derive(Debug, Args)]
-pub struct Read {
+pub struct ReadCommand {
     /// Id, unique prefix of one, or name
     #[arg(add = ArgValueCompleter::new(offer_sessions))]
     session: String,
     /// The format of rows; styled and cells print one JSON object per row
-    #[arg(long, value_enum, default_value_t = Format::Plain)]
-    format: Format,
+    #[arg(long, value_enum, default_value_t = ReadFormat::Plain)]
+    format: ReadFormat,
     /// Print only the rows that changed after this watermark, with their numbers
     #[arg(long, value_name = "WATERMARK")]
     since: Option<u64>,
 }
 
 /// How rows are printed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Format {
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum ReadFormat {
     Plain,
     Styled,
     Ansi,
     Cells,
 }
 
-impl Format {
-    fn word(self) -> &'static str {
-        match self {
-            Self::Plain => "plain",
-            Self::Styled => "styled",
-            Self::Ansi => "ansi",
-            Self::Cells => "cells",
-        }
-    }
-
+impl ReadFormat {
     fn text(self, screen: &ScreenWire) -> String {
         let lines = screen.lines.as_deref().unwrap_or_default();
         match self {
@@ -57,15 +50,11 @@ impl Format {
     }
 }
 
-impl Read {
-    /// Runs the command.
-    ///
-    /// # Errors
-    /// The daemon's error.
-    pub async fn run(self, context: &Context) -> Result<Report, Failure> {
+impl ReadCommand {
+    pub async fn run(self, context: &Context) -> Result<CommandReport, CliFailure> {
         let arguments = json!({
             "session": self.session,
-            "format": self.format.word(),
+            "format": self.format,
             "since": self.since,
             // The most that one answer can contain.
             "count": Size::SIDE_MAX,
@@ -73,7 +62,7 @@ impl Read {
         let answer = context.daemon().await?.call("read_screen", arguments).await?;
         let screen: ScreenWire = answer.read()?;
         let notes = screen.lost_output.iter().map(GapWire::remark).chain(left_out(&screen));
-        Ok(Report { notes: notes.collect(), ..answer.report(self.format.text(&screen)) })
+        Ok(CommandReport { notes: notes.collect(), ..answer.report(self.format.text(&screen)) })
     }
 }
 
@@ -103,7 +92,7 @@ mod tests {
 
     #[test]
     fn the_whole_screen_is_printed_as_it_stands() {
-        assert_eq!(Format::Plain.text(&screen(json!({"text": "a\nb"}))), "a\nb");
+        assert_eq!(ReadFormat::Plain.text(&screen(json!({"text": "a\nb"}))), "a\nb");
     }
 
     #[test]
@@ -116,13 +105,13 @@ mod tests {
     #[test]
     fn changes_are_printed_with_row_numbers() {
         let screen = screen(json!({"lines": [{"row": 3, "text": "c"}]}));
-        assert_eq!(Format::Plain.text(&screen), "3: c");
+        assert_eq!(ReadFormat::Plain.text(&screen), "3: c");
     }
 
     #[test]
     fn styled_rows_are_printed_as_one_object_a_row() {
         let lines = json!([{"row": 3, "text": "c"}, {"row": 4, "text": "d"}]);
-        let text = Format::Styled.text(&screen(json!({"lines": lines})));
+        let text = ReadFormat::Styled.text(&screen(json!({"lines": lines})));
         let rows: Vec<Value> = text.lines().map(|row| serde_json::from_str(row).unwrap()).collect();
         assert_eq!(json!(rows), lines);
     }

@@ -4,9 +4,8 @@
 
 mod fresh;
 mod interrupts;
-mod output;
+pub mod output;
 mod resumed;
-mod words;
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -19,20 +18,17 @@ use serde_json::{Value, json};
 use tokio::time::timeout;
 
 use crate::cli::candidates::offer_sessions;
-use crate::cli::context::Context;
-use crate::cli::daemon::{Answer, Daemon, Posted};
+use crate::cli::context::{Context, Spawn};
+use crate::cli::daemon::{DaemonClient, Posted, ToolAnswer};
 use crate::cli::duration::{millis, millis_within, parse_duration};
-use crate::cli::exit::Exit;
-use crate::cli::failure::Failure;
-use crate::cli::output::{Form, Report};
+use crate::cli::exit::CommandExit;
+use crate::cli::failure::CliFailure;
+use crate::cli::output::{CommandReport, OutputForm, reader_gone};
 use crate::cli::own_lease::OwnLease;
-use crate::cli::reader;
 use crate::cli::run::fresh::Fresh;
 use crate::cli::run::interrupts::Interrupts;
-use crate::cli::run::output::Live;
-use crate::cli::run::resumed::Resumed;
-use crate::cli::run::words::line_of;
-use crate::cli::spawn::Spawn;
+use crate::cli::run::output::LiveCommand;
+use crate::cli::run::resumed::ResumedCommand;
 use crate::transport::client::ClientError;
 use crate::wire::command::{Followed, RunStatus};
 
@@ -64,7 +60,7 @@ const LOOK_MAX: Duration = Duration::from_secs(1);
     override_usage = "termgate run [OPTIONS] <SESSION> <COMMAND>...\n       \
                       termgate run [OPTIONS] -- <COMMAND>..."
 )]
-pub struct Run {
+pub struct RunCommand {
     /// Id, unique prefix of one, or name; to create a session, omit it and write -- before the command
     #[arg(add = ArgValueCompleter::new(offer_sessions), value_terminator = "--")]
     session: Option<String>,
@@ -89,27 +85,23 @@ pub struct Run {
 }
 
 /// How following a command ended.
-enum End {
-    Answered(Answer),
+enum FollowEnd {
+    Answered(ToolAnswer),
     /// A signal ends this program, with this exit code.
-    Interrupted(Exit),
+    Interrupted(CommandExit),
     /// Standard output was closed.
     Unread,
     /// The time is over while no daemon runs.
     Overdue,
 }
 
-impl Run {
-    /// Runs the command.
-    ///
-    /// # Errors
-    /// The command did not run, or its end could not be followed.
-    pub async fn run(self, context: &Context) -> Result<Report, Failure> {
-        if self.max_lines.is_some() && context.output.form() == Form::People {
+impl RunCommand {
+    pub async fn run(self, context: &Context) -> Result<CommandReport, CliFailure> {
+        if self.max_lines.is_some() && context.output.form() == OutputForm::People {
             let words = "--max-lines goes with --json; without it all of the output is printed";
-            return Err(Failure::Usage(words.to_owned()));
+            return Err(CliFailure::Usage(words.to_owned()));
         }
-        millis_within("--timeout", self.timeout, 1..=600_000).map_err(Failure::Usage)?;
+        millis_within("--timeout", self.timeout, 1..=600_000).map_err(CliFailure::Usage)?;
         let mut daemon = Arc::new(self.spawn.daemon(context).await?);
         let listen = || Interrupts::listen().context("cannot listen for signals");
         let Some(name) = &self.session else {
@@ -119,7 +111,8 @@ impl Run {
             let ended = self.run_in(place, &mut daemon, context, &mut interrupts).await;
             return fresh.leave(&daemon, ended).await;
         };
-        let id = id_of(&daemon, name).await?;
+        // The id stays the same when the session is renamed.
+        let id = daemon.session(name).await?.id;
         self.run_in((&id, name), &mut daemon, context, &mut listen()?).await
     }
 
@@ -127,14 +120,15 @@ impl Run {
     async fn run_in(
         &self,
         (id, name): (&str, &str),
-        daemon: &mut Arc<Daemon>,
+        daemon: &mut Arc<DaemonClient>,
         context: &Context,
         interrupts: &mut Interrupts,
-    ) -> Result<Report, Failure> {
+    ) -> Result<CommandReport, CliFailure> {
         let line = line_of(&self.command);
         let session = id.to_owned();
-        let mut live = Live::begin(Arc::clone(daemon), &context.output, session, &line).await?;
-        let resumed = Resumed {
+        let mut live =
+            LiveCommand::begin(Arc::clone(daemon), &context.output, session, &line).await?;
+        let resumed = ResumedCommand {
             context,
             name,
             max_lines: self.max_lines,
@@ -145,16 +139,18 @@ impl Run {
         let posted = daemon.post("run", self.arguments(id, &line, lease))?;
         let mut ended = follow(posted, &mut live, interrupts).await;
         ended = finished(ended, &mut live, &resumed).await;
-        while let Err(Failure::Request(ClientError::Closed)) = ended {
+        while let Err(CliFailure::Request(ClientError::Closed)) = ended {
             ended = resumed.follow(&mut live, interrupts).await;
             ended = finished(ended, &mut live, &resumed).await;
             *daemon = live.daemon();
         }
         match ended? {
-            End::Answered(answer) => Ok(report(answer, name)),
-            End::Interrupted(exit) => interrupted(&mut live, interrupts, exit, &resumed).await,
-            End::Unread => Ok(bare(Value::Null, Exit::UNREAD)),
-            End::Overdue => Ok(resumed.overdue(&live)),
+            FollowEnd::Answered(answer) => Ok(report(answer, name)),
+            FollowEnd::Interrupted(exit) => {
+                interrupted(&mut live, interrupts, exit, &resumed).await
+            }
+            FollowEnd::Unread => Ok(bare(Value::Null, CommandExit::UNREAD)),
+            FollowEnd::Overdue => Ok(resumed.overdue(&live)),
         }
     }
 
@@ -170,30 +166,25 @@ impl Run {
     }
 }
 
-/// The id of a session, which stays the same when the session is renamed.
-async fn id_of(daemon: &Daemon, session: &str) -> Result<String, Failure> {
-    Ok(daemon.session(session).await?.id)
-}
-
 /// Shows a command's output until the call is answered or following it ends.
 async fn follow(
     posted: Posted,
-    live: &mut Live<'_>,
+    live: &mut LiveCommand<'_>,
     interrupts: &mut Interrupts,
-) -> Result<End, Failure> {
+) -> Result<FollowEnd, CliFailure> {
     let mut answer = pin!(posted.wait());
-    let mut gone = pin!(reader::gone());
+    let mut gone = pin!(reader_gone());
     let mut showing = true;
     loop {
         tokio::select! {
             // A daemon that has gone counts before an interrupt that came with it.
             biased;
             answer = &mut answer => return told_by_one_that_stays(answer?),
-            exit = interrupts.next() => return Ok(End::Interrupted(exit)),
-            () = &mut gone => return Ok(End::Unread),
+            exit = interrupts.next() => return Ok(FollowEnd::Interrupted(exit)),
+            () = &mut gone => return Ok(FollowEnd::Unread),
             shown = live.next(), if showing => match shown {
-                Err(failure) if failure.is_unread() => return Ok(End::Unread),
-                Err(failure @ Failure::Output(_)) => return Err(failure),
+                Err(failure) if failure.is_unread() => return Ok(FollowEnd::Unread),
+                Err(failure @ CliFailure::Output(_)) => return Err(failure),
                 // The answer contains the reason, and may already be on its way.
                 shown => showing = shown.is_ok(),
             },
@@ -202,28 +193,28 @@ async fn follow(
 }
 
 /// Takes an answer, unless the daemon answered only because it exits: then the next one is asked.
-fn told_by_one_that_stays(answer: Answer) -> Result<End, Failure> {
+fn told_by_one_that_stays(answer: ToolAnswer) -> Result<FollowEnd, CliFailure> {
     let left = answer.read::<Followed>()?.status == RunStatus::DaemonLeft;
-    if left { Err(ClientError::Closed.into()) } else { Ok(End::Answered(answer)) }
+    if left { Err(ClientError::Closed.into()) } else { Ok(FollowEnd::Answered(answer)) }
 }
 
 /// Shows the remaining output of a command that ended.
 async fn finished(
-    ended: Result<End, Failure>,
-    live: &mut Live<'_>,
-    resumed: &Resumed<'_>,
-) -> Result<End, Failure> {
-    let Ok(End::Answered(answer)) = &ended else { return ended };
+    ended: Result<FollowEnd, CliFailure>,
+    live: &mut LiveCommand<'_>,
+    resumed: &ResumedCommand<'_>,
+) -> Result<FollowEnd, CliFailure> {
+    let Ok(FollowEnd::Answered(answer)) = &ended else { return ended };
     let number = answer.data["command_id"].as_u64().unwrap_or_default();
     let Err(failure) = live.finish(number).await else { return ended };
     if failure.is_unread() {
         return ended;
     }
     // After the session's end, no other daemon has the output.
-    let elsewhere = matches!(failure, Failure::Request(ClientError::Closed))
+    let elsewhere = matches!(failure, CliFailure::Request(ClientError::Closed))
         && answer.data["status"] != "exited"
         && resumed.is_held(live);
-    if elsewhere || matches!(failure, Failure::Output(_)) {
+    if elsewhere || matches!(failure, CliFailure::Output(_)) {
         return Err(failure);
     }
     live.give_up();
@@ -234,14 +225,14 @@ async fn finished(
 ///
 /// Without a daemon it is unknown whether the interrupt arrived.
 async fn interrupted(
-    live: &mut Live<'_>,
+    live: &mut LiveCommand<'_>,
     interrupts: &mut Interrupts,
-    exit: Exit,
-    resumed: &Resumed<'_>,
-) -> Result<Report, Failure> {
+    exit: CommandExit,
+    resumed: &ResumedCommand<'_>,
+) -> Result<CommandReport, CliFailure> {
     let ended = tokio::select! {
         ended = timeout(PARTING_MAX, live.rest()) => match ended {
-            Ok(Err(Failure::Request(ClientError::Closed))) => {
+            Ok(Err(CliFailure::Request(ClientError::Closed))) => {
                 return Err(resumed.left_at_interrupt(live));
             }
             ended => ended.ok().and_then(Result::ok),
@@ -268,7 +259,7 @@ async fn interrupted(
 }
 
 /// Why the daemon does not allow this client to interrupt the command, if it does not.
-async fn prevented(live: &Live<'_>) -> Option<String> {
+async fn prevented(live: &LiveCommand<'_>) -> Option<String> {
     let look = json!({
         "session": live.session, "id": live.known()?, "timeout_ms": 0, "on_cancel": "interrupt",
     });
@@ -278,31 +269,31 @@ async fn prevented(live: &Live<'_>) -> Option<String> {
 }
 
 /// The report of a command whose output was shown.
-fn report(answer: Answer, session: &str) -> Report {
+fn report(answer: ToolAnswer, session: &str) -> CommandReport {
     let exit = exit(&answer.data);
     let notes = notes(&answer.data, session);
-    Report { exit, notes, ..answer.report("") }
+    CommandReport { exit, notes, ..answer.report("") }
 }
 
-fn bare(data: Value, exit: Exit) -> Report {
-    Report { data, text: String::new(), notes: Vec::new(), exit, mcp_version: None }
+fn bare(data: Value, exit: CommandExit) -> CommandReport {
+    CommandReport { exit, ..CommandReport::new(data, "") }
 }
 
-fn exit(run: &Value) -> Exit {
+fn exit(run: &Value) -> CommandExit {
     match (run["status"].as_str().unwrap_or_default(), run["exit_code"].as_i64()) {
         (_, Some(code)) => of_code(code),
-        ("timeout", None) => Exit::GOES_ON,
-        ("needs_input", None) => Exit::NEEDS_INPUT,
-        ("lease_lost" | "lease_suspended", None) => Exit::LeaseConflict,
+        ("timeout", None) => CommandExit::GOES_ON,
+        ("needs_input", None) => CommandExit::NEEDS_INPUT,
+        ("lease_lost" | "lease_suspended", None) => CommandExit::LeaseConflict,
         // The code that shells use.
-        ("not_run", None) => Exit::Command(2),
-        (_, None) => Exit::UNKNOWN,
+        ("not_run", None) => CommandExit::Command(2),
+        (_, None) => CommandExit::UNKNOWN,
     }
 }
 
 /// The code as a valid exit code of a process.
-fn of_code(code: i64) -> Exit {
-    Exit::Command(u8::try_from(code).unwrap_or(1))
+fn of_code(code: i64) -> CommandExit {
+    CommandExit::Command(u8::try_from(code).unwrap_or(1))
 }
 
 /// The notes for people besides the output.
@@ -343,6 +334,30 @@ fn notes(run: &Value, session: &str) -> Vec<String> {
     let unknown = unknown.then(|| "exit code unknown: the shell did not report it".to_owned());
     let warning = run["warning"].as_str().map(|warning| format!("warning: {warning}"));
     [ended, unknown, warning].into_iter().flatten().collect()
+}
+
+/// The line for these words: a single word is a line already, several are quoted where necessary.
+pub(super) fn line_of(words: &[String]) -> String {
+    match words {
+        [line] => line.clone(),
+        words => words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" "),
+    }
+}
+
+fn quoted(word: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-./:=,+@".contains(&byte);
+    // At the start of a word, zsh expands `=` to a program's path.
+    if !word.is_empty() && !word.starts_with('=') && word.bytes().all(plain) {
+        return word.to_owned();
+    }
+    let escape = |character: char| match character {
+        '\'' => r"'\''".to_owned(),
+        // Inside single quotes, only fish treats a backslash as an escape.
+        '\\' => r"'\\'".to_owned(),
+        other => other.to_string(),
+    };
+    let escaped: String = word.chars().map(escape).collect();
+    format!("'{escaped}'")
 }
 
 #[cfg(test)]

@@ -12,10 +12,10 @@ use clap::{ArgAction, Args};
 use crate::cli::config::sources;
 use crate::cli::context::{Context, runtime_paths};
 use crate::cli::duration::parse_duration;
-use crate::cli::exit::Exit;
-use crate::cli::failure::Failure;
+use crate::cli::exit::CommandExit;
+use crate::cli::failure::CliFailure;
 use crate::cli::logging::{LogFormat, start_logging};
-use crate::cli::start::log::bounded::Bounded;
+use crate::cli::start::log::BoundedLog;
 use crate::cli::status::switches;
 use crate::config::Config;
 use crate::config::key::Value;
@@ -38,7 +38,7 @@ use crate::transport::unix::handed::Handed;
 /// sockets stay where they are. With --stdio it has no sockets: it serves one MCP client on standard
 /// input and output, and its sessions end with it.
 #[derive(Debug, Args)]
-pub struct Serve {
+pub struct ServeCommand {
     /// Let clients write, as TERMGATE_ALLOW_WRITE=1 does; without it they can only watch
     #[arg(long)]
     allow_write: bool,
@@ -66,22 +66,19 @@ pub struct Serve {
     detached: bool,
 }
 
-impl Serve {
+impl ServeCommand {
     /// Runs the command until the daemon is stopped or its terminal is closed.
-    ///
-    /// # Errors
-    /// The daemon could not start, with the reason.
-    pub async fn run(self, context: &Context) -> Result<Exit, Failure> {
+    pub async fn run(self, context: &Context) -> Result<CommandExit, CliFailure> {
         let mut log = None;
         if self.detached {
             // It fails if this process already leads a session.
             let _ = nix::unistd::setsid();
-            log = Bounded::of_standard_error(&paths(context)?);
+            log = BoundedLog::of_standard_error(&paths(context)?);
         }
         let logging = start_logging(self.log_format, self.verbose, log)?;
         if self.stdio {
             self.serve_stdio().await?;
-            return Ok(Exit::Done);
+            return Ok(CommandExit::Done);
         }
         let settings = self.settings(context)?;
         let program = settings.program.clone();
@@ -89,8 +86,8 @@ impl Serve {
         // `exec` runs no destructors, so this reports the suppressed log lines first.
         drop(logging);
         match ended {
-            DaemonEnd::Stopped | DaemonEnd::Left => Ok(Exit::Done),
-            DaemonEnd::Unfinished => Ok(Exit::Failed),
+            DaemonEnd::Stopped | DaemonEnd::Left => Ok(CommandExit::Done),
+            DaemonEnd::Unfinished => Ok(CommandExit::Failed),
             DaemonEnd::Replaced => Err(replace_by(&program)),
         }
     }
@@ -102,7 +99,7 @@ impl Serve {
         write.into_iter().chain(self.read_only.then(|| flag("--read-only", false)))
     }
 
-    fn settings(&self, context: &Context) -> Result<DaemonSettings, Failure> {
+    fn settings(&self, context: &Context) -> Result<DaemonSettings, CliFailure> {
         let (default_cwd, environment) = surroundings()?;
         let sources = self.sources(&default_cwd, &environment)?;
         let config = load(&sources)?;
@@ -126,7 +123,7 @@ impl Serve {
     }
 
     /// The running program, by its file's current name.
-    fn program(&self) -> Result<DaemonProgram, Failure> {
+    fn program(&self) -> Result<DaemonProgram, CliFailure> {
         let path = env::current_exe().context("the program's own file is unknown")?;
         let path = by_its_name(path);
         let config = self.config.iter().flat_map(|file| ["--config".into(), file.into()]);
@@ -134,14 +131,14 @@ impl Serve {
         Ok(DaemonProgram { path, words: env::args_os().collect(), check })
     }
 
-    async fn serve_stdio(&self) -> Result<(), Failure> {
+    async fn serve_stdio(&self) -> Result<(), CliFailure> {
         let (cwd, environment) = surroundings()?;
         let config = load(&self.sources(&cwd, &environment)?)?;
         let served = serve_stdio(&config, environment, cwd).await;
         Ok(served.context("cannot serve standard input and output")?)
     }
 
-    fn sources(&self, directory: &Path, environment: &Environment) -> Result<Sources, Failure> {
+    fn sources(&self, directory: &Path, environment: &Environment) -> Result<Sources, CliFailure> {
         let sources = sources(self.config.as_deref(), directory, environment)?;
         Ok(sources.with_flags(self.flags()))
     }
@@ -157,7 +154,7 @@ fn by_its_name(path: PathBuf) -> PathBuf {
 }
 
 /// Replaces this process by the program's file. Returns only on failure.
-fn replace_by(program: &DaemonProgram) -> Failure {
+fn replace_by(program: &DaemonProgram) -> CliFailure {
     let mut command = Command::new(&program.path);
     if let Some((name, words)) = program.words.split_first() {
         command.arg0(name).args(words);
@@ -165,11 +162,11 @@ fn replace_by(program: &DaemonProgram) -> Failure {
     let error = command.exec();
     tracing::error!(%error, path = %program.path.display(), "the program was not replaced");
     let told = "the program was not replaced; the sessions go on, and the next daemon finds them";
-    Failure::Other(anyhow::Error::new(error).context(told))
+    CliFailure::Other(anyhow::Error::new(error).context(told))
 }
 
 /// Loads the configuration and logs ignored values.
-fn load(sources: &Sources) -> Result<Config, Failure> {
+fn load(sources: &Sources) -> Result<Config, CliFailure> {
     let effective = sources.load()?;
     for note in &effective.notes {
         tracing::warn!("{note}");
@@ -178,12 +175,12 @@ fn load(sources: &Sources) -> Result<Config, Failure> {
 }
 
 /// The working directory and environment, which sessions start from.
-fn surroundings() -> Result<(PathBuf, Environment), Failure> {
+fn surroundings() -> Result<(PathBuf, Environment), CliFailure> {
     let directory = env::current_dir().context("the current directory is gone")?;
     Ok((directory, env::vars_os().collect()))
 }
 
-fn paths(context: &Context) -> Result<RuntimePaths, Failure> {
+fn paths(context: &Context) -> Result<RuntimePaths, CliFailure> {
     let paths = runtime_paths()?;
     let Some(gateway) = context.given_socket() else { return Ok(paths) };
     let gateway = std::path::absolute(gateway).context("--socket")?;

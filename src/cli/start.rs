@@ -13,7 +13,7 @@ use anyhow::Context as _;
 use tokio::process::{Child, Command};
 use tokio::time::{Instant, sleep};
 
-use crate::cli::failure::Failure;
+use crate::cli::failure::CliFailure;
 use crate::cli::own_lease::LEASE;
 use crate::cli::start::log::Log;
 use crate::config::paths::RuntimePaths;
@@ -32,14 +32,13 @@ const LOOK_INTERVAL: Duration = Duration::from_millis(10);
 
 /// Whether the started daemon allows writing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Rights {
+pub enum StartRights {
     /// As its configuration and environment say.
     AsConfigured,
     Write,
 }
 
-impl Rights {
-    /// The rights for the flag `--allow-write`.
+impl StartRights {
     pub fn of_flag(allow_write: bool) -> Self {
         if allow_write { Self::Write } else { Self::AsConfigured }
     }
@@ -64,9 +63,6 @@ impl Stay {
 }
 
 /// Connects to the running daemon. If it closes the connection because it is ending, retries.
-///
-/// # Errors
-/// No daemon answers, with the reason.
 pub async fn settled<T, E>(
     reach: impl AsyncFn() -> Result<T, E>,
     hung_up: impl Fn(&E) -> bool,
@@ -83,13 +79,13 @@ pub async fn settled<T, E>(
 /// Starts a daemon and connects to it, or to another one that started first.
 ///
 /// # Errors
-/// [`Failure::NotStarted`] when none answers in time, with its last log line and its log's path.
+/// [`CliFailure::NotStarted`] when none answers in time, with its last log line and its log's path.
 pub async fn start<T>(
     paths: &RuntimePaths,
-    rights: Rights,
+    rights: StartRights,
     stay: Stay,
     reach: impl AsyncFn() -> Option<T>,
-) -> Result<T, Failure> {
+) -> Result<T, CliFailure> {
     directory::prepare(paths).context("cannot start a daemon")?;
     let log = Log::open(paths).context("cannot start a daemon")?;
     let mut child = spawn(&log, rights, stay).context("cannot start a daemon")?;
@@ -105,15 +101,15 @@ pub async fn start<T>(
         }
         sleep(LOOK_INTERVAL).await;
     }
-    Err(Failure::NotStarted { said: log.last_words(), log: log.path().to_owned() })
+    Err(CliFailure::NotStarted { said: log.last_words(), log: log.path().to_owned() })
 }
 
 /// Starts the process. This process reaps it if it ends first.
-fn spawn(log: &Log, rights: Rights, stay: Stay) -> anyhow::Result<Child> {
+fn spawn(log: &Log, rights: StartRights, stay: Stay) -> anyhow::Result<Child> {
     let program = env::current_exe().context("the program's own file is unknown")?;
     let mut command = Command::new(program);
     command.args(["serve", "--detached", "--linger", stay.linger()]);
-    if rights == Rights::Write {
+    if rights == StartRights::Write {
         command.arg("--allow-write");
     }
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log.writer()?);

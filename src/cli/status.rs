@@ -3,34 +3,32 @@
 //! It reads one resource that only operators can read.
 
 use std::collections::BTreeMap;
+use std::fmt::{Display, Write};
 
+use serde::Serialize;
 use serde_json::json;
 
 use crate::cli::context::Context;
 use crate::cli::duration::rough;
-use crate::cli::exit::Exit;
-use crate::cli::failure::Failure;
-use crate::cli::output::Report;
-use crate::cli::prometheus::{Exposition, Kind};
+use crate::cli::failure::CliFailure;
+use crate::cli::output::CommandReport;
 use crate::cli::table::render;
 use crate::core::one_line::one_line;
 use crate::wire::status::DaemonStatus;
 use crate::wire::status::SwitchWire;
+use crate::wire::word;
 
 /// The resource with the daemon's status.
 pub const STATUS: &str = "termgate://daemon";
 
 /// Reads the daemon's status; `shown` turns it into text.
-///
-/// # Errors
-/// No daemon answers.
 pub async fn report(
     context: &Context,
     shown: fn(&DaemonStatus) -> String,
-) -> Result<Report, Failure> {
+) -> Result<CommandReport, CliFailure> {
     let status: DaemonStatus = context.daemon().await?.read(STATUS).await?;
     let (text, data) = (shown(&status), json!(status));
-    Ok(Report { data, text, notes: Vec::new(), exit: Exit::Done, mcp_version: None })
+    Ok(CommandReport::new(data, text))
 }
 
 /// The status for people: a line for each subject, and a table of calls.
@@ -80,74 +78,89 @@ pub fn people(status: &DaemonStatus) -> String {
 pub fn exposition(status: &DaemonStatus) -> String {
     let mut text = Exposition::default();
     let info = [(vec![("version", status.version.as_str())], 1)];
-    text.family(Kind::Gauge, "termgate_build_info", "The daemon's version.", info);
+    text.family(MetricKind::Gauge, "termgate_build_info", "The daemon's version.", info);
     for (kind, name, help, number) in METRICS {
         text.one(kind, name, help, number(status));
     }
     let uptime = status.uptime_ms as f64 / 1_000.0;
-    text.one(Kind::Gauge, "termgate_uptime_seconds", "Time since the daemon started.", uptime);
+    text.one(
+        MetricKind::Gauge,
+        "termgate_uptime_seconds",
+        "Time since the daemon started.",
+        uptime,
+    );
     let switches = status.write.on.len();
-    text.one(Kind::Gauge, "termgate_write_switches", "Write switches that are on.", switches);
+    text.one(MetricKind::Gauge, "termgate_write_switches", "Write switches that are on.", switches);
     let sessions = [("running", status.sessions.running), ("ended", status.sessions.ended)]
         .map(|(state, count)| (vec![("state", state)], count));
-    text.family(Kind::Gauge, "termgate_sessions", "Sessions there are, by state.", sessions);
+    text.family(MetricKind::Gauge, "termgate_sessions", "Sessions there are, by state.", sessions);
     let denied = status.leases.denied.iter();
     let denied = denied.map(|(code, times)| (vec![("code", code.as_str())], *times));
     text.family(
-        Kind::Counter,
+        MetricKind::Counter,
         "termgate_denials_total",
         "Calls refused for want of a right.",
         denied,
     );
     let calls = calls(status)
         .map(|(tool, outcome, times)| (vec![("tool", tool), ("outcome", outcome)], times));
-    text.family(Kind::Counter, "termgate_tool_calls_total", "Calls of tools, by outcome.", calls);
+    text.family(
+        MetricKind::Counter,
+        "termgate_tool_calls_total",
+        "Calls of tools, by outcome.",
+        calls,
+    );
     text.into_text()
 }
 
 /// A metric with a single number.
-type Metric = (Kind, &'static str, &'static str, fn(&DaemonStatus) -> u64);
+type Metric = (MetricKind, &'static str, &'static str, fn(&DaemonStatus) -> u64);
 
 const METRICS: [Metric; 13] = [
-    (Kind::Gauge, "termgate_resident_memory_bytes", "Memory of the daemon.", |status| {
+    (MetricKind::Gauge, "termgate_resident_memory_bytes", "Memory of the daemon.", |status| {
         status.resident_bytes.unwrap_or_default()
     }),
-    (Kind::Gauge, "termgate_connections_open", "Clients that are connected.", |status| {
+    (MetricKind::Gauge, "termgate_connections_open", "Clients that are connected.", |status| {
         status.connections.open as u64
     }),
-    (Kind::Counter, "termgate_connections_total", "Clients that ever connected.", |status| {
+    (MetricKind::Counter, "termgate_connections_total", "Clients that ever connected.", |status| {
         status.connections.total
     }),
-    (Kind::Counter, "termgate_sessions_created_total", "Sessions ever created.", |status| {
+    (MetricKind::Counter, "termgate_sessions_created_total", "Sessions ever created.", |status| {
         status.sessions.created_total
     }),
-    (Kind::Gauge, "termgate_leases_held", "Leases in force.", |status| status.leases.held as u64),
-    (Kind::Gauge, "termgate_lease_waiters", "Callers in line for a lease.", |status| {
+    (MetricKind::Gauge, "termgate_leases_held", "Leases in force.", |status| {
+        status.leases.held as u64
+    }),
+    (MetricKind::Gauge, "termgate_lease_waiters", "Callers in line for a lease.", |status| {
         status.leases.waiters as u64
     }),
-    (Kind::Counter, "termgate_leases_granted_total", "Leases ever granted.", |status| {
+    (MetricKind::Counter, "termgate_leases_granted_total", "Leases ever granted.", |status| {
         status.leases.granted_total
     }),
-    (Kind::Gauge, "termgate_observers", "Observers that are pushed deltas.", |status| {
+    (MetricKind::Gauge, "termgate_observers", "Observers that are pushed deltas.", |status| {
         status.observers as u64
     }),
-    (Kind::Counter, "termgate_deltas_sent_total", "Deltas pushed to observers.", |status| {
+    (MetricKind::Counter, "termgate_deltas_sent_total", "Deltas pushed to observers.", |status| {
         status.deltas_sent
     }),
-    (Kind::Counter, "termgate_frames_published_total", "Frames drawn.", |status| {
+    (MetricKind::Counter, "termgate_frames_published_total", "Frames drawn.", |status| {
         status.frames.published
     }),
     (
-        Kind::Counter,
+        MetricKind::Counter,
         "termgate_frames_skipped_total",
         "Frames that an observer received together with a later one.",
         |status| status.frames.skipped,
     ),
-    (Kind::Counter, "termgate_pty_read_bytes_total", "Bytes that programs wrote.", |status| {
-        status.pty.read_bytes
-    }),
     (
-        Kind::Counter,
+        MetricKind::Counter,
+        "termgate_pty_read_bytes_total",
+        "Bytes that programs wrote.",
+        |status| status.pty.read_bytes,
+    ),
+    (
+        MetricKind::Counter,
         "termgate_pty_written_bytes_total",
         "Bytes that programs were typed.",
         |status| status.pty.written_bytes,
@@ -194,6 +207,64 @@ pub fn bytes(count: u64) -> String {
         unit += 1;
     }
     format!("{whole:.1} {}", UNITS[unit])
+}
+
+/// The type of a metric.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum MetricKind {
+    /// The value goes up and down.
+    Gauge,
+    /// The value only grows; the name ends in `_total`.
+    Counter,
+}
+
+/// A text of metric families.
+#[derive(Clone, Debug, Default)]
+pub struct Exposition(String);
+
+impl Exposition {
+    /// Adds a family with one sample.
+    pub fn one(&mut self, kind: MetricKind, name: &str, help: &str, value: impl Display) {
+        self.family(kind, name, help, [(Vec::new(), value)]);
+    }
+
+    /// Adds a family of samples with labels.
+    pub fn family<'a, V: Display>(
+        &mut self,
+        kind: MetricKind,
+        name: &str,
+        help: &str,
+        samples: impl IntoIterator<Item = (Vec<(&'a str, &'a str)>, V)>,
+    ) {
+        self.line(format_args!("# HELP {name} {}", escaped(help, false)));
+        self.line(format_args!("# TYPE {name} {}", word(&kind)));
+        for (labels, value) in samples {
+            self.line(format_args!("{name}{} {value}", braced(&labels)));
+        }
+    }
+
+    /// The whole text, without the final line end.
+    pub fn into_text(self) -> String {
+        self.0.trim_end().to_owned()
+    }
+
+    fn line(&mut self, line: std::fmt::Arguments<'_>) {
+        writeln!(self.0, "{line}").expect("text takes all that is written to it");
+    }
+}
+
+fn braced(labels: &[(&str, &str)]) -> String {
+    if labels.is_empty() {
+        return String::new();
+    }
+    let pairs = labels.iter().map(|(name, value)| format!("{name}=\"{}\"", escaped(value, true)));
+    format!("{{{}}}", pairs.collect::<Vec<_>>().join(","))
+}
+
+fn escaped(text: &str, quotes: bool) -> String {
+    let text = text.replace('\\', "\\\\").replace('\n', "\\n");
+    if quotes { text.replace('"', "\\\"") } else { text }
 }
 
 #[cfg(test)]
@@ -249,5 +320,22 @@ mod tests {
         for (count, text) in expected {
             assert_eq!(bytes(count), text);
         }
+    }
+
+    #[test]
+    fn a_family_is_its_help_its_type_and_its_samples() {
+        let mut text = Exposition::default();
+        text.one(MetricKind::Gauge, "up", "Whether it runs.", 1);
+        let samples = [(vec![("tool", "why"), ("outcome", "ok")], 3)];
+        text.family(MetricKind::Counter, "calls_total", "Calls.", samples);
+        let expected = "# HELP up Whether it runs.\n# TYPE up gauge\nup 1\n\
+            # HELP calls_total Calls.\n# TYPE calls_total counter\n\
+            calls_total{tool=\"why\",outcome=\"ok\"} 3";
+        assert_eq!(text.into_text(), expected);
+    }
+
+    #[test]
+    fn what_would_end_a_value_early_is_escaped() {
+        assert_eq!(braced(&[("a", "x\"\\\n")]), r#"{a="x\"\\\n"}"#);
     }
 }

@@ -10,9 +10,9 @@ use serde_json::json;
 use tokio::time::{sleep, timeout};
 
 use crate::cli::context::Context;
-use crate::cli::exit::Exit;
-use crate::cli::failure::Failure;
-use crate::cli::output::Report;
+use crate::cli::exit::CommandExit;
+use crate::cli::failure::CliFailure;
+use crate::cli::output::CommandReport;
 use crate::config::paths::RuntimePaths;
 use crate::mcp::request_class::STOP_METHOD;
 use crate::transport::client::ClientError;
@@ -26,17 +26,17 @@ const LOOK_INTERVAL: Duration = Duration::from_millis(10);
 
 /// End the daemon and all its sessions
 #[derive(Debug, Args)]
-pub struct Stop {}
+pub struct StopCommand {}
 
-impl Stop {
-    /// Runs the command. Afterwards another daemon can start.
+impl StopCommand {
+    /// Afterwards another daemon can start.
     ///
     /// # Errors
-    /// [`Failure::Unreachable`] when no daemon runs, [`Failure::StillRunning`] when it does not end.
-    pub async fn run(self, context: &Context) -> Result<Report, Failure> {
+    /// [`CliFailure::Unreachable`] when no daemon runs, [`CliFailure::StillRunning`] when it does not end.
+    pub async fn run(self, context: &Context) -> Result<CommandReport, CliFailure> {
         let daemon = context.running_daemon().await?;
         let socket = daemon.path().to_owned();
-        let late = |_| Failure::StillRunning(STOP_MAX);
+        let late = |_| CliFailure::StillRunning(STOP_MAX);
         let asked = daemon.client().request(STOP_METHOD, json!({}));
         let unended = match timeout(STOP_MAX, asked).await.map_err(late)? {
             Ok(answer) => Stopping::deserialize(answer).ok().map(|stopping| stopping.unended),
@@ -51,7 +51,7 @@ impl Stop {
 }
 
 /// The report about a daemon that ended, with sessions that did not end and sessions left behind.
-fn report(unended: Option<&[UnendedSession]>, left: &[String]) -> Report {
+fn report(unended: Option<&[UnendedSession]>, left: &[String]) -> CommandReport {
     let mut notes = vec!["the daemon has ended".to_owned()];
     notes.extend(unended.unwrap_or_default().iter().map(
         |UnendedSession { session, name, what }| {
@@ -66,13 +66,9 @@ fn report(unended: Option<&[UnendedSession]>, left: &[String]) -> Report {
         notes.push(format!("{count} sessions did not end and wait for a daemon: {ids}"));
     }
     let all = unended.is_some_and(<[_]>::is_empty) && left.is_empty();
-    Report {
-        data: json!({"stopped": true, "left": left, "unended": unended}),
-        text: String::new(),
-        notes,
-        exit: if all { Exit::Done } else { Exit::Failed },
-        mcp_version: None,
-    }
+    let data = json!({"stopped": true, "left": left, "unended": unended});
+    let exit = if all { CommandExit::Done } else { CommandExit::Failed };
+    CommandReport { notes, exit, ..CommandReport::new(data, "") }
 }
 
 /// The sessions whose shims still run a moment after the daemon.
@@ -122,21 +118,24 @@ mod tests {
     #[test]
     fn what_did_not_end_is_named_and_is_a_failure() {
         let done = report(Some(&[]), &[]);
-        assert_eq!((done.exit, done.notes.len()), (Exit::Done, 1));
+        assert_eq!((done.exit, done.notes.len()), (CommandExit::Done, 1));
         let what = "processes that do not end: 7 (sudo, of user 0)";
         let (session, name) = ("0123456789ab".to_owned(), "build".to_owned());
         let told = report(Some(&[UnendedSession { session, name, what: what.to_owned() }]), &[]);
-        assert_eq!(told.exit, Exit::Failed);
+        assert_eq!(told.exit, CommandExit::Failed);
         assert_eq!(told.notes[1], format!("session build (0123456789ab) did not end: {what}"));
         assert_eq!(told.data["unended"][0]["what"], what);
         let left = report(Some(&[]), &["0123456789ab".to_owned()]);
-        assert_eq!((left.exit, &left.data["left"][0]), (Exit::Failed, &json!("0123456789ab")));
+        assert_eq!(
+            (left.exit, &left.data["left"][0]),
+            (CommandExit::Failed, &json!("0123456789ab"))
+        );
     }
 
     #[test]
     fn a_daemon_that_did_not_say_what_became_of_its_sessions_is_a_failure() {
         let told = report(None, &[]);
-        assert_eq!((told.exit, &told.data["unended"]), (Exit::Failed, &json!(null)));
+        assert_eq!((told.exit, &told.data["unended"]), (CommandExit::Failed, &json!(null)));
         assert_eq!(told.notes[1], "the daemon did not say whether all its sessions ended");
     }
 }

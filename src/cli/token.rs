@@ -3,8 +3,6 @@
 //! It needs no daemon: the tokens are in a file that every daemon of the user reads. A secret is never
 //! printed.
 
-pub mod error;
-
 use std::env;
 use std::path::PathBuf;
 use std::time::{Duration, UNIX_EPOCH};
@@ -15,11 +13,9 @@ use serde_json::{Value, json};
 
 use crate::cli::context::Context;
 use crate::cli::duration::parse_duration;
-use crate::cli::exit::Exit;
-use crate::cli::failure::Failure;
-use crate::cli::output::Report;
+use crate::cli::failure::CliFailure;
+use crate::cli::output::CommandReport;
 use crate::cli::table::render;
-use crate::cli::token::error::TokenFailure;
 use crate::config::paths::state_directory;
 use crate::core::caller::PrincipalName;
 use crate::core::token::{NotATokenName, Token as Kept, TokenName, TokenScope, UnixTime};
@@ -32,15 +28,15 @@ use crate::wire::date::rfc3339;
 /// restarts of the daemon; an agent that reconnects in time keeps its leases. Present the token with
 /// `termgate mcp --token-file FILE`.
 #[derive(Debug, Args)]
-pub struct Token {
+pub struct TokenCommand {
     #[command(subcommand)]
-    action: Action,
+    action: TokenAction,
 }
 
 #[derive(Debug, Subcommand)]
-enum Action {
-    New(New),
-    Ls(Ls),
+enum TokenAction {
+    New(CreateToken),
+    Ls(ListTokens),
     Revoke(Revoke),
 }
 
@@ -49,7 +45,7 @@ enum Action {
 /// The secret is stored nowhere else and never printed. The file has mode 0600; termgate rejects a
 /// copy that others can read.
 #[derive(Debug, Args)]
-struct New {
+struct CreateToken {
     /// The owner's name in lists and leases: letters, digits and . _ -
     #[arg(value_parser = parse_name)]
     name: TokenName,
@@ -66,7 +62,7 @@ struct New {
 
 /// List the tokens, without their secrets
 #[derive(Debug, Args)]
-struct Ls {}
+struct ListTokens {}
 
 /// Revoke a token, and close the connections of its owner
 #[derive(Debug, Args)]
@@ -76,31 +72,28 @@ struct Revoke {
     name: TokenName,
 }
 
-impl Token {
-    /// Runs the command.
-    ///
-    /// # Errors
-    /// Nothing was created, shown or revoked, with the reason.
-    pub fn run(self, context: &Context) -> Result<Report, Failure> {
-        let state = state_directory(|name| env::var_os(name)).ok_or(TokenFailure::NoPlace)?;
+impl TokenCommand {
+    pub fn run(self, context: &Context) -> Result<CommandReport, CliFailure> {
+        let state = state_directory(|name| env::var_os(name))
+            .context("there is no place for tokens; set HOME or XDG_STATE_HOME")?;
         let store = TokenStore::in_state(&state);
         let now = now(context);
         match self.action {
-            Action::New(new) => new.run(&store, now),
-            Action::Ls(Ls {}) => list(&store, now),
-            Action::Revoke(Revoke { name }) => revoke(&store, &name, now),
+            TokenAction::New(new) => new.run(&store, now),
+            TokenAction::Ls(ListTokens {}) => list(&store, now),
+            TokenAction::Revoke(Revoke { name }) => revoke(&store, &name, now),
         }
     }
 }
 
-impl New {
-    fn run(self, store: &TokenStore, now: UnixTime) -> Result<Report, Failure> {
+impl CreateToken {
+    fn run(self, store: &TokenStore, now: UnixTime) -> Result<CommandReport, CliFailure> {
         let Self { name, out, read_only, expires } = self;
         let out = std::path::absolute(out).context("--out")?;
         let scope = if read_only { TokenScope::ReadOnly } else { TokenScope::Write };
         let expires = expires.map(|lasts| UnixTime(now.0.saturating_add(lasts.as_secs())));
         let new = NewToken { name, scope, expires };
-        let token = store.make(now, new, &out).map_err(TokenFailure::from)?;
+        let token = store.make(now, new, &out)?;
         let mut data = member(&token, now);
         data["file"] = json!(out);
         let note = format!(
@@ -108,26 +101,31 @@ impl New {
             principal(&token),
             out.display()
         );
-        Ok(report(data, String::new(), vec![note]))
+        Ok(CommandReport { notes: vec![note], ..CommandReport::new(data, "") })
     }
 }
 
-fn list(store: &TokenStore, now: UnixTime) -> Result<Report, Failure> {
-    let tokens = store.read().map_err(TokenFailure::from)?;
+fn list(store: &TokenStore, now: UnixTime) -> Result<CommandReport, CliFailure> {
+    let tokens = store.read()?;
     let members: Vec<Value> = tokens.all().iter().map(|token| member(token, now)).collect();
     let rows: Vec<_> = tokens.all().iter().map(|token| row(token, now)).collect();
     let data = json!({"tokens": members});
     if rows.is_empty() {
-        return Ok(report(data, String::new(), vec!["there are no tokens".to_owned()]));
+        let notes = vec!["there are no tokens".to_owned()];
+        return Ok(CommandReport { notes, ..CommandReport::new(data, "") });
     }
     let head = ["NAME", "PRINCIPAL", "SCOPE", "CREATED", "EXPIRES"];
-    Ok(report(data, render(head, &rows), Vec::new()))
+    Ok(CommandReport::new(data, render(head, &rows)))
 }
 
-fn revoke(store: &TokenStore, name: &TokenName, now: UnixTime) -> Result<Report, Failure> {
-    let token = store.revoke(name).map_err(TokenFailure::from)?;
+fn revoke(
+    store: &TokenStore,
+    name: &TokenName,
+    now: UnixTime,
+) -> Result<CommandReport, CliFailure> {
+    let token = store.revoke(name)?;
     let note = format!("the token of {} is revoked", principal(&token));
-    Ok(report(member(&token, now), String::new(), vec![note]))
+    Ok(CommandReport { notes: vec![note], ..CommandReport::new(member(&token, now), "") })
 }
 
 fn member(token: &Kept, now: UnixTime) -> Value {
@@ -167,8 +165,4 @@ fn parse_name(text: &str) -> Result<TokenName, NotATokenName> {
 fn now(context: &Context) -> UnixTime {
     let since = context.output.clock().wall_time().duration_since(UNIX_EPOCH);
     UnixTime(since.unwrap_or_default().as_secs())
-}
-
-fn report(data: Value, text: String, notes: Vec<String>) -> Report {
-    Report { data, text, notes, exit: Exit::Done, mcp_version: None }
 }

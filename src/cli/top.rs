@@ -3,10 +3,11 @@
 //! The daemon signals changes, and `top` reads them at most once per interval.
 
 mod activity;
-mod screen;
 
 use std::collections::HashSet;
-use std::io;
+use std::env;
+use std::fmt::Write as _;
+use std::io::{self, IsTerminal, Write};
 use std::time::Duration;
 
 use clap::Args;
@@ -15,15 +16,14 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::{MissedTickBehavior, interval};
 
 use crate::cli::context::Context;
-use crate::cli::daemon::Daemon;
+use crate::cli::daemon::DaemonClient;
 use crate::cli::duration::parse_duration;
-use crate::cli::exit::Exit;
-use crate::cli::failure::Failure;
-use crate::cli::output::Form;
-use crate::cli::reader;
+use crate::cli::exit::CommandExit;
+use crate::cli::failure::CliFailure;
+use crate::cli::output::{OutputForm, reader_gone};
+use crate::cli::raw_terminal::RawTerminal;
 use crate::cli::table::render;
-use crate::cli::top::activity::{HEAD, Picture};
-use crate::cli::top::screen::Screen;
+use crate::cli::top::activity::{HEAD, SessionPicture};
 use crate::session::clock::Clock;
 use crate::transport::client::ClientError;
 use crate::wire::session::SessionList;
@@ -38,7 +38,7 @@ const SUBSCRIPTIONS_MAX: usize = 256;
 /// If the daemon exits, it continues under the next one, and ends with 7 if none returns. Without a
 /// terminal it prints one table after the other; with --json, one object per line.
 #[derive(Debug, Args)]
-pub struct Top {
+pub struct TopCommand {
     /// Print one table and exit
     #[arg(long)]
     once: bool,
@@ -47,25 +47,21 @@ pub struct Top {
     interval: Duration,
 }
 
-impl Top {
-    /// Runs the command.
-    ///
-    /// # Errors
-    /// No daemon runs, or it exited and none returned.
-    pub async fn run(self, context: &Context) -> Result<Exit, Failure> {
+impl TopCommand {
+    pub async fn run(self, context: &Context) -> Result<CommandExit, CliFailure> {
         if self.interval < INTERVAL_MIN {
-            return Err(Failure::Usage("--interval: 100ms is the least".to_owned()));
+            return Err(CliFailure::Usage("--interval: 100ms is the least".to_owned()));
         }
         let daemon = context.daemon().await?;
         let clock = context.output.clock().clone();
         let mut feed = Feed::open(daemon, clock).await?;
         if self.once {
-            print(context, feed.picture())?;
-            return Ok(Exit::Done);
+            print(context, &feed.picture)?;
+            return Ok(CommandExit::Done);
         }
         let screen = match context.output.form() {
-            Form::People => Screen::take()?,
-            Form::Json => None,
+            OutputForm::People => TopScreen::take()?,
+            OutputForm::Json => None,
         };
         self.watch(context, &mut feed, screen.as_ref()).await
     }
@@ -74,11 +70,11 @@ impl Top {
         &self,
         context: &Context,
         feed: &mut Feed,
-        screen: Option<&Screen>,
-    ) -> Result<Exit, Failure> {
-        let left = left(screen).map_err(|error| Failure::Other(anyhow::Error::new(error)))?;
+        screen: Option<&TopScreen>,
+    ) -> Result<CommandExit, CliFailure> {
+        let left = left(screen).map_err(|error| CliFailure::Other(anyhow::Error::new(error)))?;
         tokio::select! {
-            () = left => Ok(Exit::Done),
+            () = left => Ok(CommandExit::Done),
             shown = self.show(context, feed, screen) => shown,
         }
     }
@@ -88,18 +84,18 @@ impl Top {
         &self,
         context: &Context,
         feed: &mut Feed,
-        screen: Option<&Screen>,
-    ) -> Result<Exit, Failure> {
+        screen: Option<&TopScreen>,
+    ) -> Result<CommandExit, CliFailure> {
         let mut ticks = interval(self.interval);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut first = true;
         loop {
             let told = tokio::select! {
-                () = feed.closed() => Err(ClientError::Closed.into()),
+                () = feed.daemon.client().closed() => Err(ClientError::Closed.into()),
                 _ = ticks.tick() => feed.advance().await,
             };
             let changed = match told {
-                Err(Failure::Request(ClientError::Closed)) => {
+                Err(CliFailure::Request(ClientError::Closed)) => {
                     let daemon = context.daemon_after().await.map_err(|_| ClientError::Closed)?;
                     *feed = Feed::open(daemon, feed.clock.clone()).await?;
                     true
@@ -107,9 +103,9 @@ impl Top {
                 advanced => advanced?,
             };
             match screen {
-                Some(screen) => paint(screen, feed.picture())?,
+                Some(screen) => paint(screen, &feed.picture)?,
                 // An unchanged picture is not printed again.
-                None if changed || first => print(context, feed.picture())?,
+                None if changed || first => print(context, &feed.picture)?,
                 None => {}
             }
             first = false;
@@ -118,7 +114,7 @@ impl Top {
 }
 
 /// Completes when the user leaves, standard output is closed, or a signal ends `top`.
-fn left(screen: Option<&Screen>) -> io::Result<impl Future<Output = ()>> {
+fn left(screen: Option<&TopScreen>) -> io::Result<impl Future<Output = ()>> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut hangup = signal(SignalKind::hangup())?;
     let person = async move {
@@ -130,7 +126,7 @@ fn left(screen: Option<&Screen>) -> io::Result<impl Future<Output = ()>> {
     Ok(async move {
         tokio::select! {
             () = person => {}
-            () = reader::gone() => {}
+            () = reader_gone() => {}
             _ = terminate.recv() => {}
             _ = hangup.recv() => {}
         }
@@ -139,9 +135,9 @@ fn left(screen: Option<&Screen>) -> io::Result<impl Future<Output = ()>> {
 
 /// The sessions and the signal that they changed.
 struct Feed {
-    daemon: Daemon,
+    daemon: DaemonClient,
     clock: Clock,
-    picture: Picture,
+    picture: SessionPicture,
     news: tokio::sync::watch::Receiver<u64>,
     subscribed: HashSet<String>,
     /// Whether the subscriptions to both lists succeeded.
@@ -151,7 +147,7 @@ struct Feed {
 }
 
 impl Feed {
-    async fn open(daemon: Daemon, clock: Clock) -> Result<Self, Failure> {
+    async fn open(daemon: DaemonClient, clock: Clock) -> Result<Self, CliFailure> {
         let news = daemon.client().news();
         let mut lists = true;
         for list in ["termgate://sessions", "termgate://leases"] {
@@ -164,12 +160,8 @@ impl Feed {
         Ok(feed)
     }
 
-    fn picture(&self) -> &Picture {
-        &self.picture
-    }
-
     /// Updates the picture. Returns whether anything but the time changed.
-    async fn advance(&mut self) -> Result<bool, Failure> {
+    async fn advance(&mut self) -> Result<bool, CliFailure> {
         let told = self.news.has_changed().unwrap_or(true);
         if !self.due && !told {
             self.picture = self.picture.still(self.clock.now());
@@ -182,7 +174,7 @@ impl Feed {
     }
 
     /// Subscribes to new sessions, within the bound.
-    async fn follow(&mut self) -> Result<(), Failure> {
+    async fn follow(&mut self) -> Result<(), CliFailure> {
         self.due = !self.lists;
         let ids: HashSet<String> = self.picture.ids().map(str::to_owned).collect();
         self.subscribed.retain(|id| ids.contains(id));
@@ -200,14 +192,10 @@ impl Feed {
         }
         Ok(())
     }
-
-    fn closed(&self) -> impl Future<Output = ()> {
-        self.daemon.client().closed()
-    }
 }
 
 /// Subscribes to a resource. Returns whether it succeeded.
-async fn subscribe(daemon: &Daemon, uri: &str) -> Result<bool, Failure> {
+async fn subscribe(daemon: &DaemonClient, uri: &str) -> Result<bool, CliFailure> {
     match daemon.client().request("resources/subscribe", json!({"uri": uri})).await {
         Ok(_) => Ok(true),
         // The session ended at the same moment, or there are too many subscriptions.
@@ -217,22 +205,112 @@ async fn subscribe(daemon: &Daemon, uri: &str) -> Result<bool, Failure> {
 }
 
 async fn picture(
-    daemon: &Daemon,
+    daemon: &DaemonClient,
     clock: &Clock,
-    before: Option<&Picture>,
-) -> Result<Picture, Failure> {
+    before: Option<&SessionPicture>,
+) -> Result<SessionPicture, CliFailure> {
     let list: SessionList = daemon.call("list_sessions", json!({})).await?.read()?;
-    Ok(Picture::of(list.sessions, clock.now(), before))
+    Ok(SessionPicture::of(list.sessions, clock.now(), before))
 }
 
-fn paint(screen: &Screen, picture: &Picture) -> Result<(), Failure> {
+fn paint(screen: &TopScreen, picture: &SessionPicture) -> Result<(), CliFailure> {
     let table = render(HEAD, &picture.rows());
     let summary = format!("termgate  {}  (q to leave)", picture.summary());
     let lines: Vec<&str> = std::iter::once(summary.as_str()).chain(table.lines()).collect();
     screen.paint(&lines)
 }
 
-fn print(context: &Context, picture: &Picture) -> Result<(), Failure> {
+fn print(context: &Context, picture: &SessionPicture) -> Result<(), CliFailure> {
     let table = render(HEAD, &picture.rows());
     context.output.item(&picture.data(), &format!("{}\n{table}", picture.summary()))
+}
+
+/// The alternate screen, without a cursor and without line wrap.
+const ENTER: &str = "\x1b[?1049h\x1b[?25l\x1b[?7l";
+const LEAVE: &str = "\x1b[?7h\x1b[?25h\x1b[?1049l";
+/// The keys that leave `top`; the last one is C-c.
+const LEAVING: [u8; 3] = [b'q', b'Q', 0x03];
+
+/// A terminal that was taken over. Dropping it restores the terminal.
+#[derive(Debug)]
+pub(super) struct TopScreen {
+    terminal: RawTerminal,
+    coloured: bool,
+}
+
+impl TopScreen {
+    /// Takes the terminal over. Returns none when standard input or output is not a terminal.
+    pub(super) fn take() -> Result<Option<Self>, CliFailure> {
+        if !io::stdin().is_terminal() || !io::stdout().is_terminal() {
+            return Ok(None);
+        }
+        let terminal = RawTerminal::open().map_err(CliFailure::Output)?;
+        terminal.enter().map_err(CliFailure::Output)?;
+        let coloured = env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+        let screen = Self { terminal, coloured };
+        put(ENTER)?;
+        Ok(Some(screen))
+    }
+
+    /// Shows only these lines; the second one is the head of a table.
+    pub(super) fn paint(&self, lines: &[&str]) -> Result<(), CliFailure> {
+        let (height, width) = self.terminal.size();
+        let (height, width) = (usize::from(height), usize::from(width));
+        let (on, off) = if self.coloured { ("\x1b[7m", "\x1b[0m") } else { ("", "") };
+        let mut text = "\x1b[H".to_owned();
+        for (index, line) in fitting(lines, height).into_iter().enumerate() {
+            let line: String = line.chars().take(width).collect();
+            let end = if index == 0 { "" } else { "\r\n" };
+            let (on, off) = if index == 1 { (on, off) } else { ("", "") };
+            write!(text, "{end}{on}{line}{off}\x1b[K")
+                .expect("text takes all that is written to it");
+        }
+        text.push_str("\x1b[J");
+        put(&text)
+    }
+
+    /// Waits until the user leaves or the terminal is gone.
+    pub(super) async fn left(&self) {
+        let mut keys = [0; 64];
+        while let Ok(count @ 1..) = self.terminal.read(&mut keys).await {
+            if keys[..count].iter().any(|key| LEAVING.contains(key)) {
+                return;
+            }
+        }
+    }
+}
+
+impl Drop for TopScreen {
+    fn drop(&mut self) {
+        self.terminal.leave();
+        // A closed terminal cannot show anything.
+        let _ = put(LEAVE);
+    }
+}
+
+/// The lines that fit. If some do not, the last line shows how many.
+fn fitting<'a>(lines: &[&'a str], height: usize) -> Vec<std::borrow::Cow<'a, str>> {
+    let mut shown: Vec<_> = lines.iter().take(height).map(|line| (*line).into()).collect();
+    let hidden = lines.len() - shown.len();
+    if let (true, Some(last)) = (hidden > 0, shown.last_mut()) {
+        *last = format!("… and {} more", hidden + 1).into();
+    }
+    shown
+}
+
+fn put(text: &str) -> Result<(), CliFailure> {
+    let mut out = io::stdout().lock();
+    out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(CliFailure::Output)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_does_not_fit_is_counted_in_the_last_line() {
+        assert_eq!(fitting(&["a", "b", "c"], 3), ["a", "b", "c"]);
+        assert_eq!(fitting(&["a", "b", "c", "d"], 3), ["a", "b", "… and 2 more"]);
+        assert!(fitting(&["a"], 0).is_empty());
+    }
 }

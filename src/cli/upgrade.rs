@@ -10,10 +10,9 @@ use serde_json::json;
 use tokio::time::{sleep, timeout};
 
 use crate::cli::context::Context;
-use crate::cli::daemon::Daemon;
-use crate::cli::exit::Exit;
-use crate::cli::failure::Failure;
-use crate::cli::output::Report;
+use crate::cli::daemon::DaemonClient;
+use crate::cli::failure::CliFailure;
+use crate::cli::output::CommandReport;
 use crate::cli::status::STATUS;
 use crate::mcp::upgrade::UPGRADE_METHOD;
 use crate::transport::client::ClientError;
@@ -31,37 +30,30 @@ const LOOK_INTERVAL: Duration = Duration::from_millis(10);
 /// program: same process, same options, same sessions, leases and sockets. Clients lose their
 /// connection and must reconnect; `termgate mcp` and `termgate attach` reconnect by themselves.
 #[derive(Debug, Args)]
-pub struct Upgrade {}
+pub struct UpgradeCommand {}
 
-impl Upgrade {
-    /// Runs the command. Afterwards the new program answers.
+impl UpgradeCommand {
+    /// Afterwards the new program answers.
     ///
     /// # Errors
-    /// [`Failure::Unreachable`] when no daemon runs, [`Failure::Request`] with the code `upgrade_failed`
-    /// when the daemon keeps its program, [`Failure::NotBack`] when it does not return.
-    pub async fn run(self, context: &Context) -> Result<Report, Failure> {
+    /// [`CliFailure::Unreachable`] when no daemon runs, [`CliFailure::Request`] with the code `upgrade_failed`
+    /// when the daemon keeps its program, [`CliFailure::NotBack`] when it does not return.
+    pub async fn run(self, context: &Context) -> Result<CommandReport, CliFailure> {
         let daemon = context.running_daemon().await?;
         let granted = daemon.client().request(UPGRADE_METHOD, json!({})).await?;
         let status = timeout(BACK_MAX, next_status(daemon)).await;
-        let status = status.map_err(|_| Failure::NotBack(BACK_MAX))?;
+        let status = status.map_err(|_| CliFailure::NotBack(BACK_MAX))?;
         let granted = Upgrading::deserialize(granted).map_err(|_| ClientError::Malformed)?;
         let done = Upgrading { from: granted.from, to: status.version, pid: status.pid };
-        Ok(Report {
-            text: format!("termgate {} -> {} (pid {})", done.from, done.to, done.pid),
-            data: json!(done),
-            notes: Vec::new(),
-            exit: Exit::Done,
-            mcp_version: None,
-        })
+        let text = format!("termgate {} -> {} (pid {})", done.from, done.to, done.pid);
+        Ok(CommandReport::new(json!(done), text))
     }
 }
-
-/// The status of the next daemon.
-async fn next_status(daemon: Daemon) -> DaemonStatus {
+async fn next_status(daemon: DaemonClient) -> DaemonStatus {
     let socket = daemon.path().to_owned();
     daemon.client().closed().await;
     loop {
-        if let Ok(next) = Daemon::try_connect(&socket).await
+        if let Ok(next) = DaemonClient::try_connect(&socket).await
             && let Ok(status) = next.read(STATUS).await
         {
             return status;

@@ -9,12 +9,12 @@ use serde_json::{Value, json};
 use tokio::time::timeout;
 
 use crate::cli::candidates::offer_sessions;
-use crate::cli::context::{Context, RETURN_MAX};
-use crate::cli::daemon::Answer;
+use crate::cli::context::Context;
+use crate::cli::daemon::ToolAnswer;
 use crate::cli::duration::{millis, millis_within, parse_duration};
-use crate::cli::exit::{Exit, WaitedFor};
-use crate::cli::failure::Failure;
-use crate::cli::output::Report;
+use crate::cli::exit::{CommandExit, WaitedFor};
+use crate::cli::failure::CliFailure;
+use crate::cli::output::CommandReport;
 use crate::transport::client::ClientError;
 use crate::wire::wait::WaitOutcome;
 
@@ -30,7 +30,7 @@ const REACHED_WITHIN: Duration = Duration::from_secs(1);
 /// --since, or if no daemon returns.
 #[derive(Debug, Args)]
 #[command(group = ArgGroup::new("condition").required(true).multiple(true))]
-pub struct Wait {
+pub struct WaitCommand {
     /// Ids, unique prefixes of them, or names
     #[arg(required = true, add = ArgValueCompleter::new(offer_sessions))]
     sessions: Vec<String>,
@@ -66,25 +66,21 @@ pub struct Wait {
     timeout: Duration,
 }
 
-impl Wait {
-    /// Runs the command.
-    ///
-    /// # Errors
-    /// The daemon's error. A timeout is not an error.
-    pub async fn run(self, context: &Context) -> Result<Report, Failure> {
-        millis_within("--timeout", self.timeout, 0..=600_000).map_err(Failure::Usage)?;
+impl WaitCommand {
+    pub async fn run(self, context: &Context) -> Result<CommandReport, CliFailure> {
+        millis_within("--timeout", self.timeout, 0..=600_000).map_err(CliFailure::Usage)?;
         if let Some(idle) = self.idle {
-            millis_within("--idle", idle, 1..=600_000).map_err(Failure::Usage)?;
+            millis_within("--idle", idle, 1..=600_000).map_err(CliFailure::Usage)?;
         }
         let waited_for = if self.exit { WaitedFor::Exit } else { WaitedFor::OtherThings };
         let answer = self.wait(context).await?;
-        let exit = Exit::of_outcome(outcome(&answer)?, waited_for);
+        let exit = CommandExit::of_outcome(outcome(&answer)?, waited_for);
         let notes = self.notes(&answer);
-        Ok(Report { exit, notes, ..answer.report_as_told() })
+        Ok(CommandReport { exit, notes, ..answer.report_as_told() })
     }
 
     /// Waits. If the daemon exits and the watermark is known, continues under the next one.
-    async fn wait(&self, context: &Context) -> Result<Answer, Failure> {
+    async fn wait(&self, context: &Context) -> Result<ToolAnswer, CliFailure> {
         let clock = context.output.clock();
         let begun = clock.now();
         let until = begun + self.timeout;
@@ -100,29 +96,24 @@ impl Wait {
                 Ok(mut told) if has_left(&told) && self.sessions.len() == 1 => {
                     asked["since"] = told.data["watermark"].take();
                 }
-                Err(Failure::Request(ClientError::Closed)) if asked["since"].is_null() => {
+                Err(CliFailure::Request(ClientError::Closed)) if asked["since"].is_null() => {
                     return Err(self.lost());
                 }
-                Err(Failure::Request(ClientError::Closed)) => {}
+                Err(CliFailure::Request(ClientError::Closed)) => {}
                 Ok(told) => return Ok(lasted(told, clock.now().since(begun))),
                 Err(failure) => return Err(failure),
             }
-            let left = clock.now().until(until);
-            let looking = context.next_daemon(left.min(RETURN_MAX), || true);
-            // The timeout also covers a process that listens but does not greet.
-            daemon = match timeout(left, looking).await {
-                Ok(Ok(daemon)) => daemon,
-                Ok(Err(_)) if clock.now() < until => return Err(self.not_back(&asked["since"])),
-                Ok(Err(_)) | Err(_) => {
-                    return Ok(self.overdue(&asked["since"], clock.now().since(begun)));
-                }
+            daemon = match context.next_daemon_until(until, || true).await {
+                Some(daemon) => daemon,
+                None if clock.now() < until => return Err(self.not_back(&asked["since"])),
+                None => return Ok(self.overdue(&asked["since"], clock.now().since(begun))),
             };
             asked["timeout_ms"] = json!(millis(clock.now().until(until)));
         }
     }
 
     /// The notes for people besides the answer.
-    fn notes(&self, answer: &Answer) -> Vec<String> {
+    fn notes(&self, answer: &ToolAnswer) -> Vec<String> {
         if self.sessions.len() == 1 {
             return Vec::new();
         }
@@ -136,20 +127,24 @@ impl Wait {
     }
 
     /// The failure when the daemon died and the watermark is unknown.
-    fn lost(&self) -> Failure {
+    fn lost(&self) -> CliFailure {
         let what = "the daemon went away while this waited";
         let hint = "nothing was changed: once a daemon runs (`termgate serve` starts one), run it \
                     again, with --since and a watermark to count what happened meanwhile";
-        Failure::Left { what, hint: hint.to_owned(), details: json!({"sessions": self.sessions}) }
+        CliFailure::Left {
+            what,
+            hint: hint.to_owned(),
+            details: json!({"sessions": self.sessions}),
+        }
     }
 
-    fn not_back(&self, since: &Value) -> Failure {
+    fn not_back(&self, since: &Value) -> CliFailure {
         let what = "the daemon went away, and no other came in time; the session goes on";
-        Failure::Left { what, hint: self.going_on(since), details: json!({"since": since}) }
+        CliFailure::Left { what, hint: self.going_on(since), details: json!({"since": since}) }
     }
 
     /// The answer when the time is over while no daemon runs.
-    fn overdue(&self, since: &Value, elapsed: Duration) -> Answer {
+    fn overdue(&self, since: &Value, elapsed: Duration) -> ToolAnswer {
         let elapsed_ms = millis(elapsed);
         let told = "no daemon was there when the time was over";
         let going_on = self.going_on(since);
@@ -161,7 +156,7 @@ impl Wait {
             "elapsed_ms": elapsed_ms,
             "warning": told,
         });
-        Answer { data, text, mcp_version: None }
+        ToolAnswer { data, text, mcp_version: None }
     }
 
     fn going_on(&self, since: &Value) -> String {
@@ -190,18 +185,18 @@ impl Wait {
     }
 }
 
-fn has_left(answer: &Answer) -> bool {
+fn has_left(answer: &ToolAnswer) -> bool {
     matches!(outcome(answer), Ok(WaitOutcome::DaemonLeft))
 }
 
 /// Parses only the outcome, since an answer made here lacks the other members of a wait.
-fn outcome(answer: &Answer) -> Result<WaitOutcome, Failure> {
+fn outcome(answer: &ToolAnswer) -> Result<WaitOutcome, CliFailure> {
     let outcome = WaitOutcome::deserialize(&answer.data["outcome"]);
     Ok(outcome.map_err(|_| ClientError::Malformed)?)
 }
 
 /// Sets the answer's time to that of the whole wait, including earlier daemons.
-fn lasted(mut told: Answer, elapsed: Duration) -> Answer {
+fn lasted(mut told: ToolAnswer, elapsed: Duration) -> ToolAnswer {
     let last = told.data["elapsed_ms"].take();
     let all = millis(elapsed).max(last.as_u64().unwrap_or_default());
     told.text = told.text.replacen(&format!(" after {last} ms"), &format!(" after {all} ms"), 1);

@@ -2,17 +2,16 @@
 
 use clap::{Args, ValueEnum};
 use clap_complete::ArgValueCompleter;
-use serde::Deserialize as _;
+use serde::{Deserialize as _, Serialize};
 use serde_json::{Value, json};
 
 use crate::cli::candidates::offer_sessions;
-use crate::cli::context::Context;
-use crate::cli::daemon::Daemon;
-use crate::cli::exit::Exit;
-use crate::cli::failure::Failure;
-use crate::cli::reader;
-use crate::cli::rows::of_delta;
-use crate::cli::silence;
+use crate::cli::context::{Context, outlast_silence};
+use crate::cli::daemon::DaemonClient;
+use crate::cli::exit::CommandExit;
+use crate::cli::failure::CliFailure;
+use crate::cli::output::reader_gone;
+use crate::cli::table::of_delta;
 use crate::transport::client::ClientError;
 use crate::wire::delta::{DeltaWire, ObservedDelta, UpdateWire};
 use crate::wire::session::ExitWire;
@@ -22,7 +21,7 @@ use crate::wire::session::ExitWire;
 /// With --json it prints each delta as one object per line. If the daemon exits, it continues under the
 /// next one, and may print the whole screen again first. Ends with 7 if no daemon returns.
 #[derive(Debug, Args)]
-pub struct Watch {
+pub struct WatchCommand {
     /// Id, unique prefix of one, or name
     #[arg(add = ArgValueCompleter::new(offer_sessions))]
     session: String,
@@ -30,50 +29,41 @@ pub struct Watch {
     #[arg(long, value_name = "WATERMARK")]
     since: Option<u64>,
     /// The rows to follow: the screen, also recent history, or all history
-    #[arg(long, value_enum, default_value_t = Lane::Foreground)]
-    lane: Lane,
+    #[arg(long, value_enum, default_value_t = WatchLane::Foreground)]
+    lane: WatchLane,
     /// Print at most this many deltas per second
     #[arg(long, value_name = "HZ")]
     rate: Option<u32>,
 }
 
 /// Which rows are followed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Lane {
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum WatchLane {
     Foreground,
     Recent,
     History,
 }
 
-impl Lane {
-    fn word(self) -> &'static str {
-        match self {
-            Self::Foreground => "foreground",
-            Self::Recent => "recent",
-            Self::History => "history",
-        }
-    }
-}
-
-impl Watch {
-    /// Runs the command.
-    ///
-    /// # Errors
-    /// The daemon's error, or the daemon exited and none returned.
-    pub async fn run(self, context: &Context) -> Result<Exit, Failure> {
-        let mut place = Place { session: self.session.clone(), since: self.since };
+impl WatchCommand {
+    pub async fn run(self, context: &Context) -> Result<CommandExit, CliFailure> {
+        let mut place = WatchPosition { session: self.session.clone(), since: self.since };
         tokio::select! {
-            () = reader::gone() => Ok(Exit::Done),
+            () = reader_gone() => Ok(CommandExit::Done),
             ended = self.watch(context, &mut place) => ended,
         }
     }
 
     /// Follows the session under one daemon after the other.
-    async fn watch(&self, context: &Context, place: &mut Place) -> Result<Exit, Failure> {
+    async fn watch(
+        &self,
+        context: &Context,
+        place: &mut WatchPosition,
+    ) -> Result<CommandExit, CliFailure> {
         let mut daemon = context.daemon().await?;
         loop {
             match self.follow(&daemon, context, place).await {
-                Err(Failure::Request(ClientError::Closed)) if place.since.is_some() => {
+                Err(CliFailure::Request(ClientError::Closed)) if place.since.is_some() => {
                     daemon = context.daemon_after().await.map_err(|_| place.left(&self.session))?;
                 }
                 ended => return ended,
@@ -84,13 +74,12 @@ impl Watch {
     /// Prints deltas and advances `place`, until the program ends.
     async fn follow(
         &self,
-        daemon: &Daemon,
+        daemon: &DaemonClient,
         context: &Context,
-        place: &mut Place,
-    ) -> Result<Exit, Failure> {
+        place: &mut WatchPosition,
+    ) -> Result<CommandExit, CliFailure> {
         if place.since.is_some() {
-            let told = || context.output.note(&silence::note(&self.session));
-            silence::over(daemon, &place.session, told).await?;
+            outlast_silence(daemon, &place.session, &self.session, &context.output).await?;
         }
         let mut deltas = daemon.client().observe(&self.parameters(place))?;
         while let Some(delta) = deltas.next().await? {
@@ -104,14 +93,14 @@ impl Watch {
                 break;
             }
         }
-        Ok(Exit::Done)
+        Ok(CommandExit::Done)
     }
 
-    fn parameters(&self, place: &Place) -> Value {
+    fn parameters(&self, place: &WatchPosition) -> Value {
         json!({
             "session": place.session,
             "since": place.since,
-            "lane": self.lane.word(),
+            "lane": self.lane,
             "max_rate_hz": self.rate,
         })
     }
@@ -119,26 +108,26 @@ impl Watch {
 
 /// The position up to which a session was printed.
 #[derive(Debug)]
-struct Place {
+struct WatchPosition {
     /// The name from the command line, then the id, which is never reused.
     session: String,
     since: Option<u64>,
 }
 
-impl Place {
+impl WatchPosition {
     fn advance(&mut self, seen: ObservedDelta) {
         self.session = seen.session;
         self.since = Some(seen.delta.watermark);
     }
 
     /// The failure when no daemon returned.
-    fn left(&self, name: &str) -> Failure {
+    fn left(&self, name: &str) -> CliFailure {
         let what = "the daemon went away, and no other came in time; the session goes on";
         let from = self.since.map_or_else(String::new, |since| format!(" --since {since}"));
         let hint = format!(
             "once a daemon runs (`termgate serve` starts one), go on with `termgate watch {name}{from}`"
         );
-        Failure::Left { what, hint, details: json!({"since": self.since}) }
+        CliFailure::Left { what, hint, details: json!({"since": self.since}) }
     }
 }
 

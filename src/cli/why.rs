@@ -5,30 +5,25 @@ use clap_complete::ArgValueCompleter;
 use serde_json::json;
 
 use crate::cli::candidates::offer_codes;
-use crate::cli::exit::Exit;
-use crate::cli::failure::Failure;
+use crate::cli::failure::CliFailure;
 use crate::cli::hint::advice as advised;
-use crate::cli::output::Report;
+use crate::cli::output::CommandReport;
 use crate::core::code::Code;
 use crate::wire::status::Explained;
 
 /// Explain an error code and what to do about it
 #[derive(Debug, Args)]
-pub struct Why {
+pub struct WhyCommand {
     /// The code, such as lease_held
     #[arg(add = ArgValueCompleter::new(offer_codes))]
     code: String,
 }
 
-impl Why {
-    /// Runs the command.
-    ///
-    /// # Errors
-    /// The code is unknown.
-    pub fn run(self) -> Result<Report, Failure> {
+impl WhyCommand {
+    pub fn run(self) -> Result<CommandReport, CliFailure> {
         let Some(code) = Code::parse(&self.code) else {
             let codes: Vec<&str> = Code::ALL.iter().map(|code| code.as_str()).collect();
-            return Err(Failure::Usage(format!(
+            return Err(CliFailure::Usage(format!(
                 "no code is `{}`; there are: {}",
                 self.code,
                 codes.join(", ")
@@ -40,12 +35,7 @@ impl Why {
             meaning: meaning.to_owned(),
             advice: advice.to_owned(),
         };
-        Ok(Report {
-            data: json!(explained),
-            text: format!("{}: {meaning} {advice}", code.as_str()),
-            notes: Vec::new(),
-            exit: Exit::Done,
-            mcp_version: None,
-        })
+        let text = format!("{}: {meaning} {advice}", code.as_str());
+        Ok(CommandReport::new(json!(explained), text))
     }
 }

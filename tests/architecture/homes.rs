@@ -43,7 +43,7 @@ const HOMES: [(&str, &[&str]); 37] = [
     ("serde", SERDE),
     ("serde_json", WIRE),
     ("serde_path_to_error", &["surface"]),
-    ("sha2", &["core/token", "cli/install/skills/seal"]),
+    ("sha2", &["core/token", "cli/install/skills"]),
     ("strsim", &["core/nearest"]),
     ("subtle", &["core/token"]),
     ("terminal_size", &["cli/raw_terminal"]),

@@ -17,7 +17,6 @@ const FOLDERS: &[&[&str]] = &[
         "cli/output",
         "cli/own_lease",
         "cli/start",
-        "cli/token",
     ],
 ];
 

@@ -285,7 +285,7 @@ fn the_end_of_the_program_and_of_the_daemon_are_told() {
     seat.until_status("nobody has the keyboard");
     seat.types("\x04");
     assert!(seat.until_left().success());
-    seat.until_text("[build ended with code 0]");
+    seat.until_text("[build exited with code 0]");
 
     home.printed("kill build");
     start(&home, "exec cat");

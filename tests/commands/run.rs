@@ -304,7 +304,7 @@ fn a_session_of_its_own_is_left_to_a_command_that_goes_on() {
     let name = listed["data"]["sessions"][0]["name"].as_str().unwrap();
     let said = text(&output.stderr);
     assert!(said.contains(&format!("termgate send {name} TEXT --enter")), "{said}");
-    assert!(said.contains(&format!("session {name} is left")), "{said}");
+    assert!(said.contains(&format!("session `{name}` was kept")), "{said}");
     home.printed(&format!("send {name} yes --enter --until-pattern <yes>"));
     let late = run_fresh(&home, "--timeout 300ms", &["sleep", "1000"]).output().unwrap();
     assert_eq!(late.status.code(), Some(124), "{late:?}");

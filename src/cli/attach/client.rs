@@ -11,25 +11,21 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 
 use crate::cli::attach::Sitting;
-use crate::cli::attach::exit::Leaving;
-use crate::cli::attach::layout::{Window, cover, history, room_for_session};
-use crate::cli::attach::notice::{Ground, Notice, Now};
+use crate::cli::attach::layout::{VisiblePart, cover, history, room_for_session};
 use crate::cli::attach::pointer::Pointer;
 use crate::cli::attach::prefix_key::Chords;
-use crate::cli::attach::renderer::Room;
-use crate::cli::attach::requests::{Asked, Requests};
-use crate::cli::attach::room_told::RoomTold;
+use crate::cli::attach::renderer::TerminalSize;
+use crate::cli::attach::requests::{Purpose, Requests, RoomTold};
 use crate::cli::attach::scrollback::Scrollback;
-use crate::cli::attach::signals::{Hint, Signals};
-use crate::cli::attach::status::{Status, keys};
-use crate::cli::attach::taken_over::TakenOver;
-use crate::cli::attach::terminal::{Terminal, Turn};
-use crate::cli::attach::unanswered::Unanswered;
-use crate::cli::attach::view::View;
-use crate::cli::daemon::Daemon;
-use crate::cli::failure::Failure;
+use crate::cli::attach::status::{Notice, NoticeReason, Now, Status, keys};
+use crate::cli::attach::terminal::{Hint, Terminal, TerminalEvent, TerminalSignals};
+use crate::cli::attach::unanswered::UnansweredInput;
+use crate::cli::attach::view::SessionView;
+use crate::cli::daemon::DaemonClient;
+use crate::cli::failure::CliFailure;
 use crate::mcp::attach::SIZE_METHOD;
 use crate::transport::client::{ClientError, DeltaStream};
+use crate::wire::session::ExitWire;
 
 /// How many bytes one read takes from the person.
 const TYPED_MAX: usize = 4096;
@@ -42,20 +38,20 @@ pub struct Carried {
     pub name: String,
     chords: Chords,
     scrollback: Option<Scrollback>,
-    taken_over: TakenOver,
-    unanswered: Unanswered,
+    taken_over: TakeoverState,
+    unanswered: UnansweredInput,
 }
 
 /// A person attached to a session.
 #[derive(Debug)]
 pub struct Desk<'a> {
-    daemon: &'a Daemon,
+    daemon: &'a DaemonClient,
     attach: DeltaStream,
     /// Signals that writing was switched on or off.
     switched: watch::Receiver<u64>,
     terminal: Terminal,
-    view: View,
-    window: Window,
+    view: SessionView,
+    window: VisiblePart,
     carried: Carried,
     pointer: Pointer,
     /// When incomplete input counts as complete.
@@ -73,7 +69,7 @@ pub struct Desk<'a> {
 
 impl<'a> Desk<'a> {
     pub fn new(
-        daemon: &'a Daemon,
+        daemon: &'a DaemonClient,
         attach: DeltaStream,
         terminal: Terminal,
         carried: Carried,
@@ -86,8 +82,8 @@ impl<'a> Desk<'a> {
             attach,
             switched: daemon.client().switched(),
             terminal,
-            view: View::default(),
-            window: Window::default(),
+            view: SessionView::default(),
+            window: VisiblePart::default(),
             carried,
             pointer: Pointer::default(),
             flush_due,
@@ -104,11 +100,11 @@ impl<'a> Desk<'a> {
 
     /// Ends the attachment with this result. If the daemon is gone, it paints a notice; the terminal keeps
     /// the last picture.
-    pub async fn rise(mut self, left: Result<Leaving, Failure>) -> Sitting {
+    pub async fn rise(mut self, left: Result<Leaving, CliFailure>) -> Sitting {
         if let Some(name) = self.attach.result()["name"].as_str() {
             name.clone_into(&mut self.name);
         }
-        if matches!(left, Err(Failure::Request(ClientError::Closed))) {
+        if matches!(left, Err(CliFailure::Request(ClientError::Closed))) {
             self.on_daemon_gone().await;
         }
         let Self { view, name, terminal, mut carried, .. } = self;
@@ -129,16 +125,13 @@ impl<'a> Desk<'a> {
         }
         // Without a view, the earlier picture already shows the notice.
         if !self.view.session.is_empty() {
-            self.tell("the daemon is gone; looking for it", Ground::News);
+            self.tell("the daemon is gone; looking for it", NoticeReason::News);
             self.paint();
         }
     }
 
     /// Shows the session and forwards input until the session or the person ends it.
-    ///
-    /// # Errors
-    /// The daemon refused, or the daemon or the terminal is gone.
-    pub async fn sit(&mut self, signals: &mut Signals) -> Result<Leaving, Failure> {
+    pub async fn sit(&mut self, signals: &mut TerminalSignals) -> Result<Leaving, CliFailure> {
         let mut typed = [0; TYPED_MAX];
         self.say_room()?;
         self.go_on()?;
@@ -156,14 +149,14 @@ impl<'a> Desk<'a> {
                     Hint::GoesOn => self.take_terminal_again()?,
                 },
                 turn = self.terminal.turn(&mut typed, reading) => match turn {
-                    Ok(Turn::Typed(count)) => {
+                    Ok(TerminalEvent::Typed(count)) => {
                         if let Some(leaving) = self.on_typed(&typed[..count])? {
                             return Ok(leaving);
                         }
                     }
-                    Ok(Turn::Flushed) => {}
+                    Ok(TerminalEvent::Flushed) => {}
                     // The person closed the window.
-                    Ok(Turn::Gone) | Err(_) => return Ok(Leaving::Detached),
+                    Ok(TerminalEvent::Gone) | Err(_) => return Ok(Leaving::Detached),
                 },
                 delta = self.attach.next() => match delta? {
                     Some(delta) => self.on_delta(delta)?,
@@ -214,14 +207,14 @@ impl<'a> Desk<'a> {
         }
     }
 
-    fn on_delta(&mut self, delta: Value) -> Result<(), Failure> {
+    fn on_delta(&mut self, delta: Value) -> Result<(), CliFailure> {
         let first = self.view.session.is_empty();
         if !self.view.apply(delta) {
             return Err(ClientError::Malformed.into());
         }
         self.dirty = true;
         if !self.me.is_empty() {
-            let mine = self.view.lease.holder.by == self.me;
+            let mine = self.view.is_held_by(&self.me);
             self.carried.taken_over.on_lease(mine);
         }
         // Right after a restart the history may be empty for a moment.
@@ -235,12 +228,12 @@ impl<'a> Desk<'a> {
     }
 
     /// Requests what deltas do not contain: the session's name, and whether writing is allowed.
-    fn ask_about(&mut self) -> Result<(), Failure> {
+    fn ask_about(&mut self) -> Result<(), CliFailure> {
         let about = json!({"name": "list_sessions", "arguments": {"session": self.view.session}});
-        self.ask(Asked::About, "tools/call", &about)
+        self.ask(Purpose::About, "tools/call", &about)
     }
 
-    fn on_resized(&mut self) -> Result<(), Failure> {
+    fn on_resized(&mut self) -> Result<(), CliFailure> {
         self.terminal.resize();
         self.dirty = true;
         self.say_room()?;
@@ -255,33 +248,33 @@ impl<'a> Desk<'a> {
     }
 
     /// The size available for the session.
-    fn room(&self) -> Room {
+    fn room(&self) -> TerminalSize {
         room_for_session(self.terminal.room())
     }
 
     /// Sends the size available for the session. The answer contains the person's name.
-    fn say_room(&mut self) -> Result<(), Failure> {
+    fn say_room(&mut self) -> Result<(), CliFailure> {
         let news = self.room_told.on_room(self.room());
         self.tell_room(news)
     }
 
-    fn tell_room(&mut self, room: Option<Room>) -> Result<(), Failure> {
-        let Some(Room { rows, cols }) = room else { return Ok(()) };
+    fn tell_room(&mut self, room: Option<TerminalSize>) -> Result<(), CliFailure> {
+        let Some(TerminalSize { rows, cols }) = room else { return Ok(()) };
         let params = json!({"attach": self.attach.id(), "cols": cols, "rows": rows});
-        self.ask(Asked::Room, SIZE_METHOD, &params)
+        self.ask(Purpose::Room, SIZE_METHOD, &params)
     }
 
-    fn stop_for_a_while(&mut self) -> Result<(), Failure> {
+    fn stop_for_a_while(&mut self) -> Result<(), CliFailure> {
         self.terminal.stop_for_a_while().map_err(terminal_failed)?;
         self.on_resized()
     }
 
-    fn take_terminal_again(&mut self) -> Result<(), Failure> {
+    fn take_terminal_again(&mut self) -> Result<(), CliFailure> {
         self.terminal.enter().map_err(terminal_failed)?;
         self.on_resized()
     }
 
-    fn tell(&mut self, text: impl Into<String>, ground: Ground) {
+    fn tell(&mut self, text: impl Into<String>, ground: NoticeReason) {
         self.notice = Some(Notice::new(text.into(), ground, Instant::now()));
         self.dirty = true;
     }
@@ -298,7 +291,7 @@ impl<'a> Desk<'a> {
         [flush, notice, self.requests.deadline()].into_iter().flatten().min()
     }
 
-    fn on_time(&mut self) -> Result<Option<Leaving>, Failure> {
+    fn on_time(&mut self) -> Result<Option<Leaving>, CliFailure> {
         let now = Instant::now();
         if self.notice.take_if(|notice| notice.until() <= now).is_some() {
             self.dirty = true;
@@ -313,7 +306,86 @@ impl<'a> Desk<'a> {
     }
 }
 
-/// The failure for a system error of this terminal.
-pub fn terminal_failed(error: std::io::Error) -> Failure {
-    Failure::Other(anyhow::Error::new(error).context("the terminal failed"))
+pub fn terminal_failed(error: std::io::Error) -> CliFailure {
+    CliFailure::Other(anyhow::Error::new(error).context("the terminal failed"))
+}
+
+/// How an attachment ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Leaving {
+    Detached,
+    /// Another client detached all attached people.
+    SentAway,
+    Exited(ExitWire),
+}
+
+impl Leaving {
+    /// Derives it from the attachment's result and the program's exit.
+    pub fn of_end(result: &Value, exit: Option<&ExitWire>) -> Result<Self, ClientError> {
+        match (result["ended"].as_str(), exit) {
+            (Some("exited"), Some(exit)) => Ok(Self::Exited(*exit)),
+            (Some("detached"), _) => Ok(Self::SentAway),
+            (_, _) => Err(ClientError::Closed),
+        }
+    }
+}
+
+/// Whether the person took over the keyboard and still has it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum TakeoverState {
+    #[default]
+    No,
+    /// The daemon granted it; the lease's delta may still be pending.
+    Granted,
+    /// A delta showed the person's lease.
+    Seen,
+}
+
+impl TakeoverState {
+    /// Notes that the daemon gave this person the keyboard.
+    pub fn on_granted(&mut self) {
+        *self = Self::Granted;
+    }
+
+    pub fn on_handed_back(&mut self) {
+        *self = Self::No;
+    }
+
+    /// Notes whether the latest lease is this person's.
+    pub fn on_lease(&mut self, mine: bool) {
+        *self = match (*self, mine) {
+            (Self::No, _) | (Self::Seen, false) => Self::No,
+            (Self::Granted, false) => Self::Granted,
+            (Self::Granted | Self::Seen, true) => Self::Seen,
+        };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_took_over_has_it_until_the_lease_is_told_to_be_anothers() {
+        let mut taken = TakeoverState::default();
+        taken.on_lease(true);
+        assert_eq!(taken, TakeoverState::No, "typing alone takes nothing over");
+        taken.on_granted();
+        taken.on_lease(false);
+        assert_eq!(taken, TakeoverState::Granted, "the lease is on its way");
+        taken.on_lease(true);
+        taken.on_lease(true);
+        assert_eq!(taken, TakeoverState::Seen);
+        taken.on_lease(false);
+        assert_eq!(taken, TakeoverState::No);
+    }
+
+    #[test]
+    fn who_handed_back_has_it_no_more() {
+        let mut taken = TakeoverState::default();
+        taken.on_granted();
+        taken.on_handed_back();
+        taken.on_lease(true);
+        assert_eq!(taken, TakeoverState::No);
+    }
 }

@@ -2,50 +2,48 @@
 //!
 //! A session larger than the terminal is cropped around its cursor; a smaller one is at the top left.
 
-use crate::cli::attach::renderer::{Picture, Pointer, Room, cut};
-use crate::cli::attach::view::View;
+use crate::cli::attach::renderer::{PaintedCursor, Picture, TerminalSize, cut};
+use crate::cli::attach::view::SessionView;
 use crate::core::frame::line::{Attributes, Line, Run, Style};
 use crate::core::keys::modes::InputModes;
 
 /// Terminals with fewer rows get no status line.
 const STATUS_FROM_ROWS: u16 = 4;
-
-/// The part of a terminal for the session.
-pub fn room_for_session(room: Room) -> Room {
+pub fn room_for_session(room: TerminalSize) -> TerminalSize {
     let status = u16::from(has_status(room));
-    Room { rows: room.rows - status, cols: room.cols }
+    TerminalSize { rows: room.rows - status, cols: room.cols }
 }
 
-fn has_status(room: Room) -> bool {
+fn has_status(room: TerminalSize) -> bool {
     room.rows >= STATUS_FROM_ROWS
 }
 
 /// The visible part of a session that is larger than the terminal.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Window {
+pub struct VisiblePart {
     top: u16,
     left: u16,
     /// The size of the session's part in the last picture.
-    shown: Room,
+    shown: TerminalSize,
 }
 
-impl Window {
+impl VisiblePart {
     /// Moves as little as possible to keep the cursor visible.
-    fn follow(&mut self, view: &View, room: Room) {
+    fn follow(&mut self, view: &SessionView, room: TerminalSize) {
         let row = view.cursor.row.saturating_sub(view.base_row).min(u64::from(u16::MAX)) as u16;
         self.top = moved(self.top, row, view.rows, room.rows);
         self.left = moved(self.left, view.cursor.col, view.cols, room.cols);
     }
 
     /// The picture of the session's current screen.
-    pub fn picture(&mut self, view: &View, room: Room, status: &str) -> Picture {
+    pub fn picture(&mut self, view: &SessionView, room: TerminalSize, status: &str) -> Picture {
         let inner = room_for_session(room);
         self.follow(view, inner);
         let rows = inner.rows.min(view.rows.saturating_sub(self.top));
         let line = |index: u16| view.line(u64::from(self.top + index)).cloned().unwrap_or_default();
         let lines = (0..rows).map(|index| cut(&line(index), self.left, inner.cols)).collect();
         let cols = inner.cols.min(view.cols.saturating_sub(self.left));
-        self.shown = Room { rows, cols };
+        self.shown = TerminalSize { rows, cols };
         let pointer = self.pointer(view, inner);
         let picture = Picture { lines, pointer, modes: view.modes, ..Picture::default() };
         finished(picture, view, room, status)
@@ -65,12 +63,12 @@ impl Window {
         (self.top + row, self.left + col)
     }
 
-    fn pointer(&self, view: &View, inner: Room) -> Option<Pointer> {
+    fn pointer(&self, view: &SessionView, inner: TerminalSize) -> Option<PaintedCursor> {
         let cursor = &view.cursor;
         let row = u16::try_from(cursor.row.checked_sub(view.base_row)?).ok()?;
         let (row, col) = (row.checked_sub(self.top)?, cursor.col.checked_sub(self.left)?);
         let seen = cursor.visible && row < inner.rows && col < inner.cols;
-        seen.then(|| Pointer { row, col, shape: cursor.shape.clone() })
+        seen.then_some(PaintedCursor { row, col, shape: cursor.shape })
     }
 }
 
@@ -82,7 +80,7 @@ fn moved(start: u16, wanted: u16, size: u16, room: u16) -> u16 {
 }
 
 /// The picture of these history rows, without keyboard and mouse modes.
-pub fn history(rows: &[Line], view: &View, room: Room, status: &str) -> Picture {
+pub fn history(rows: &[Line], view: &SessionView, room: TerminalSize, status: &str) -> Picture {
     let inner = room_for_session(room);
     let shown = rows.iter().take(usize::from(inner.rows));
     let lines = shown.map(|line| cut(line, 0, inner.cols)).collect();
@@ -91,7 +89,7 @@ pub fn history(rows: &[Line], view: &View, room: Room, status: &str) -> Picture 
 }
 
 /// Covers the last rows of the session's part with text, as many rows as fit.
-pub fn cover(picture: &mut Picture, rows: &[String], room: Room) {
+pub fn cover(picture: &mut Picture, rows: &[String], room: TerminalSize) {
     let inner = room_for_session(room);
     let rows = &rows[..rows.len().min(usize::from(inner.rows))];
     let first = usize::from(inner.rows) - rows.len();
@@ -104,7 +102,7 @@ pub fn cover(picture: &mut Picture, rows: &[String], room: Room) {
     picture.pointer.take_if(|pointer| usize::from(pointer.row) >= first);
 }
 
-fn finished(mut picture: Picture, view: &View, room: Room, status: &str) -> Picture {
+fn finished(mut picture: Picture, view: &SessionView, room: TerminalSize, status: &str) -> Picture {
     picture.title.clone_from(&view.title);
     picture.bells = view.bells;
     if has_status(room) {
@@ -115,7 +113,7 @@ fn finished(mut picture: Picture, view: &View, room: Room, status: &str) -> Pict
 }
 
 /// The status line alone, if the terminal has one.
-pub fn status_bar(status: &str, room: Room) -> Option<Line> {
+pub fn status_bar(status: &str, room: TerminalSize) -> Option<Line> {
     has_status(room).then(|| bar(status, room.cols))
 }
 
@@ -133,15 +131,17 @@ mod tests {
 
     use super::*;
 
-    fn view(rows: u16, cols: u16, cursor: (u64, u16)) -> View {
-        let mut view = View::default();
+    fn view(rows: u16, cols: u16, cursor: (u64, u16)) -> SessionView {
+        let mut view = SessionView::default();
         let mut updates = vec![
             json!({"type": "size", "cols": cols, "rows": rows}),
             json!({"type": "cursor", "row": cursor.0, "col": cursor.1, "visible": true}),
         ];
         let row = |row| json!({"type": "row", "row": row, "text": format!("{row:0>3}456789")});
         updates.extend((0..rows).map(row));
-        let delta = json!({"session": "s", "base_row": 0, "updates": updates});
+        let delta = json!({
+            "session": "s", "from": 0, "watermark": 1, "base_row": 0, "updates": updates,
+        });
         assert!(view.apply(delta));
         view
     }
@@ -152,16 +152,19 @@ mod tests {
 
     #[test]
     fn a_smaller_session_stands_in_the_corner_and_the_status_at_the_bottom() {
-        let picture =
-            Window::default().picture(&view(2, 9, (1, 3)), Room { rows: 5, cols: 20 }, "status");
+        let picture = VisiblePart::default().picture(
+            &view(2, 9, (1, 3)),
+            TerminalSize { rows: 5, cols: 20 },
+            "status",
+        );
         assert_eq!(texts(&picture), ["000456789", "001456789", "", "", "status"]);
         assert_eq!(picture.pointer.map(|at| (at.row, at.col)), Some((1, 3)));
     }
 
     #[test]
     fn a_larger_session_is_cropped_around_its_cursor() {
-        let mut window = Window::default();
-        let room = Room { rows: 4, cols: 4 };
+        let mut window = VisiblePart::default();
+        let room = TerminalSize { rows: 4, cols: 4 };
         let picture = window.picture(&view(10, 9, (7, 8)), room, "status");
         assert_eq!(texts(&picture), ["6789", "6789", "6789", "stat"]);
         assert_eq!(picture.pointer.map(|at| (at.row, at.col)), Some((2, 3)));
@@ -190,8 +193,8 @@ mod tests {
     #[test]
     fn rows_that_are_laid_over_it_leave_the_rest_of_a_session_and_the_status() {
         let rows = ["first".to_owned(), "second".to_owned()];
-        let mut window = Window::default();
-        let room = Room { rows: 5, cols: 9 };
+        let mut window = VisiblePart::default();
+        let room = TerminalSize { rows: 5, cols: 9 };
         let mut picture = window.picture(&view(9, 9, (1, 3)), room, "status");
         cover(&mut picture, &rows, room);
         assert_eq!(texts(&picture), ["000456789", "001456789", "first", "second", "status"]);
@@ -199,7 +202,7 @@ mod tests {
         let mut picture = window.picture(&view(9, 9, (3, 3)), room, "status");
         cover(&mut picture, &rows, room);
         assert!(picture.pointer.is_none(), "it would be among them");
-        let room = Room { rows: 1, cols: 3 };
+        let room = TerminalSize { rows: 1, cols: 3 };
         let mut picture = window.picture(&view(1, 9, (0, 0)), room, "status");
         cover(&mut picture, &rows, room);
         assert_eq!(texts(&picture), ["fir"]);
@@ -207,9 +210,9 @@ mod tests {
 
     #[test]
     fn a_terminal_of_a_few_rows_has_no_status_line() {
-        let room = Room { rows: 3, cols: 20 };
+        let room = TerminalSize { rows: 3, cols: 20 };
         assert_eq!(room_for_session(room), room);
-        let picture = Window::default().picture(&view(2, 9, (0, 0)), room, "status");
+        let picture = VisiblePart::default().picture(&view(2, 9, (0, 0)), room, "status");
         assert_eq!(texts(&picture), ["000456789", "001456789"]);
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! A report has a cell of the person's terminal; the program expects a cell of its own.
 
-use crate::cli::attach::layout::Window;
+use crate::cli::attach::layout::VisiblePart;
 use crate::core::keys::modes::MouseEncoding;
 use crate::core::keys::mouse::MouseReport;
 
@@ -14,14 +14,14 @@ const MORE_BUTTONS: u32 = 128;
 
 /// One report of the person's terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Report {
+pub struct PointerReport {
     report: MouseReport,
-    form: Form,
+    form: ReportForm,
 }
 
 /// The encoding of a report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Form {
+enum ReportForm {
     /// Decimal numbers.
     Sgr,
     /// Characters: single bytes, unless the terminal uses the mode for large screens.
@@ -37,7 +37,7 @@ enum Did {
     Scroll,
 }
 
-impl Report {
+impl PointerReport {
     /// Parses a token; none when it is not a report.
     pub fn of(token: &[u8]) -> Option<Self> {
         match token {
@@ -54,7 +54,7 @@ impl Report {
         let code = numbers.next()?.parse().ok()?;
         let mut place = || numbers.next()?.parse::<u16>().ok()?.checked_sub(1);
         let (col, row) = (place()?, place()?);
-        Some(Self { report: MouseReport { code, row, col, ends }, form: Form::Sgr })
+        Some(Self { report: MouseReport { code, row, col, ends }, form: ReportForm::Sgr })
     }
 
     fn of_characters(mut parts: &[u8]) -> Option<Self> {
@@ -72,7 +72,7 @@ impl Report {
         let code = part()?;
         let (col, row) = (part()?.checked_sub(1)?, part()?.checked_sub(1)?);
         let report = MouseReport { code: u32::from(code), row, col, ends: false };
-        Some(Self { report, form: Form::Characters })
+        Some(Self { report, form: ReportForm::Characters })
     }
 
     fn did(self) -> Did {
@@ -82,7 +82,7 @@ impl Report {
             Did::Scroll
         } else if code & MOVED != 0 {
             if no_button { Did::Hover } else { Did::Drag }
-        } else if self.report.ends || (no_button && self.form == Form::Characters) {
+        } else if self.report.ends || (no_button && self.form == ReportForm::Characters) {
             Did::Release
         } else {
             Did::Press
@@ -113,8 +113,8 @@ impl Pointer {
     /// the session counts at the nearest cell.
     pub fn aim(
         &mut self,
-        report: Report,
-        window: &Window,
+        report: PointerReport,
+        window: &VisiblePart,
         encoding: MouseEncoding,
     ) -> Option<Vec<u8>> {
         let place = (report.report.row, report.report.col);
@@ -137,9 +137,11 @@ impl Pointer {
             }
         };
         let encoding = match (report.form, encoding) {
-            (Form::Sgr, _) => MouseEncoding::Sgr,
-            (Form::Characters, MouseEncoding::Utf8) => MouseEncoding::Utf8,
-            (Form::Characters, MouseEncoding::Bytes | MouseEncoding::Sgr) => MouseEncoding::Bytes,
+            (ReportForm::Sgr, _) => MouseEncoding::Sgr,
+            (ReportForm::Characters, MouseEncoding::Utf8) => MouseEncoding::Utf8,
+            (ReportForm::Characters, MouseEncoding::Bytes | MouseEncoding::Sgr) => {
+                MouseEncoding::Bytes
+            }
         };
         MouseReport { row, col, ..report.report }.bytes(encoding)
     }
@@ -150,25 +152,29 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::cli::attach::renderer::Room;
-    use crate::cli::attach::view::View;
+    use crate::cli::attach::renderer::TerminalSize;
+    use crate::cli::attach::view::SessionView;
 
     /// A window of 11 rows and 40 columns over a session whose cursor is at its lower right.
-    fn window(rows: u16, cols: u16) -> Window {
-        let mut view = View::default();
+    fn window(rows: u16, cols: u16) -> VisiblePart {
+        let mut view = SessionView::default();
         let size = json!({"type": "size", "rows": rows, "cols": cols});
         let cursor = json!({"type": "cursor", "row": rows - 2, "col": cols - 10, "visible": true});
-        assert!(view.apply(json!({"session": "s", "base_row": 0, "updates": [size, cursor]})));
-        let mut window = Window::default();
-        window.picture(&view, Room { rows: 12, cols: 40 }, "status");
+        let updates = json!([size, cursor]);
+        let delta = json!({
+            "session": "s", "from": 0, "watermark": 1, "base_row": 0, "updates": updates,
+        });
+        assert!(view.apply(delta));
+        let mut window = VisiblePart::default();
+        window.picture(&view, TerminalSize { rows: 12, cols: 40 }, "status");
         window
     }
 
     /// What the program is told of these reports.
-    fn told(window: &Window, encoding: MouseEncoding, reports: &[&[u8]]) -> String {
+    fn told(window: &VisiblePart, encoding: MouseEncoding, reports: &[&[u8]]) -> String {
         let mut pointer = Pointer::default();
         let told = reports.iter().filter_map(|token| {
-            let report = Report::of(token).expect("a report");
+            let report = PointerReport::of(token).expect("a report");
             pointer.aim(report, window, encoding)
         });
         told.flatten().flat_map(std::ascii::escape_default).map(char::from).collect()
@@ -193,7 +199,7 @@ mod tests {
         let token: &[u8] = b"\x1b[MCH!";
         assert_eq!(told(&cropped, MouseEncoding::Bytes, &[token]), "\\x1b[MC\\xdf!");
         assert_eq!(told(&cropped, MouseEncoding::Utf8, &[token]), "\\x1b[MC\\xc3\\x9f!");
-        let wide = Report::of("\x1b[M \u{100}!".as_bytes()).expect("a report");
+        let wide = PointerReport::of("\x1b[M \u{100}!".as_bytes()).expect("a report");
         assert_eq!((wide.report.row, wide.report.col), (0, 0x100 - 33));
     }
 
@@ -219,7 +225,7 @@ mod tests {
         }
         let click: [&[u8]; 3] = [b"\x1b[<0;5;12M", b"\x1b[<32;5;4M", b"\x1b[<0;5;4m"];
         assert_eq!(told(&padded, MouseEncoding::Sgr, &click), "");
-        assert_eq!(told(&Window::default(), MouseEncoding::Sgr, &[b"\x1b[<0;1;1M"]), "");
+        assert_eq!(told(&VisiblePart::default(), MouseEncoding::Sgr, &[b"\x1b[<0;1;1M"]), "");
     }
 
     #[test]
@@ -235,7 +241,7 @@ mod tests {
         for token in
             [&b"\x1b[<0;5M"[..], b"\x1b[<0;0;1M", b"\x1b[<0;70000;1M", b"\x1b[A", b"\x1b[M \x20!"]
         {
-            assert_eq!(Report::of(token), None, "{token:?}");
+            assert_eq!(PointerReport::of(token), None, "{token:?}");
         }
     }
 }

@@ -3,31 +3,27 @@
 //! A chord is `C-\` and one more key, in any encoding of the person's terminal. All other input stays
 //! unchanged.
 
-pub mod key;
-
 use std::time::Duration;
 
-use crate::cli::attach::pointer::Report;
-use crate::cli::attach::prefix_key::key::{Happening, Key, Meaning, PREFIX};
+use crate::cli::attach::pointer::PointerReport;
 use crate::core::keys::tokens::Tokenizer;
 use crate::core::keys::{ESCAPE, Piece};
 
 /// A part of the input.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Typed {
+pub enum TypedPart {
     /// Input for the program.
     Bytes(Vec<u8>),
     /// For the program too, but it does not count as typing: a key release, or a modifier alone.
     Aside(Vec<u8>),
     /// A pointer report, with a place of the person's terminal.
-    Pointer(Report),
+    Pointer(PointerReport),
     /// A command for termgate.
-    Order(Order),
+    Order(ChordCommand),
 }
 
-/// The command of a chord.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Order {
+pub enum ChordCommand {
     Detach,
     TakeOver,
     HandBack,
@@ -55,13 +51,13 @@ pub struct Chords {
     /// Whether the program has an open paste.
     in_paste: bool,
     /// Keys of a chord, whose repeats and releases the program must not get.
-    ours: Vec<Key>,
-    out: Vec<Typed>,
+    ours: Vec<TypedKey>,
+    out: Vec<TypedPart>,
 }
 
 impl Chords {
     /// Adds input and returns its parts.
-    pub fn feed(&mut self, bytes: &[u8]) -> Vec<Typed> {
+    pub fn feed(&mut self, bytes: &[u8]) -> Vec<TypedPart> {
         for piece in self.tokens.feed(bytes) {
             self.take(&piece);
         }
@@ -84,7 +80,7 @@ impl Chords {
     }
 
     /// Treats incomplete input as complete, after the wait. This ends an open paste.
-    pub fn flush(&mut self) -> Vec<Typed> {
+    pub fn flush(&mut self) -> Vec<TypedPart> {
         if let Some(piece) = self.tokens.flush() {
             self.take(&piece);
         }
@@ -131,11 +127,11 @@ impl Chords {
             Happening::Pointer(report) if report.is_press() && self.listing => {
                 self.listing = false;
             }
-            Happening::Pointer(report) => self.out.push(Typed::Pointer(report)),
+            Happening::Pointer(report) => self.out.push(TypedPart::Pointer(report)),
         }
     }
 
-    fn on_press(&mut self, key: Key, token: &[u8]) {
+    fn on_press(&mut self, key: TypedKey, token: &[u8]) {
         self.disown(key);
         let listing = std::mem::take(&mut self.listing);
         match (std::mem::take(&mut self.begun), key.is_prefix()) {
@@ -149,13 +145,13 @@ impl Chords {
                 self.own(key);
                 match key.meaning() {
                     Meaning::List => self.listing = true,
-                    Meaning::Order(order) => self.out.push(Typed::Order(order)),
+                    Meaning::Order(order) => self.out.push(TypedPart::Order(order)),
                 }
             }
         }
     }
 
-    fn own(&mut self, key: Key) {
+    fn own(&mut self, key: TypedKey) {
         // Without a bound this would grow on terminals that do not report releases.
         if self.ours.len() == OURS_MAX {
             self.ours.remove(0);
@@ -163,19 +159,19 @@ impl Chords {
         self.ours.push(key);
     }
 
-    fn disown(&mut self, key: Key) {
+    fn disown(&mut self, key: TypedKey) {
         self.ours.retain(|our| !our.is_same_as(key));
     }
 
-    fn is_ours(&self, key: Key) -> bool {
+    fn is_ours(&self, key: TypedKey) -> bool {
         self.ours.iter().any(|our| our.is_same_as(key))
     }
 
     fn pass(&mut self, token: &[u8]) {
         match self.out.last_mut() {
-            Some(Typed::Bytes(bytes)) => bytes.extend_from_slice(token),
-            Some(Typed::Aside(_) | Typed::Pointer(_) | Typed::Order(_)) | None => {
-                self.out.push(Typed::Bytes(token.to_vec()));
+            Some(TypedPart::Bytes(bytes)) => bytes.extend_from_slice(token),
+            Some(TypedPart::Aside(_) | TypedPart::Pointer(_) | TypedPart::Order(_)) | None => {
+                self.out.push(TypedPart::Bytes(token.to_vec()));
             }
         }
     }
@@ -183,11 +179,157 @@ impl Chords {
     fn pass_aside(&mut self, token: &[u8]) {
         match self.out.last_mut() {
             // It is sent together with the typed input before it.
-            Some(Typed::Bytes(bytes) | Typed::Aside(bytes)) => bytes.extend_from_slice(token),
-            Some(Typed::Pointer(_) | Typed::Order(_)) | None => {
-                self.out.push(Typed::Aside(token.to_vec()))
+            Some(TypedPart::Bytes(bytes) | TypedPart::Aside(bytes)) => {
+                bytes.extend_from_slice(token)
+            }
+            Some(TypedPart::Pointer(_) | TypedPart::Order(_)) | None => {
+                self.out.push(TypedPart::Aside(token.to_vec()))
             }
         }
+    }
+}
+
+/// The byte of `C-\` in the legacy encoding.
+pub const PREFIX: u8 = 0x1c;
+
+/// Modifiers are encoded as one more than the sum of their bits. The locks have higher bits.
+const SHIFT: u32 = 1;
+const CONTROL: u32 = 4;
+const LOCKS: u32 = 64 | 128;
+
+const REPEAT: u32 = 2;
+const RELEASE: u32 = 3;
+
+/// The event in a token.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Happening {
+    Press(TypedKey),
+    Repeat(TypedKey),
+    Release(TypedKey),
+    Pointer(PointerReport),
+    /// A modifier alone.
+    Aside,
+}
+
+/// A key with the modifiers that were down.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TypedKey {
+    /// The key's number, and the final byte of its sequence.
+    name: (u32, u8),
+    /// The character that it types without Control, if any.
+    character: Option<char>,
+    modifiers: u32,
+}
+
+impl Happening {
+    /// Parses a token. A token that is not a key counts as an unknown key.
+    pub fn of(token: &[u8]) -> Self {
+        match token {
+            [PREFIX] => Self::Press(TypedKey::plain(b'\\').with_modifiers(CONTROL)),
+            [byte] => Self::Press(TypedKey::plain(*byte)),
+            // A report without a valid place has no meaning.
+            [0x1b, b'[', b'M', ..] | [0x1b, b'[', b'<', .., b'M' | b'm'] => {
+                PointerReport::of(token).map_or(Self::Aside, Self::Pointer)
+            }
+            [0x1b, b'[', body @ .., last] => Self::of_sequence(&Fields::of(body), *last),
+            _ => Self::Press(TypedKey { name: (0, 0), character: None, modifiers: 0 }),
+        }
+    }
+
+    fn of_sequence(fields: &Fields<'_>, last: u8) -> Self {
+        if last == b'u' && fields.number(0, 0).is_some_and(is_modifier) {
+            return Self::Aside;
+        }
+        let key = TypedKey::of_sequence(fields, last);
+        match fields.number(1, 1) {
+            Some(REPEAT) => Self::Repeat(key),
+            Some(RELEASE) => Self::Release(key),
+            Some(_) | None => Self::Press(key),
+        }
+    }
+}
+
+/// Whether a kitty code is that of a lock or a modifier.
+fn is_modifier(code: u32) -> bool {
+    (57_358..=57_360).contains(&code) || (57_441..=57_454).contains(&code)
+}
+
+impl TypedKey {
+    fn plain(byte: u8) -> Self {
+        let character = byte.is_ascii_graphic().then_some(char::from(byte));
+        Self { name: (u32::from(byte), b'u'), character, modifiers: 0 }
+    }
+
+    fn with_modifiers(self, modifiers: u32) -> Self {
+        Self { modifiers, ..self }
+    }
+
+    fn of_sequence(fields: &Fields<'_>, last: u8) -> Self {
+        let modifiers = fields.number(1, 0).unwrap_or(1).saturating_sub(1) & !LOCKS;
+        let first = fields.number(0, 0).unwrap_or(1);
+        if last == b'~' && first == 27 {
+            let code = fields.number(2, 0).unwrap_or_default();
+            return Self { name: (code, b'u'), character: char::from_u32(code), modifiers };
+        }
+        let typed = || {
+            let shifted = fields.number(0, 1).filter(|_| modifiers & SHIFT != 0);
+            // A non-Latin keyboard also reports the Latin key in the same place.
+            let base = fields.number(0, 2).filter(|_| first > 127);
+            let code = fields.number(2, 0).or(shifted).or(base).unwrap_or(first);
+            char::from_u32(code)
+        };
+        let character = if last == b'u' { typed() } else { None };
+        Self { name: (first, last), character, modifiers }
+    }
+
+    /// Whether it is the same key, regardless of modifiers.
+    pub fn is_same_as(self, other: Self) -> bool {
+        self.name == other.name
+    }
+
+    pub fn is_prefix(self) -> bool {
+        let modifiers = self.modifiers & !SHIFT;
+        modifiers == CONTROL && self.character == Some('\\')
+    }
+
+    /// Its meaning as the second key of a chord.
+    pub fn meaning(self) -> Meaning {
+        const PAGE_UP: (u32, u8) = (5, b'~');
+        if self.name == PAGE_UP {
+            return Meaning::Order(ChordCommand::Scrollback);
+        }
+        let shift = self.modifiers & SHIFT != 0;
+        let character = self.character.filter(|_| self.modifiers & !SHIFT == 0);
+        Meaning::Order(match character.map(|character| character.to_ascii_lowercase()) {
+            Some('?') => return Meaning::List,
+            // Some terminals do not report the shifted character of a key.
+            Some('/') if shift => return Meaning::List,
+            Some('d') => ChordCommand::Detach,
+            Some('t') => ChordCommand::TakeOver,
+            Some('h') => ChordCommand::HandBack,
+            Some('[') => ChordCommand::Scrollback,
+            Some(_) | None => ChordCommand::Unknown,
+        })
+    }
+}
+
+/// The meaning of the second key of a chord.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Meaning {
+    /// Show the list of keys.
+    List,
+    Order(ChordCommand),
+}
+
+struct Fields<'a>(&'a str);
+
+impl<'a> Fields<'a> {
+    fn of(body: &'a [u8]) -> Self {
+        Self(std::str::from_utf8(body).unwrap_or_default())
+    }
+
+    fn number(&self, field: usize, part: usize) -> Option<u32> {
+        self.0.split(';').nth(field)?.split(':').nth(part)?.parse().ok()
     }
 }
 
@@ -195,27 +337,30 @@ impl Chords {
 mod tests {
     use super::*;
 
-    fn bytes(bytes: &[u8]) -> Typed {
-        Typed::Bytes(bytes.to_vec())
+    fn bytes(bytes: &[u8]) -> TypedPart {
+        TypedPart::Bytes(bytes.to_vec())
     }
 
-    fn aside(bytes: &[u8]) -> Typed {
-        Typed::Aside(bytes.to_vec())
+    fn aside(bytes: &[u8]) -> TypedPart {
+        TypedPart::Aside(bytes.to_vec())
     }
 
-    fn pointer(token: &[u8]) -> Typed {
-        Typed::Pointer(Report::of(token).expect("a report"))
+    fn pointer(token: &[u8]) -> TypedPart {
+        TypedPart::Pointer(PointerReport::of(token).expect("a report"))
     }
 
     /// What the pieces mean, with neighbours joined.
-    fn fed(pieces: &[&[u8]]) -> Vec<Typed> {
+    fn fed(pieces: &[&[u8]]) -> Vec<TypedPart> {
         let mut chords = Chords::default();
-        let mut all: Vec<Typed> = Vec::new();
+        let mut all: Vec<TypedPart> = Vec::new();
         let fed = pieces.iter().flat_map(|piece| chords.feed(piece)).collect::<Vec<_>>();
         for typed in fed.into_iter().chain(chords.flush()) {
             match (all.last_mut(), typed) {
-                (Some(Typed::Bytes(before)), Typed::Bytes(more) | Typed::Aside(more))
-                | (Some(Typed::Aside(before)), Typed::Aside(more)) => before.extend(more),
+                (
+                    Some(TypedPart::Bytes(before)),
+                    TypedPart::Bytes(more) | TypedPart::Aside(more),
+                )
+                | (Some(TypedPart::Aside(before)), TypedPart::Aside(more)) => before.extend(more),
                 (_, typed) => all.push(typed),
             }
         }
@@ -223,7 +368,7 @@ mod tests {
     }
 
     /// The same whole, cut at every byte, and byte by byte.
-    fn check(typed: &[u8], means: &[Typed]) {
+    fn check(typed: &[u8], means: &[TypedPart]) {
         assert_eq!(fed(&[typed]), means, "{typed:?}");
         for at in 0..=typed.len() {
             assert_eq!(fed(&[&typed[..at], &typed[at..]]), means, "{typed:?} cut at {at}");
@@ -260,24 +405,24 @@ mod tests {
             b"\x1b[1101::92;5u",
             b"\x1b[39:92;6u",
         ];
-        const SECOND: [(&[u8], Order); 11] = [
-            (b"d", Order::Detach),
-            (b"\x1b[100u", Order::Detach),
-            (b"\x1b[100;1:1u", Order::Detach),
-            (b"t", Order::TakeOver),
-            (b"h", Order::HandBack),
-            (b"[", Order::Scrollback),
-            (b"\x1b[5~", Order::Scrollback),
-            (b"x", Order::Unknown),
+        const SECOND: [(&[u8], ChordCommand); 11] = [
+            (b"d", ChordCommand::Detach),
+            (b"\x1b[100u", ChordCommand::Detach),
+            (b"\x1b[100;1:1u", ChordCommand::Detach),
+            (b"t", ChordCommand::TakeOver),
+            (b"h", ChordCommand::HandBack),
+            (b"[", ChordCommand::Scrollback),
+            (b"\x1b[5~", ChordCommand::Scrollback),
+            (b"x", ChordCommand::Unknown),
             // With caps lock on.
-            (b"D", Order::Detach),
-            (b"\x1b[100;65u", Order::Detach),
-            (b"\x1b[100;5u", Order::Unknown),
+            (b"D", ChordCommand::Detach),
+            (b"\x1b[100;65u", ChordCommand::Detach),
+            (b"\x1b[100;5u", ChordCommand::Unknown),
         ];
         for first in FIRST {
             for (second, order) in SECOND {
                 let typed = [b"a", first, second, b"b"].concat();
-                check(&typed, &[bytes(b"a"), Typed::Order(order), bytes(b"b")]);
+                check(&typed, &[bytes(b"a"), TypedPart::Order(order), bytes(b"b")]);
             }
         }
     }
@@ -292,7 +437,7 @@ mod tests {
 
     #[test]
     fn the_program_is_not_told_that_keys_of_a_chord_are_held_or_come_up() {
-        let detach = [Typed::Order(Order::Detach)];
+        let detach = [TypedPart::Order(ChordCommand::Detach)];
         check(b"\x1b[92;5u\x1b[92;5:3ud", &detach);
         check(b"\x1b[92;5u\x1b[92;5:2u\x1b[92;5:2ud", &detach);
         check(b"\x1b[92;5:1u\x1b[100;1:1u\x1b[92;1:3u\x1b[100;1:2u\x1b[100;1:3u", &detach);
@@ -302,7 +447,10 @@ mod tests {
     #[test]
     fn a_key_of_a_chord_is_the_programs_again_when_it_is_pressed_anew() {
         let again = b"\x1b[100;1:1u\x1b[100;1:3u";
-        check(&[&b"\x1cd"[..], again].concat(), &[Typed::Order(Order::Detach), bytes(again)]);
+        check(
+            &[&b"\x1cd"[..], again].concat(),
+            &[TypedPart::Order(ChordCommand::Detach), bytes(again)],
+        );
         let literal = b"\x1b[92;5:1u\x1b[92;5:3u";
         check(&[&literal[..], literal].concat(), &[bytes(literal)]);
     }
@@ -317,7 +465,7 @@ mod tests {
         ] {
             check(apart, &[aside(apart)]);
         }
-        let moves = |token| Report::of(token).expect("a report").hovers();
+        let moves = |token| PointerReport::of(token).expect("a report").hovers();
         for apart in [&b"\x1b[<35;10;20M"[..], b"\x1b[<39;10;20M", b"\x1b[MC!!"] {
             check(apart, &[pointer(apart)]);
             assert!(moves(apart), "{apart:?}");
@@ -333,14 +481,14 @@ mod tests {
         let click = b"\x1b[<0;1;1M";
         check(
             &[&b"\x1c"[..], click, b"d"].concat(),
-            &[pointer(click), Typed::Order(Order::Detach)],
+            &[pointer(click), TypedPart::Order(ChordCommand::Detach)],
         );
         let shift = b"\x1b[57441;2u";
         check(&[&b"\x1b[92;5u"[..], shift, b"\x1b[47;2u"].concat(), &[aside(shift)]);
     }
 
     /// What is typed while the list is shown, and whether it is shown then.
-    fn while_listing(typed: &[u8]) -> (Vec<Typed>, bool) {
+    fn while_listing(typed: &[u8]) -> (Vec<TypedPart>, bool) {
         let mut chords = Chords::default();
         assert_eq!(chords.feed(b"\x1c?"), []);
         assert!(chords.lists_keys());
@@ -388,8 +536,11 @@ mod tests {
 
     #[test]
     fn a_chord_acts_while_the_list_is_shown_and_closes_it() {
-        assert_eq!(while_listing(b"\x1cd"), (vec![Typed::Order(Order::Detach)], false));
-        assert_eq!(while_listing(b"\x1c["), (vec![Typed::Order(Order::Scrollback)], false));
+        assert_eq!(while_listing(b"\x1cd"), (vec![TypedPart::Order(ChordCommand::Detach)], false));
+        assert_eq!(
+            while_listing(b"\x1c["),
+            (vec![TypedPart::Order(ChordCommand::Scrollback)], false)
+        );
         assert_eq!(while_listing(b"\x1c?"), (vec![], true));
         assert_eq!(while_listing(b"\x1c\x1c"), (vec![bytes(b"\x1c")], false));
     }
@@ -418,7 +569,7 @@ mod tests {
     fn a_paste_is_never_taken_for_a_chord() {
         check(
             b"\x1b[200~a\x1cd\x1bb\x1b[201~\x1cd",
-            &[bytes(b"\x1b[200~a\x1cd\x1bb\x1b[201~"), Typed::Order(Order::Detach)],
+            &[bytes(b"\x1b[200~a\x1cd\x1bb\x1b[201~"), TypedPart::Order(ChordCommand::Detach)],
         );
     }
 
@@ -452,7 +603,7 @@ mod tests {
         assert_eq!(chords.feed(b"\x1b[200~a\x1b[20"), [bytes(b"\x1b[200~a")]);
         assert_eq!(chords.patience(), Some(PASTE_TIME));
         let rest = chords.feed(b"1~\x1cd");
-        assert_eq!(rest, [bytes(b"\x1b[201~"), Typed::Order(Order::Detach)]);
+        assert_eq!(rest, [bytes(b"\x1b[201~"), TypedPart::Order(ChordCommand::Detach)]);
         assert_eq!(chords.patience(), None);
     }
 
@@ -462,7 +613,7 @@ mod tests {
         assert_eq!(chords.feed(b"\x1b[200~a\x1cd"), [bytes(b"\x1b[200~a\x1cd")]);
         assert_eq!(chords.flush(), [bytes(b"\x1b[201~")]);
         assert_eq!(chords.patience(), None);
-        assert_eq!(chords.feed(b"\x1cd"), [Typed::Order(Order::Detach)]);
+        assert_eq!(chords.feed(b"\x1cd"), [TypedPart::Order(ChordCommand::Detach)]);
         // What comes too late is not the end of anything.
         assert_eq!(chords.feed(b"\x1b[201~x"), [bytes(b"x")]);
     }

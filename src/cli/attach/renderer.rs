@@ -8,21 +8,19 @@ use std::fmt::Write as _;
 use crate::core::frame::line::{Line, Run};
 use crate::core::keys::modes::{InputModes, MouseEncoding, MouseReporting};
 use crate::wire::line::ansi;
-
-/// The size of a terminal in cells.
+use crate::wire::screen::CursorWord;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Room {
+pub struct TerminalSize {
     pub rows: u16,
     pub cols: u16,
 }
 
 /// The cursor's position from the top left, and its shape.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Pointer {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PaintedCursor {
     pub row: u16,
     pub col: u16,
-    /// `block`, `underline` or `beam`.
-    pub shape: String,
+    pub shape: CursorWord,
 }
 
 /// The contents to paint.
@@ -31,7 +29,7 @@ pub struct Picture {
     /// Each row from the top, cut to the terminal's size; missing rows are empty.
     pub lines: Vec<Line>,
     /// None hides the cursor.
-    pub pointer: Option<Pointer>,
+    pub pointer: Option<PaintedCursor>,
     pub title: String,
     /// The keyboard, paste and mouse modes to set on the terminal.
     pub modes: InputModes,
@@ -42,10 +40,10 @@ pub struct Picture {
 /// The state of the terminal.
 #[derive(Debug, Default)]
 pub struct Canvas {
-    room: Room,
+    room: TerminalSize,
     /// Each row as it was painted; none when its content is unknown.
     rows: Vec<Option<String>>,
-    pointer: Option<Pointer>,
+    pointer: Option<PaintedCursor>,
     title: String,
     modes: InputModes,
     bells: Option<u64>,
@@ -59,12 +57,12 @@ pub const ENTER: &str = "\x1b[22;0t\x1b[?1049h\x1b[?7l\x1b[H\x1b[2J";
 
 impl Canvas {
     /// Sets the size and marks every row as unknown.
-    pub fn resize(&mut self, room: Room) {
+    pub fn resize(&mut self, room: TerminalSize) {
         self.room = room;
         self.rows = vec![None; usize::from(room.rows)];
     }
 
-    pub fn room(&self) -> Room {
+    pub fn room(&self) -> TerminalSize {
         self.room
     }
 
@@ -88,10 +86,10 @@ impl Canvas {
         // Terminals with synchronized updates show the whole change at once.
         out.push_str("\x1b[?2026h\x1b[?25l");
         out.push_str(&rows);
-        self.pointer.clone_from(&picture.pointer);
+        self.pointer = picture.pointer;
         if let Some(pointer) = &picture.pointer {
             let _ = write!(out, "\x1b[{};{}H", pointer.row + 1, pointer.col + 1);
-            out.push_str(shape(&pointer.shape));
+            out.push_str(shape(pointer.shape));
             out.push_str("\x1b[?25h");
         }
         out.push_str("\x1b[?2026l");
@@ -191,11 +189,11 @@ fn encoding(encoding: MouseEncoding) -> &'static str {
     }
 }
 
-fn shape(shape: &str) -> &'static str {
+fn shape(shape: CursorWord) -> &'static str {
     match shape {
-        "underline" => "\x1b[4 q",
-        "beam" => "\x1b[6 q",
-        _ => "\x1b[2 q",
+        CursorWord::Block => "\x1b[2 q",
+        CursorWord::Underline => "\x1b[4 q",
+        CursorWord::Beam => "\x1b[6 q",
     }
 }
 

@@ -8,6 +8,7 @@ use serde_json::Value;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
+use crate::cli::attach::renderer::TerminalSize;
 use crate::cli::attach::unanswered::Number;
 use crate::transport::client::{Client, ClientError};
 
@@ -19,7 +20,7 @@ const ANSWER_TIME: Duration = Duration::from_secs(3);
 
 /// The purpose of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Asked {
+pub enum Purpose {
     /// Types these bytes.
     Typing(Number),
     TakeOver,
@@ -30,7 +31,7 @@ pub enum Asked {
     History,
 }
 
-impl Asked {
+impl Purpose {
     /// Whether its success gives the person the keyboard.
     fn is_for_keyboard(self) -> bool {
         match self {
@@ -42,7 +43,7 @@ impl Asked {
 
 #[derive(Debug)]
 pub struct Answered {
-    pub asked: Asked,
+    pub asked: Purpose,
     pub answer: Result<Value, ClientError>,
 }
 
@@ -57,13 +58,10 @@ pub struct Requests {
 
 impl Requests {
     /// Sends a request after all earlier ones.
-    ///
-    /// # Errors
-    /// The daemon is gone, or the request is too large.
     pub fn send(
         &mut self,
         client: &Client,
-        asked: Asked,
+        asked: Purpose,
         method: &str,
         params: &Value,
     ) -> Result<(), ClientError> {
@@ -111,5 +109,60 @@ impl Requests {
         if self.due.is_some_and(|due| due <= now) {
             (self.due, self.stuck) = (None, true);
         }
+    }
+}
+
+/// The size that was sent last, and whether its answer is pending.
+#[derive(Debug, Default)]
+pub struct RoomTold {
+    told: Option<TerminalSize>,
+    awaited: bool,
+}
+
+impl RoomTold {
+    /// Returns the size to send now, unless it was sent already or an answer is pending.
+    #[must_use]
+    pub fn on_room(&mut self, room: TerminalSize) -> Option<TerminalSize> {
+        if self.awaited || self.told == Some(room) {
+            return None;
+        }
+        (self.told, self.awaited) = (Some(room), true);
+        self.told
+    }
+
+    /// Returns the size to send after the daemon's answer, if it has changed.
+    #[must_use]
+    pub fn on_answer(&mut self, room: TerminalSize) -> Option<TerminalSize> {
+        self.awaited = false;
+        self.on_room(room)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn room(cols: u16) -> TerminalSize {
+        TerminalSize { rows: 20, cols }
+    }
+
+    #[test]
+    fn while_one_size_is_on_its_way_only_the_newest_waits() {
+        let mut told = RoomTold::default();
+        assert_eq!(told.on_room(room(80)), Some(room(80)));
+        for cols in 40..80 {
+            assert_eq!(told.on_room(room(cols)), None);
+        }
+        assert_eq!(told.on_answer(room(79)), Some(room(79)));
+        assert_eq!(told.on_answer(room(79)), None);
+    }
+
+    #[test]
+    fn a_size_that_is_known_is_not_told_again() {
+        let mut told = RoomTold::default();
+        assert_eq!(told.on_room(room(80)), Some(room(80)));
+        assert_eq!(told.on_room(room(60)), None);
+        assert_eq!(told.on_answer(room(80)), None);
+        assert_eq!(told.on_room(room(60)), Some(room(60)));
     }
 }

@@ -2,12 +2,10 @@
 //!
 //! It tracks the position in history and the keys that move it. The client requests the rows.
 
-use serde_json::Value;
-
-use crate::cli::attach::view::history_line;
 use crate::core::frame::line::Line;
 use crate::core::keys::Piece;
 use crate::core::keys::tokens::Tokenizer;
+use crate::wire::screen::HistoryRows;
 
 /// The effect of a key on the position in history.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -128,11 +126,10 @@ impl Scrollback {
     }
 
     /// Takes an answer of `read_history`. Returns whether to request more.
-    pub fn take(&mut self, mut answer: Value) -> bool {
+    pub fn take(&mut self, answer: &HistoryRows) -> bool {
         self.awaited = false;
-        let number = |name: &str| answer[name].as_u64().unwrap_or_default();
-        (self.first, self.end) = (number("dropped_rows"), number("end_row"));
-        let (start, next) = (number("first_row"), number("next_row"));
+        (self.first, self.end) = (answer.dropped_rows, answer.end_row);
+        let (start, next) = (answer.first_row, answer.next_row);
         if self.asked != self.top {
             return true;
         }
@@ -141,8 +138,8 @@ impl Scrollback {
             self.top = start;
             return true;
         }
-        let rows = answer["lines"].as_array_mut().map(std::mem::take).unwrap_or_default();
-        self.coming.extend(rows.iter().map(history_line));
+        let rows = answer.lines.as_deref().unwrap_or_default();
+        self.coming.extend(rows.iter().map(Line::from));
         let missing = (self.coming.len() as u64) < self.height && next < self.end;
         if !rows.is_empty() && missing {
             return true;
@@ -179,19 +176,22 @@ mod tests {
     }
 
     /// An answer with these rows, of a history from row 30 to row 120.
-    fn answer(rows: std::ops::Range<u64>) -> Value {
+    fn answer(rows: std::ops::Range<u64>) -> HistoryRows {
         let line = |row: u64| {
             let text = row.to_string();
             let cells: Vec<_> = text.chars().map(|ch| json!({"ch": ch})).collect();
             json!({"row": row, "text": text, "cells": cells})
         };
-        json!({
+        let answer = json!({
+            "session": "s",
+            "watermark": 1,
             "first_row": rows.start,
             "next_row": rows.end,
             "end_row": 120,
             "dropped_rows": 30,
             "lines": rows.map(line).collect::<Vec<_>>(),
-        })
+        });
+        serde_json::from_value(answer).unwrap()
     }
 
     fn texts(back: &Scrollback) -> Vec<&str> {
@@ -202,7 +202,7 @@ mod tests {
     fn the_place_stays_within_what_can_be_read() {
         let mut back = Scrollback::above(100, 10);
         assert_eq!(back.wanted(), Some((90, 10)));
-        assert!(!back.take(answer(90..100)));
+        assert!(!back.take(&answer(90..100)));
         assert_eq!(back.place(), "history 90-100 of 30-120, q leaves");
         for (step, top) in [
             (Move::Screens(-1), 81),
@@ -214,7 +214,7 @@ mod tests {
         ] {
             assert!(back.go(step));
             assert_eq!(back.wanted(), Some((top, 10)), "{step:?}");
-            assert!(!back.take(answer(top..top + 10)));
+            assert!(!back.take(&answer(top..top + 10)));
         }
         assert!(!back.go(Move::Leave));
     }
@@ -223,10 +223,10 @@ mod tests {
     fn rows_that_come_in_several_answers_are_shown_together() {
         let mut back = Scrollback::above(94, 4);
         assert_eq!(back.wanted(), Some((90, 4)));
-        assert!(back.take(answer(90..93)));
+        assert!(back.take(&answer(90..93)));
         assert!(back.lines().is_empty());
         assert_eq!(back.wanted(), Some((93, 1)));
-        assert!(!back.take(answer(93..94)));
+        assert!(!back.take(&answer(93..94)));
         assert_eq!(texts(&back), ["90", "91", "92", "93"]);
     }
 
@@ -236,9 +236,9 @@ mod tests {
         assert_eq!(back.wanted(), Some((90, 4)));
         assert!(back.go(Move::Rows(-2)));
         assert_eq!(back.wanted(), None, "one request at a time");
-        assert!(back.take(answer(90..94)));
+        assert!(back.take(&answer(90..94)));
         assert_eq!(back.wanted(), Some((88, 4)));
-        assert!(!back.take(answer(88..92)));
+        assert!(!back.take(&answer(88..92)));
         assert_eq!(texts(&back), ["88", "89", "90", "91"]);
     }
 
@@ -246,11 +246,11 @@ mod tests {
     fn a_window_that_grows_is_filled() {
         let mut back = Scrollback::above(94, 4);
         assert_eq!(back.wanted(), Some((90, 4)));
-        assert!(!back.take(answer(90..94)));
+        assert!(!back.take(&answer(90..94)));
         back.resize(40);
         assert_eq!(back.wanted(), Some((80, 40)), "the end stays at the bottom");
         back.resize(2);
-        assert!(!back.take(answer(80..120)));
+        assert!(!back.take(&answer(80..120)));
         assert_eq!(back.wanted(), Some((80, 2)));
     }
 
@@ -258,9 +258,9 @@ mod tests {
     fn rows_that_are_gone_meanwhile_are_skipped() {
         let mut back = Scrollback::above(24, 4);
         assert_eq!(back.wanted(), Some((20, 4)));
-        assert!(back.take(answer(30..34)));
+        assert!(back.take(&answer(30..34)));
         assert_eq!(back.wanted(), Some((30, 4)));
-        assert!(!back.take(answer(30..34)));
+        assert!(!back.take(&answer(30..34)));
         assert_eq!(texts(&back), ["30", "31", "32", "33"]);
     }
 }

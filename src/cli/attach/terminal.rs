@@ -7,8 +7,9 @@ use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags};
 use nix::sys::signal::{Signal, raise};
 use nix::unistd::write;
+use tokio::signal::unix::{self, SignalKind, signal};
 
-use crate::cli::attach::renderer::{Canvas, ENTER, Picture, Room};
+use crate::cli::attach::renderer::{Canvas, ENTER, Picture, TerminalSize};
 use crate::cli::raw_terminal::RawTerminal;
 use crate::core::frame::line::Line;
 
@@ -26,9 +27,8 @@ pub enum TerminalError {
     Failed(#[from] io::Error),
 }
 
-/// An event of the terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Turn {
+pub enum TerminalEvent {
     /// The person typed this many bytes.
     Typed(usize),
     /// The terminal took some of the pending output.
@@ -69,9 +69,6 @@ impl Terminal {
 
     /// Switches to raw mode and repaints everything: at first, after the terminal was restored for a
     /// while, and when other programs may have used it.
-    ///
-    /// # Errors
-    /// The kernel refused.
     pub fn enter(&mut self) -> io::Result<()> {
         self.raw.enter()?;
         if std::mem::replace(&mut self.taken, true) {
@@ -86,11 +83,10 @@ impl Terminal {
     /// Reads the terminal's size and marks everything for repainting.
     pub fn resize(&mut self) {
         let (rows, cols) = self.raw.size();
-        self.canvas.resize(Room { rows, cols });
+        self.canvas.resize(TerminalSize { rows, cols });
     }
 
-    /// The terminal's size.
-    pub fn room(&self) -> Room {
+    pub fn room(&self) -> TerminalSize {
         self.canvas.room()
     }
 
@@ -112,21 +108,18 @@ impl Terminal {
     /// Waits until the person types or the terminal takes pending output.
     ///
     /// Without `reading`, input stays in the terminal.
-    ///
-    /// # Errors
-    /// The terminal is gone.
-    pub async fn turn(&mut self, into: &mut [u8], reading: bool) -> io::Result<Turn> {
+    pub async fn turn(&mut self, into: &mut [u8], reading: bool) -> io::Result<TerminalEvent> {
         let behind = self.is_behind();
         loop {
             // Separate readiness for both: finding no input must not mark the terminal as not writable.
             tokio::select! {
                 count = self.raw.read(into), if reading => {
-                    return count.map(|count| if count == 0 { Turn::Gone } else { Turn::Typed(count) });
+                    return count.map(|count| if count == 0 { TerminalEvent::Gone } else { TerminalEvent::Typed(count) });
                 }
                 guard = self.raw.tty().writable(), if behind => {
                     if let Ok(written) = guard?.try_io(|tty| Ok(write(tty, &self.unsent)?)) {
                         self.unsent.drain(..written?);
-                        return Ok(Turn::Flushed);
+                        return Ok(TerminalEvent::Flushed);
                     }
                 }
                 () = std::future::pending() => {}
@@ -156,9 +149,6 @@ impl Terminal {
     }
 
     /// Restores the terminal, stops this process, and takes the terminal over again on SIGCONT.
-    ///
-    /// # Errors
-    /// The kernel refused.
     pub fn stop_for_a_while(&mut self) -> io::Result<()> {
         self.leave();
         raise(Signal::SIGSTOP)?;
@@ -191,11 +181,54 @@ impl Drop for Terminal {
     }
 }
 
+#[derive(Debug)]
+pub struct TerminalSignals {
+    resized: unix::Signal,
+    stop: unix::Signal,
+    goes_on: unix::Signal,
+    terminate: unix::Signal,
+    hang_up: unix::Signal,
+    interrupt: unix::Signal,
+}
+
+#[derive(Debug)]
+pub enum Hint {
+    Resized,
+    Stop,
+    GoesOn,
+    Leave,
+}
+
+impl TerminalSignals {
+    /// Starts to receive the signals.
+    pub fn new() -> io::Result<Self> {
+        Ok(Self {
+            resized: signal(SignalKind::window_change())?,
+            stop: signal(SignalKind::from_raw(nix::libc::SIGTSTP))?,
+            goes_on: signal(SignalKind::from_raw(nix::libc::SIGCONT))?,
+            terminate: signal(SignalKind::terminate())?,
+            hang_up: signal(SignalKind::hangup())?,
+            interrupt: signal(SignalKind::interrupt())?,
+        })
+    }
+
+    /// Waits for the next signal. Cancel-safe.
+    pub async fn next(&mut self) -> Hint {
+        tokio::select! {
+            _ = self.terminate.recv() => Hint::Leave,
+            _ = self.hang_up.recv() => Hint::Leave,
+            _ = self.interrupt.recv() => Hint::Leave,
+            _ = self.resized.recv() => Hint::Resized,
+            _ = self.stop.recv() => Hint::Stop,
+            _ = self.goes_on.recv() => Hint::GoesOn,
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use std::panic::{AssertUnwindSafe, catch_unwind};
-
     use std::os::fd::OwnedFd;
+    use std::panic::{AssertUnwindSafe, catch_unwind};
 
     use nix::fcntl::OFlag;
     use nix::pty::openpty;

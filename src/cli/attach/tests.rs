@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 
-use crate::cli::attach::layout::{Window, room_for_session};
-use crate::cli::attach::renderer::{Canvas, ENTER, Room, cut};
-use crate::cli::attach::view::View;
+use crate::cli::attach::layout::{VisiblePart, room_for_session};
+use crate::cli::attach::renderer::{Canvas, ENTER, TerminalSize, cut};
+use crate::cli::attach::view::SessionView;
 use crate::core::frame::delta::View as Wanted;
 use crate::core::frame::line::Line;
 use crate::core::frame::{Frame, Size};
@@ -61,8 +61,8 @@ struct Attached {
     session: Terminal,
     person: Terminal,
     canvas: Canvas,
-    view: View,
-    window: Window,
+    view: SessionView,
+    window: VisiblePart,
     seen: Option<Watermark>,
 }
 
@@ -72,8 +72,8 @@ impl Attached {
             session: Terminal::new(size),
             person: Terminal::new(room),
             canvas: Canvas::default(),
-            view: View::default(),
-            window: Window::default(),
+            view: SessionView::default(),
+            window: VisiblePart::default(),
             seen: None,
         };
         attached.person.print(ENTER);
@@ -83,7 +83,7 @@ impl Attached {
 
     fn make_room(&mut self, room: Size) {
         self.person.resize(room);
-        self.canvas.resize(Room { rows: room.rows, cols: room.cols });
+        self.canvas.resize(TerminalSize { rows: room.rows, cols: room.cols });
     }
 
     /// Brings the person's terminal up to date, whatever happened since the last time.

@@ -32,7 +32,7 @@ pub struct Number(u64);
 
 /// A batch that may be sent to the next daemon.
 #[derive(Debug)]
-struct Kept {
+struct KeptBatch {
     number: Number,
     batch: Batch,
     /// When it was sent, or when a daemon last reported that it waits.
@@ -44,33 +44,33 @@ struct Kept {
 /// One person's batches that the program may not have received, oldest first: those with
 /// unanswered requests, and at most `WAITING_MAX` that wait for the program.
 #[derive(Debug)]
-pub struct Unanswered {
+pub struct UnansweredInput {
     /// Distinguishes this person's batches from all others.
     person: Uuid,
     last: Number,
-    batches: VecDeque<Kept>,
+    batches: VecDeque<KeptBatch>,
     /// How many bytes that wait for the program are not kept, because there were too many batches.
     unkept: usize,
 }
 
-impl Default for Unanswered {
+impl Default for UnansweredInput {
     fn default() -> Self {
         Self { person: Uuid::new_v4(), last: Number(0), batches: VecDeque::new(), unkept: 0 }
     }
 }
 
-impl Unanswered {
+impl UnansweredInput {
     /// Adds a batch before it is sent.
     pub fn add(&mut self, batch: Batch) -> Number {
         self.last.0 += 1;
         let number = self.last;
-        self.batches.push_back(Kept { number, batch, news: Instant::now(), waits: false });
+        self.batches.push_back(KeptBatch { number, batch, news: Instant::now(), waits: false });
         number
     }
 
     /// The parameters of a batch's request for this attachment; none once the program has the batch.
     pub fn request(&self, number: Number, attach: i64) -> Option<Value> {
-        let Kept { batch, .. } = self.batches.iter().find(|kept| kept.number == number)?;
+        let KeptBatch { batch, .. } = self.batches.iter().find(|kept| kept.number == number)?;
         let Number(number) = number;
         Some(json!({
             "attach": attach,
@@ -95,7 +95,8 @@ impl Unanswered {
             return None;
         }
         let now = Instant::now();
-        let news = |kept: &&mut Kept| kept.number == number || kept.number < number && kept.waits;
+        let news =
+            |kept: &&mut KeptBatch| kept.number == number || kept.number < number && kept.waits;
         for kept in self.batches.iter_mut().filter(news) {
             (kept.news, kept.waits) = (now, true);
         }
@@ -116,7 +117,7 @@ impl Unanswered {
     /// Drops the batches that must not be sent to the next daemon. Returns how many bytes may be lost:
     /// bytes that only the last daemon had, and bytes without an answer for too long.
     pub fn lose(&mut self, now: Instant) -> usize {
-        let old = |kept: &Kept| now.saturating_duration_since(kept.news) > AGE_MAX;
+        let old = |kept: &KeptBatch| now.saturating_duration_since(kept.news) > AGE_MAX;
         let lost = self.batches.iter().filter(|kept| old(kept));
         let lost: usize = lost.map(|kept| kept.batch.bytes.len()).sum();
         self.batches.retain(|kept| !old(kept));
@@ -134,7 +135,7 @@ mod tests {
 
     #[test]
     fn what_was_not_answered_is_asked_for_again_under_its_name_and_in_its_order() {
-        let mut unanswered = Unanswered::default();
+        let mut unanswered = UnansweredInput::default();
         let [first, second, third] = ["a", "b", "c"].map(|text| unanswered.add(batch(text)));
         let before = unanswered.request(third, 7).unwrap();
         assert_eq!(unanswered.on_answer(second, 0), None);
@@ -147,7 +148,7 @@ mod tests {
 
     #[test]
     fn what_waits_for_the_program_is_asked_for_again_until_it_has_taken_what_came_last() {
-        let mut unanswered = Unanswered::default();
+        let mut unanswered = UnansweredInput::default();
         let [first, second, third] = ["a", "b", "c"].map(|text| unanswered.add(batch(text)));
         assert_eq!(unanswered.on_answer(first, 1), None, "the others are still to be answered");
         assert_eq!(unanswered.on_answer(second, 1), None);
@@ -163,7 +164,7 @@ mod tests {
 
     #[test]
     fn what_was_not_answered_stays_though_a_later_one_was() {
-        let mut unanswered = Unanswered::default();
+        let mut unanswered = UnansweredInput::default();
         let [first, second] = ["a", "b"].map(|text| unanswered.add(batch(text)));
         unanswered.on_answer(second, 0);
         assert_eq!(unanswered.numbers(), [first]);
@@ -173,7 +174,7 @@ mod tests {
 
     #[test]
     fn what_is_too_much_or_too_old_is_told_to_be_lost_unless_the_program_took_it_after_all() {
-        let mut unanswered = Unanswered::default();
+        let mut unanswered = UnansweredInput::default();
         let mut type_all = |count: usize| {
             for _ in 0..count {
                 let number = unanswered.add(batch("abc"));
@@ -195,7 +196,7 @@ mod tests {
 
     #[test]
     fn no_two_batches_have_the_same_name() {
-        let (mut one, mut other) = (Unanswered::default(), Unanswered::default());
+        let (mut one, mut other) = (UnansweredInput::default(), UnansweredInput::default());
         let mut names = Vec::new();
         for person in [&mut one, &mut other] {
             for _ in 0..2 {

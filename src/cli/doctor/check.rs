@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use crate::core::one_line::one_line;
+use crate::wire::word;
 
 /// The result of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -13,16 +14,6 @@ pub(super) enum Verdict {
     Warn,
     /// Something does not work because of it.
     Fail,
-}
-
-impl Verdict {
-    fn word(self) -> &'static str {
-        match self {
-            Self::Ok => "ok",
-            Self::Warn => "warn",
-            Self::Fail => "fail",
-        }
-    }
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -62,7 +53,7 @@ impl Check {
     /// The check for people: a line, and a second one for the advice.
     pub(super) fn line(&self) -> String {
         let line =
-            format!("{:4}  {:18}  {}", self.verdict.word(), self.name, one_line(&self.found));
+            format!("{:4}  {:18}  {}", word(&self.verdict), self.name, one_line(&self.found));
         match &self.advice {
             Some(advice) => format!("{line}\n      {:18}  → {}", "", one_line(advice)),
             None => line,

@@ -1,15 +1,16 @@
 //! Whether the installed MCP clients have termgate configured and can find it.
 
 use crate::cli::doctor::check::Check;
-use crate::cli::doctor::ground::Ground;
+use crate::cli::doctor::ground::DoctorFacts;
+use crate::cli::install::client::{Knowledge, Sighting, sightings};
+use crate::cli::install::family::NAME;
 use crate::cli::install::place::Surroundings;
-use crate::cli::install::presence::{Knowledge, Sighting, sightings};
-use crate::cli::install::server::NAME;
+use crate::wire::word;
 
 const CHECK: &str = "clients";
 
 /// One check for each client that seems installed; a single one when there is none.
-pub(super) fn clients(_: &Ground) -> Vec<Check> {
+pub(super) fn clients(_: &DoctorFacts) -> Vec<Check> {
     let around = match Surroundings::of_process() {
         Ok(around) => around,
         Err(error) => return vec![Check::warn(CHECK, error.to_string(), "Set HOME.")],
@@ -23,7 +24,7 @@ pub(super) fn clients(_: &Ground) -> Vec<Check> {
 
 fn told(sighting: &Sighting, file: &str) -> Check {
     let title = sighting.client.title;
-    let scope = sighting.scope.word();
+    let scope = word(&sighting.scope);
     let install = format!("termgate install --client {} --scope {scope}", sighting.client.name);
     match &sighting.knowledge {
         Knowledge::Starts { program, there: true } => {
@@ -54,13 +55,13 @@ mod tests {
 
     use super::*;
     use crate::cli::doctor::check::Verdict;
-    use crate::cli::install::client::Client;
-    use crate::cli::install::place::Scope;
+    use crate::cli::install::client::McpClient;
+    use crate::cli::install::place::InstallScope;
 
     fn check(knowledge: Knowledge) -> Check {
-        let client = Client::named("zed").unwrap();
+        let client = McpClient::named("zed").unwrap();
         let file = PathBuf::from("/f");
-        told(&Sighting { client, scope: Scope::Project, file, knowledge }, "/f")
+        told(&Sighting { client, scope: InstallScope::Project, file, knowledge }, "/f")
     }
 
     #[test]

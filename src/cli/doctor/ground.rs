@@ -11,8 +11,8 @@ use std::time::Duration;
 use tokio::time::timeout;
 
 use crate::cli::context::Context;
-use crate::cli::daemon::Daemon;
-use crate::cli::doctor::shims::{Held, held, settled};
+use crate::cli::daemon::DaemonClient;
+use crate::cli::doctor::shims::{HeldSession, held, settled};
 use crate::cli::status::STATUS;
 use crate::config::paths::{PathError, RuntimePaths};
 use crate::transport::client::ConnectError;
@@ -23,7 +23,7 @@ const TELL_MAX: Duration = Duration::from_secs(3);
 
 /// The state of the daemon.
 #[derive(Debug)]
-pub(super) enum Found {
+pub(super) enum FoundDaemon {
     /// It runs, and this is its status.
     Running(Box<DaemonStatus>),
     /// No daemon runs, though a killed one may have left its sockets.
@@ -34,26 +34,26 @@ pub(super) enum Found {
 
 /// The facts that the checks use.
 #[derive(Debug)]
-pub(super) struct Ground {
+pub(super) struct DoctorFacts {
     pub(super) environment: BTreeMap<OsString, OsString>,
     pub(super) paths: Result<RuntimePaths, PathError>,
     /// The socket where the daemon was expected.
     pub(super) socket: Option<PathBuf>,
-    pub(super) daemon: Found,
+    pub(super) daemon: FoundDaemon,
     /// The sessions that have a shim.
-    pub(super) held: Vec<Held>,
+    pub(super) held: Vec<HeldSession>,
 }
 
-impl Ground {
+impl DoctorFacts {
     pub(super) async fn look(context: &Context) -> Self {
         let environment: BTreeMap<_, _> = env::vars_os().collect();
         let paths = RuntimePaths::from_environment(|name| env::var_os(name));
         let socket = context.operator_socket().ok();
         let daemon = match &socket {
             Some(socket) => ask(socket.clone()).await,
-            None => Found::Absent,
+            None => FoundDaemon::Absent,
         };
-        let runs = matches!(daemon, Found::Running(_));
+        let runs = matches!(daemon, FoundDaemon::Running(_));
         let held = match &paths {
             Ok(paths) => settled(|| held(paths), runs).await,
             Err(_) => Vec::new(),
@@ -68,25 +68,27 @@ impl Ground {
     }
 }
 
-async fn ask(socket: PathBuf) -> Found {
+async fn ask(socket: PathBuf) -> FoundDaemon {
     let asking = async {
-        let daemon = match Daemon::try_connect(&socket).await {
+        let daemon = match DaemonClient::try_connect(&socket).await {
             Ok(daemon) => daemon,
-            Err(ConnectError::Absent | ConnectError::Refused) => return Found::Absent,
+            Err(ConnectError::Absent | ConnectError::Refused) => return FoundDaemon::Absent,
             Err(
                 error @ (ConnectError::Io(_)
                 | ConnectError::Impostor(_)
                 | ConnectError::HungUp
                 | ConnectError::NoGreeting),
             ) => {
-                return Found::Broken(error.to_string());
+                return FoundDaemon::Broken(error.to_string());
             }
         };
         match daemon.read(STATUS).await {
-            Ok(status) => Found::Running(Box::new(status)),
-            Err(error) => Found::Broken(format!("the daemon does not tell of itself: {error}")),
+            Ok(status) => FoundDaemon::Running(Box::new(status)),
+            Err(error) => {
+                FoundDaemon::Broken(format!("the daemon does not tell of itself: {error}"))
+            }
         }
     };
-    let late = |_| Found::Broken("the daemon does not answer".to_owned());
+    let late = |_| FoundDaemon::Broken("the daemon does not answer".to_owned());
     timeout(TELL_MAX, asking).await.unwrap_or_else(late)
 }

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::cli::doctor::check::Check;
-use crate::cli::doctor::ground::Ground;
+use crate::cli::doctor::ground::DoctorFacts;
 use crate::session::pty::command::{find_program, user_shell};
 use crate::shim::terminal::open_terminal;
 use crate::shim::wire::Window;
@@ -22,7 +22,7 @@ const TERMINFO: [&str; 4] =
     ["/etc/terminfo", "/lib/terminfo", "/usr/share/terminfo", "/usr/lib/terminfo"];
 
 /// Whether a terminal can be opened, and how many more.
-pub(super) fn terminals(_ground: &Ground) -> Vec<Check> {
+pub(super) fn terminals(_ground: &DoctorFacts) -> Vec<Check> {
     const NAME: &str = "terminals";
     if let Err(error) = open_terminal(Window { rows: 24, cols: 80 }) {
         return vec![Check::fail(
@@ -50,7 +50,7 @@ fn spare_terminals(used: u64, max: u64) -> Check {
 }
 
 /// The descriptor limit of a daemon started here.
-pub(super) fn descriptors(_ground: &Ground) -> Vec<Check> {
+pub(super) fn descriptors(_ground: &DoctorFacts) -> Vec<Check> {
     vec![match hard_descriptor_limit() {
         Ok(limit) => spare_descriptors(limit),
         Err(error) => Check::fail(
@@ -74,7 +74,7 @@ fn spare_descriptors(limit: u64) -> Check {
 }
 
 /// Which shells are installed, and which one a session starts.
-pub(super) fn shells(ground: &Ground) -> Vec<Check> {
+pub(super) fn shells(ground: &DoctorFacts) -> Vec<Check> {
     const NAME: &str = "shells";
     let is_there = |name: &&str| find_program(name, Path::new("/"), &ground.environment).is_ok();
     let there: Vec<&str> = SHELLS.into_iter().filter(is_there).collect();
@@ -96,7 +96,7 @@ pub(super) fn shells(ground: &Ground) -> Vec<Check> {
 }
 
 /// Whether programs in sessions find the terminfo entry of their terminal.
-pub(super) fn terminfo(ground: &Ground) -> Vec<Check> {
+pub(super) fn terminfo(ground: &DoctorFacts) -> Vec<Check> {
     const NAME: &str = "terminfo";
     let own = ground.variable("TERMINFO").map(PathBuf::from);
     let home = ground.variable("HOME").map(|home| Path::new(home).join(".terminfo"));

@@ -6,7 +6,7 @@ use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use crate::cli::doctor::check::Check;
-use crate::cli::doctor::ground::{Found, Ground};
+use crate::cli::doctor::ground::{DoctorFacts, FoundDaemon};
 use crate::cli::start::log::log_path;
 use crate::cli::status::bytes;
 use crate::config::paths::{RuntimePaths, SOCKET_PATH_MAX};
@@ -16,7 +16,7 @@ use crate::transport::unix::directory::{self, DirectoryError};
 const LOG_LARGE: u64 = 64 * 1024 * 1024;
 
 /// Whether the directory is safe for sockets.
-pub(super) fn runtime_directory(ground: &Ground) -> Vec<Check> {
+pub(super) fn runtime_directory(ground: &DoctorFacts) -> Vec<Check> {
     const NAME: &str = "runtime directory";
     let Ok(paths) = &ground.paths else { return Vec::new() };
     let shown = paths.root().display();
@@ -33,7 +33,7 @@ pub(super) fn runtime_directory(ground: &Ground) -> Vec<Check> {
 }
 
 /// Whether the socket paths are short enough for the kernel.
-pub(super) fn socket_paths(ground: &Ground) -> Vec<Check> {
+pub(super) fn socket_paths(ground: &DoctorFacts) -> Vec<Check> {
     const NAME: &str = "socket paths";
     vec![match &ground.paths {
         Ok(paths) => {
@@ -49,7 +49,7 @@ pub(super) fn socket_paths(ground: &Ground) -> Vec<Check> {
 }
 
 /// Which sockets exist, and whether a daemon answers.
-pub(super) fn sockets(ground: &Ground) -> Vec<Check> {
+pub(super) fn sockets(ground: &DoctorFacts) -> Vec<Check> {
     const NAME: &str = "sockets";
     let Ok(paths) = &ground.paths else { return Vec::new() };
     let there = sockets_of(paths);
@@ -65,15 +65,15 @@ pub(super) fn sockets(ground: &Ground) -> Vec<Check> {
     let count = there.len();
     vec![match (&ground.daemon, count) {
         (_, 0) => Check::ok(NAME, "none"),
-        (Found::Running(_), _) => {
+        (FoundDaemon::Running(_), _) => {
             Check::ok(NAME, format!("{count}, all of them yours alone (0600)"))
         }
-        (Found::Broken(_), _) => Check::warn(
+        (FoundDaemon::Broken(_), _) => Check::warn(
             NAME,
             format!("{count} of a daemon that does not answer"),
             "See what is said of the daemon.",
         ),
-        (Found::Absent, _) => Check::warn(
+        (FoundDaemon::Absent, _) => Check::warn(
             NAME,
             format!("{count} that nobody answers at, left by a daemon that was killed"),
             "Nothing needs to be done: the next daemon replaces them.",
@@ -82,7 +82,7 @@ pub(super) fn sockets(ground: &Ground) -> Vec<Check> {
 }
 
 /// The log of a daemon that a command started.
-pub(super) fn log(ground: &Ground) -> Vec<Check> {
+pub(super) fn log(ground: &DoctorFacts) -> Vec<Check> {
     const NAME: &str = "log";
     let Ok(paths) = &ground.paths else { return Vec::new() };
     let path = log_path(paths);

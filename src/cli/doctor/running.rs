@@ -4,7 +4,7 @@ use std::env;
 use std::path::Path;
 
 use crate::cli::doctor::check::Check;
-use crate::cli::doctor::ground::{Found, Ground};
+use crate::cli::doctor::ground::{DoctorFacts, FoundDaemon};
 use crate::cli::status::switches;
 use crate::config::problem::Problem;
 use crate::config::sources::{ConfigSource, Layer, Sources};
@@ -14,7 +14,7 @@ use crate::session::pty::processes::is_stopped;
 use crate::transport::unix::lock::DaemonLock;
 
 /// Whether a daemon answers, and whether it has this program's version.
-pub(super) fn daemon(ground: &Ground) -> Vec<Check> {
+pub(super) fn daemon(ground: &DoctorFacts) -> Vec<Check> {
     const NAME: &str = "daemon";
     if ground.variable(SESSION_MARK).is_some() {
         return vec![Check::fail(
@@ -25,15 +25,15 @@ pub(super) fn daemon(ground: &Ground) -> Vec<Check> {
     }
     let at = ground.socket.as_deref().unwrap_or(Path::new("")).display();
     vec![match &ground.daemon {
-        Found::Running(status) => {
+        FoundDaemon::Running(status) => {
             same_version((&status.version, status.pid), env!("CARGO_PKG_VERSION"))
         }
-        Found::Absent => Check::warn(
+        FoundDaemon::Absent => Check::warn(
             NAME,
             format!("none runs at {at}"),
             "`termgate new` starts one, and so does `termgate serve`.",
         ),
-        Found::Broken(why) => match stopped_daemon(ground) {
+        FoundDaemon::Broken(why) => match stopped_daemon(ground) {
             Some(pid) => Check::fail(
                 NAME,
                 format!("process {pid} has the lock and stands still, since it was stopped"),
@@ -53,7 +53,7 @@ pub(super) fn daemon(ground: &Ground) -> Vec<Check> {
 }
 
 /// The daemon's process, if it is stopped.
-fn stopped_daemon(ground: &Ground) -> Option<i32> {
+fn stopped_daemon(ground: &DoctorFacts) -> Option<i32> {
     let paths = ground.paths.as_ref().ok()?;
     DaemonLock::owner(&paths.lock()).filter(|pid| is_stopped(ProcessId(*pid)))
 }
@@ -71,9 +71,9 @@ fn same_version((theirs, pid): (&str, u32), ours: &str) -> Check {
 }
 
 /// Whether the daemon allows writing.
-pub(super) fn writing(ground: &Ground) -> Vec<Check> {
+pub(super) fn writing(ground: &DoctorFacts) -> Vec<Check> {
     const NAME: &str = "writing";
-    let Found::Running(status) = &ground.daemon else { return Vec::new() };
+    let FoundDaemon::Running(status) = &ground.daemon else { return Vec::new() };
     let told = switches(&status.write.on);
     if !status.write.on.is_empty() {
         return vec![Check::ok(NAME, told)];
@@ -86,7 +86,7 @@ pub(super) fn writing(ground: &Ground) -> Vec<Check> {
 }
 
 /// Whether a daemon started here can read its configuration.
-pub(super) fn configuration(ground: &Ground) -> Vec<Check> {
+pub(super) fn configuration(ground: &DoctorFacts) -> Vec<Check> {
     const NAME: &str = "configuration";
     let Ok(directory) = env::current_dir() else {
         return vec![Check::warn(NAME, "the current directory is gone", "Go to another one.")];

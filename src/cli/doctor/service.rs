@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::cli::doctor::check::Check;
-use crate::cli::doctor::ground::Ground;
+use crate::cli::doctor::ground::DoctorFacts;
 
 /// Exists when systemd runs this machine.
 const SYSTEMD: &str = "/run/systemd/system";
@@ -20,7 +20,7 @@ const UNITS: [&str; 3] =
 
 /// The installed parts of the daemon as a user service.
 #[derive(Debug)]
-struct Installed {
+struct InstalledUnits {
     service: Option<PathBuf>,
     socket: Option<PathBuf>,
     /// Whether the socket listens from the login on.
@@ -30,17 +30,17 @@ struct Installed {
 }
 
 /// Whether the daemon is a user service, and whether that runs without a login.
-pub(super) fn systemd(ground: &Ground) -> Vec<Check> {
+pub(super) fn systemd(ground: &DoctorFacts) -> Vec<Check> {
     const NAME: &str = "service";
     if !Path::new(SYSTEMD).exists() {
         return vec![Check::ok(NAME, "systemd does not run here")];
     }
     let user = ground.variable("USER").or_else(|| ground.variable("LOGNAME"));
     let lingers = user.is_some_and(|user| Path::new(LINGER).join(user).exists());
-    vec![told(NAME, &Installed::among(&places(ground), lingers))]
+    vec![told(NAME, &InstalledUnits::among(&places(ground), lingers))]
 }
 
-impl Installed {
+impl InstalledUnits {
     /// Finds the parts in these directories; an earlier directory takes precedence.
     fn among(places: &[PathBuf], lingers: bool) -> Self {
         let find = |name| places.iter().map(|place| place.join(name)).find(|path| path.exists());
@@ -49,9 +49,9 @@ impl Installed {
     }
 }
 
-fn told(name: &'static str, installed: &Installed) -> Check {
+fn told(name: &'static str, installed: &InstalledUnits) -> Check {
     const BOTH: &str = "Install both units, as docs/SYSTEMD.md says.";
-    let Installed { service, socket, enabled, lingers } = installed;
+    let InstalledUnits { service, socket, enabled, lingers } = installed;
     match (service, socket) {
         (None, None) => Check::ok(name, "not installed; commands start the daemon as needed"),
         (Some(there), None) => {
@@ -78,7 +78,7 @@ fn told(name: &'static str, installed: &Installed) -> Check {
 }
 
 /// The directories of this user's units, the user's own first.
-fn places(ground: &Ground) -> Vec<PathBuf> {
+fn places(ground: &DoctorFacts) -> Vec<PathBuf> {
     let below = |variable: &str, usual: &str| {
         let given = ground.variable(variable).map(PathBuf::from);
         given.or_else(|| Some(Path::new(ground.variable("HOME")?).join(usual)))
@@ -108,7 +108,7 @@ mod tests {
     }
 
     fn check(places: &[PathBuf], lingers: bool) -> Check {
-        told("service", &Installed::among(places, lingers))
+        told("service", &InstalledUnits::among(places, lingers))
     }
 
     #[test]

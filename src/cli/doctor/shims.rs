@@ -20,7 +20,7 @@ const NAME: &str = "shims";
 
 /// A session that has or had a shim.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Held {
+pub(super) struct HeldSession {
     session: SessionId,
     /// The shim; none when that process is gone.
     by: Option<ProcessId>,
@@ -32,19 +32,22 @@ pub(super) struct Held {
 }
 
 /// How many sessions have shims, and what is wrong with any of them, by the status of the daemon that runs.
-pub(super) fn shims(held: &[Held], daemon: Option<&DaemonStatus>) -> Vec<Check> {
+pub(super) fn shims(held: &[HeldSession], daemon: Option<&DaemonStatus>) -> Vec<Check> {
     let Some(status) = daemon else { return judge(held, Runs::No) };
     let pid = i32::try_from(status.pid).ok();
-    judge(held, Runs::Yes(pid.and_then(|pid| Shortage::of(ProcessId(pid)))))
+    judge(held, Runs::Yes(pid.and_then(|pid| DescriptorShortage::of(ProcessId(pid)))))
 }
 
 /// Returns what `look` sees once the state is stable. A session that is just starting or ending looks
 /// lost for a moment. A problem counts if it is in the first look and lasts.
-pub(super) async fn settled(mut look: impl FnMut() -> Vec<Held>, runs: bool) -> Vec<Held> {
+pub(super) async fn settled(
+    mut look: impl FnMut() -> Vec<HeldSession>,
+    runs: bool,
+) -> Vec<HeldSession> {
     /// Longer than it takes to create a session on a busy machine.
     const PATIENCE: Duration = Duration::from_secs(2);
     const EVERY: Duration = Duration::from_millis(100);
-    let is_odd = |one: &Held| !one.socket || runs && (!one.claimed || one.by.is_none());
+    let is_odd = |one: &HeldSession| !one.socket || runs && (!one.claimed || one.by.is_none());
     let first = look();
     let until = Instant::now() + PATIENCE;
     let mut seen = first.clone();
@@ -60,18 +63,18 @@ pub(super) async fn settled(mut look: impl FnMut() -> Vec<Held>, runs: bool) -> 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Runs {
     No,
-    Yes(Option<Shortage>),
+    Yes(Option<DescriptorShortage>),
 }
 
 /// A daemon with hardly any descriptor left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Shortage {
+struct DescriptorShortage {
     pid: ProcessId,
     open: usize,
     limit: usize,
 }
 
-impl Shortage {
+impl DescriptorShortage {
     /// With about this many free descriptors, a daemon stops taking over sessions.
     const SPARE_MAX: usize = 32;
 
@@ -96,13 +99,13 @@ impl Shortage {
     }
 }
 
-fn judge(held: &[Held], daemon: Runs) -> Vec<Check> {
+fn judge(held: &[HeldSession], daemon: Runs) -> Vec<Check> {
     let (runs, shortage) = match daemon {
         Runs::No => (false, None),
         Runs::Yes(shortage) => (true, shortage),
     };
     let mut checks = Vec::new();
-    for Held { session, by, stopped, claimed, socket } in held {
+    for HeldSession { session, by, stopped, claimed, socket } in held {
         checks.extend(match by {
             // The shim listens again when the daemon that has the session ends.
             Some(_) if !socket && runs && *claimed => None,
@@ -132,7 +135,7 @@ fn judge(held: &[Held], daemon: Runs) -> Vec<Check> {
                              programs, run: kill -9 {pid}"
                         )
                     },
-                    Shortage::advice,
+                    DescriptorShortage::advice,
                 ),
             )),
             None if runs => Some(Check::warn(
@@ -156,7 +159,7 @@ fn judge(held: &[Held], daemon: Runs) -> Vec<Check> {
 }
 
 /// The sessions with shims or sockets at this moment.
-pub(super) fn held(paths: &RuntimePaths) -> Vec<Held> {
+pub(super) fn held(paths: &RuntimePaths) -> Vec<HeldSession> {
     // Reads the sockets first. Otherwise a shim that ends meanwhile would seem to have none.
     let entries = fs::read_dir(paths.shims()).into_iter().flatten().flatten();
     let found: BTreeSet<_> =
@@ -167,7 +170,7 @@ pub(super) fn held(paths: &RuntimePaths) -> Vec<Held> {
         let by = shims.get(&session).copied();
         let stopped = by.is_some_and(is_stopped);
         let claimed = paths.session(session).exists();
-        Held { session, by, stopped, claimed, socket: found.contains(&session) }
+        HeldSession { session, by, stopped, claimed, socket: found.contains(&session) }
     };
     sessions.into_iter().map(held).collect()
 }
@@ -183,9 +186,9 @@ mod tests {
 
     const YES: Runs = Runs::Yes(None);
 
-    fn one(by: Option<i32>, stopped: bool, claimed: bool) -> Held {
+    fn one(by: Option<i32>, stopped: bool, claimed: bool) -> HeldSession {
         let session = "0123456789ab".parse().unwrap();
-        Held { session, by: by.map(ProcessId), stopped, claimed, socket: true }
+        HeldSession { session, by: by.map(ProcessId), stopped, claimed, socket: true }
     }
 
     #[test]
@@ -199,7 +202,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_session_that_is_being_created_or_ends_is_looked_at_again() {
-        let new = Held { socket: false, ..one(Some(7), false, false) };
+        let new = HeldSession { socket: false, ..one(Some(7), false, false) };
         let listens = one(Some(7), false, false);
         let ended = one(None, false, true);
         let mut looks =
@@ -219,7 +222,10 @@ mod tests {
             pid += 1;
             vec![
                 odd.clone(),
-                Held { session: "ba9876543210".parse().unwrap(), ..one(Some(pid), false, false) },
+                HeldSession {
+                    session: "ba9876543210".parse().unwrap(),
+                    ..one(Some(pid), false, false)
+                },
             ]
         };
         let seen = settled(look, true).await;
@@ -238,7 +244,7 @@ mod tests {
 
     #[test]
     fn a_shim_whose_socket_was_removed_is_told_unless_a_daemon_has_its_session() {
-        let gone = |claimed| Held { socket: false, ..one(Some(7), false, claimed) };
+        let gone = |claimed| HeldSession { socket: false, ..one(Some(7), false, claimed) };
         assert_eq!(judge(&[gone(true)], YES)[0].verdict, Verdict::Ok);
         for runs in [YES, Runs::No] {
             let lost = &judge(&[gone(false)], runs)[0];
@@ -250,7 +256,7 @@ mod tests {
 
     #[test]
     fn a_session_for_which_the_daemon_has_no_descriptors_is_told_with_what_to_do() {
-        let short = Shortage { pid: ProcessId(9), open: 60, limit: 64 };
+        let short = DescriptorShortage { pid: ProcessId(9), open: 60, limit: 64 };
         let told = &judge(&[one(Some(7), false, false)], Runs::Yes(Some(short)))[0];
         let advice = told.advice.as_ref().unwrap();
         assert!(advice.contains("60 of 64") && advice.contains("kill -USR1 9"), "{told:?}");

@@ -2,22 +2,26 @@
 //!
 //! To add a client, add a row.
 
+use std::path::{Path, PathBuf};
+
 use crate::cli::install::family::{
-    Family, context_servers, extensions, mcp_servers, opencode, servers, toml_servers,
+    CONTEXT_SERVERS, COPILOT, EXTENSIONS, Family, FoundEntry, MCP_SERVERS, OPENCODE, SERVERS,
+    TOML_SERVERS, TYPED,
 };
+use crate::cli::install::file::{ClientFile, FileError};
 use crate::cli::install::own_command::{OwnCommand, Writes};
-use crate::cli::install::place::{Base, Place, Scope};
+use crate::cli::install::place::{Base, ClientPath, InstallScope, Surroundings};
 
 #[derive(Debug)]
-pub struct Client {
+pub struct McpClient {
     pub name: &'static str,
     /// The client's own name for display.
     pub title: &'static str,
     pub family: Family,
-    pub user: Place,
-    pub project: Option<Place>,
+    pub user: ClientPath,
+    pub project: Option<ClientPath>,
     /// Exists when the client is installed.
-    pub sign: Place,
+    pub sign: ClientPath,
     /// The program that is on `PATH` when the client is installed.
     pub program: Option<&'static str>,
     pub command: Option<OwnCommand>,
@@ -28,71 +32,71 @@ pub struct Client {
 /// The skill directories of a client.
 #[derive(Clone, Copy, Debug)]
 pub struct SkillPlaces {
-    pub user: Place,
-    pub project: Place,
+    pub user: ClientPath,
+    pub project: ClientPath,
 }
 
-impl Client {
+impl McpClient {
     pub fn named(name: &str) -> Option<&'static Self> {
         CLIENTS.iter().find(|client| client.name == name)
     }
 
     /// The client's skill directory in this scope, if it reads skills.
-    pub fn skills(&self, scope: Scope) -> Option<Place> {
+    pub fn skills(&self, scope: InstallScope) -> Option<ClientPath> {
         self.skills.map(|places| match scope {
-            Scope::User => places.user,
-            Scope::Project => places.project,
+            InstallScope::User => places.user,
+            InstallScope::Project => places.project,
         })
     }
 
     /// The client's file of servers in this scope, if it has the scope.
-    pub fn place(&self, scope: Scope) -> Option<Place> {
+    pub fn place(&self, scope: InstallScope) -> Option<ClientPath> {
         match scope {
-            Scope::User => Some(self.user),
-            Scope::Project => self.project,
+            InstallScope::User => Some(self.user),
+            InstallScope::Project => self.project,
         }
     }
 }
 
 const CLAUDE: OwnCommand = OwnCommand {
     program: "claude",
-    scopes: &[Scope::User, Scope::Project],
+    scopes: &[InstallScope::User, InstallScope::Project],
     add: &["mcp", "add", "--scope", "{scope}", "{name}", "--", "{program}", "{arguments}"],
     remove: Some(&["mcp", "remove", "--scope", "{scope}", "{name}"]),
     writes: Writes::File,
 };
 const CODEX: OwnCommand = OwnCommand {
     program: "codex",
-    scopes: &[Scope::User],
+    scopes: &[InstallScope::User],
     add: &["mcp", "add", "{name}", "--", "{program}", "{arguments}"],
     remove: Some(&["mcp", "remove", "{name}"]),
     writes: Writes::File,
 };
 const GEMINI: OwnCommand = OwnCommand {
     program: "gemini",
-    scopes: &[Scope::User, Scope::Project],
+    scopes: &[InstallScope::User, InstallScope::Project],
     add: &["mcp", "add", "--scope", "{scope}", "{name}", "{program}", "--", "{arguments}"],
     remove: Some(&["mcp", "remove", "--scope", "{scope}", "{name}"]),
     writes: Writes::File,
 };
 const CODE: OwnCommand = OwnCommand {
     program: "code",
-    scopes: &[Scope::User],
+    scopes: &[InstallScope::User],
     add: &["--add-mcp", "{json}"],
     remove: None,
     // The active profile may have a file of its own.
     writes: Writes::Elsewhere,
 };
 
-const fn place(base: Base, names: &'static [&'static str]) -> Place {
-    Place { base, names }
+const fn place(base: Base, names: &'static [&'static str]) -> ClientPath {
+    ClientPath { base, names }
 }
 
-const fn project(names: &'static [&'static str]) -> Option<Place> {
+const fn project(names: &'static [&'static str]) -> Option<ClientPath> {
     Some(place(Base::Project, names))
 }
 
-const fn skills(user: Place, project: &'static [&'static str]) -> Option<SkillPlaces> {
+const fn skills(user: ClientPath, project: &'static [&'static str]) -> Option<SkillPlaces> {
     Some(SkillPlaces { user, project: place(Base::Project, project) })
 }
 
@@ -103,11 +107,11 @@ const SHARED_SKILLS: Option<SkillPlaces> =
 const COPILOT_SKILLS: Option<SkillPlaces> =
     skills(place(Base::Variable("COPILOT_HOME", ".copilot"), &["skills"]), &[".github/skills"]);
 
-pub static CLIENTS: [Client; 14] = [
-    Client {
+pub static CLIENTS: [McpClient; 14] = [
+    McpClient {
         name: "claude-code",
         title: "Claude Code",
-        family: mcp_servers::TYPED,
+        family: TYPED,
         user: place(Base::Variable("CLAUDE_CONFIG_DIR", ""), &[".claude.json"]),
         project: project(&[".mcp.json"]),
         sign: place(Base::Variable("CLAUDE_CONFIG_DIR", ""), &[".claude.json", ".claude"]),
@@ -118,35 +122,35 @@ pub static CLIENTS: [Client; 14] = [
             &[".claude/skills"],
         ),
     },
-    Client {
+    McpClient {
         name: "claude-desktop",
         title: "Claude Desktop",
-        family: mcp_servers::PLAIN,
-        user: place(Base::Application, &["Claude/claude_desktop_config.json"]),
+        family: MCP_SERVERS,
+        user: place(Base::Config, &["Claude/claude_desktop_config.json"]),
         project: None,
-        sign: place(Base::Application, &["Claude"]),
+        sign: place(Base::Config, &["Claude"]),
         program: None,
         command: None,
         skills: None,
     },
-    Client {
+    McpClient {
         name: "cline",
         title: "Cline",
-        family: mcp_servers::PLAIN,
+        family: MCP_SERVERS,
         user: place(
-            Base::Application,
+            Base::Config,
             &["Code/User/globalStorage/saoudrizwan.claude-dev/settings/cline_mcp_settings.json"],
         ),
         project: None,
-        sign: place(Base::Application, &["Code/User/globalStorage/saoudrizwan.claude-dev"]),
+        sign: place(Base::Config, &["Code/User/globalStorage/saoudrizwan.claude-dev"]),
         program: None,
         command: None,
         skills: SHARED_SKILLS,
     },
-    Client {
+    McpClient {
         name: "codex",
         title: "Codex",
-        family: toml_servers::FAMILY,
+        family: TOML_SERVERS,
         user: place(Base::Variable("CODEX_HOME", ".codex"), &["config.toml"]),
         project: project(&[".codex/config.toml"]),
         sign: place(Base::Variable("CODEX_HOME", ".codex"), &[""]),
@@ -154,10 +158,10 @@ pub static CLIENTS: [Client; 14] = [
         command: Some(CODEX),
         skills: SHARED_SKILLS,
     },
-    Client {
+    McpClient {
         name: "copilot",
         title: "GitHub Copilot CLI",
-        family: mcp_servers::COPILOT,
+        family: COPILOT,
         user: place(Base::Variable("COPILOT_HOME", ".copilot"), &["mcp-config.json"]),
         project: project(&[".github/mcp.json"]),
         sign: place(Base::Variable("COPILOT_HOME", ".copilot"), &[""]),
@@ -165,10 +169,10 @@ pub static CLIENTS: [Client; 14] = [
         command: None,
         skills: COPILOT_SKILLS,
     },
-    Client {
+    McpClient {
         name: "cursor",
         title: "Cursor",
-        family: mcp_servers::PLAIN,
+        family: MCP_SERVERS,
         user: place(Base::Home, &[".cursor/mcp.json"]),
         project: project(&[".cursor/mcp.json"]),
         sign: place(Base::Home, &[".cursor"]),
@@ -176,10 +180,10 @@ pub static CLIENTS: [Client; 14] = [
         command: None,
         skills: skills(place(Base::Home, &[".cursor/skills"]), &[".cursor/skills"]),
     },
-    Client {
+    McpClient {
         name: "gemini",
         title: "Gemini CLI",
-        family: mcp_servers::PLAIN,
+        family: MCP_SERVERS,
         user: place(Base::Home, &[".gemini/settings.json"]),
         project: project(&[".gemini/settings.json"]),
         sign: place(Base::Home, &[".gemini"]),
@@ -187,10 +191,10 @@ pub static CLIENTS: [Client; 14] = [
         command: Some(GEMINI),
         skills: skills(place(Base::Home, &[".gemini/skills"]), &[".gemini/skills"]),
     },
-    Client {
+    McpClient {
         name: "goose",
         title: "goose",
-        family: extensions::FAMILY,
+        family: EXTENSIONS,
         user: place(Base::Config, &["goose/config.yaml"]),
         project: None,
         sign: place(Base::Config, &["goose"]),
@@ -198,10 +202,10 @@ pub static CLIENTS: [Client; 14] = [
         command: None,
         skills: skills(place(Base::Config, &["goose/skills"]), &[".goose/skills"]),
     },
-    Client {
+    McpClient {
         name: "junie",
         title: "Junie",
-        family: mcp_servers::PLAIN,
+        family: MCP_SERVERS,
         user: place(Base::Home, &[".junie/mcp/mcp.json"]),
         project: project(&[".junie/mcp/mcp.json"]),
         sign: place(Base::Home, &[".junie"]),
@@ -209,10 +213,10 @@ pub static CLIENTS: [Client; 14] = [
         command: None,
         skills: skills(place(Base::Home, &[".junie/skills"]), &[".junie/skills"]),
     },
-    Client {
+    McpClient {
         name: "kiro",
         title: "Kiro",
-        family: mcp_servers::PLAIN,
+        family: MCP_SERVERS,
         user: place(Base::Home, &[".kiro/settings/mcp.json"]),
         project: project(&[".kiro/settings/mcp.json"]),
         sign: place(Base::Home, &[".kiro"]),
@@ -220,10 +224,10 @@ pub static CLIENTS: [Client; 14] = [
         command: None,
         skills: skills(place(Base::Home, &[".kiro/skills"]), &[".kiro/skills"]),
     },
-    Client {
+    McpClient {
         name: "opencode",
         title: "opencode",
-        family: opencode::FAMILY,
+        family: OPENCODE,
         user: place(Base::Config, &["opencode/opencode.json", "opencode/opencode.jsonc"]),
         project: project(&["opencode.json", "opencode.jsonc"]),
         sign: place(Base::Config, &["opencode"]),
@@ -231,21 +235,21 @@ pub static CLIENTS: [Client; 14] = [
         command: None,
         skills: skills(place(Base::Config, &["opencode/skills"]), &[".opencode/skills"]),
     },
-    Client {
+    McpClient {
         name: "vscode",
         title: "VS Code",
-        family: servers::FAMILY,
-        user: place(Base::Application, &["Code/User/mcp.json"]),
+        family: SERVERS,
+        user: place(Base::Config, &["Code/User/mcp.json"]),
         project: project(&[".vscode/mcp.json"]),
-        sign: place(Base::Application, &["Code"]),
+        sign: place(Base::Config, &["Code"]),
         program: Some("code"),
         command: Some(CODE),
         skills: COPILOT_SKILLS,
     },
-    Client {
+    McpClient {
         name: "windsurf",
         title: "Windsurf",
-        family: mcp_servers::PLAIN,
+        family: MCP_SERVERS,
         user: place(Base::Home, &[".codeium/windsurf/mcp_config.json"]),
         project: None,
         sign: place(Base::Home, &[".codeium/windsurf"]),
@@ -253,10 +257,10 @@ pub static CLIENTS: [Client; 14] = [
         command: None,
         skills: skills(place(Base::Home, &[".codeium/windsurf/skills"]), &[".windsurf/skills"]),
     },
-    Client {
+    McpClient {
         name: "zed",
         title: "Zed",
-        family: context_servers::FAMILY,
+        family: CONTEXT_SERVERS,
         user: place(Base::Config, &["zed/settings.json"]),
         project: project(&[".zed/settings.json"]),
         sign: place(Base::Config, &["zed"]),
@@ -265,6 +269,78 @@ pub static CLIENTS: [Client; 14] = [
         skills: SHARED_SKILLS,
     },
 ];
+
+/// Whether a client has termgate configured.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Knowledge {
+    Unknown,
+    /// It starts this program; `there` is whether that exists.
+    Starts {
+        program: PathBuf,
+        there: bool,
+    },
+    /// It has an entry that starts no program.
+    Other,
+    /// Its file cannot be read; contains the reason.
+    Unreadable(String),
+}
+
+/// The state of a client in one scope.
+#[derive(Clone, Debug)]
+pub struct Sighting {
+    pub client: &'static McpClient,
+    pub scope: InstallScope,
+    pub file: PathBuf,
+    pub knowledge: Knowledge,
+}
+
+/// The clients that seem installed.
+pub fn present(around: &Surroundings) -> impl Iterator<Item = &'static McpClient> {
+    CLIENTS.iter().filter(|client| is_present(client, around))
+}
+
+/// The clients that seem installed, and whether they have a server of this name. It includes the project
+/// scope when the client has a file there.
+pub fn sightings(around: &Surroundings, name: &str) -> Vec<Sighting> {
+    let mut sightings = Vec::new();
+    for client in present(around) {
+        for scope in [InstallScope::User, InstallScope::Project] {
+            let Some(place) = client.place(scope) else { continue };
+            let file = around.path(place);
+            // In the home directory, both scopes can have the same file.
+            let again = file == around.path(client.user);
+            if scope == InstallScope::User || !again && file.exists() {
+                let knowledge = knowledge(client, &file, name);
+                sightings.push(Sighting { client, scope, file, knowledge });
+            }
+        }
+    }
+    sightings
+}
+
+fn is_present(client: &McpClient, around: &Surroundings) -> bool {
+    let has_program = || client.program.is_some_and(|name| around.program(name).is_some());
+    around.path(client.sign).exists() || has_program()
+}
+
+fn knowledge(client: &McpClient, file: &Path, name: &str) -> Knowledge {
+    match find(client, file, name) {
+        Ok(None) => Knowledge::Unknown,
+        Ok(Some(FoundEntry::Other)) => Knowledge::Other,
+        Ok(Some(FoundEntry::Program(launch))) => {
+            let program = PathBuf::from(launch.program);
+            let there = program.is_file();
+            Knowledge::Starts { program, there }
+        }
+        Err(why) => Knowledge::Unreadable(why.to_string()),
+    }
+}
+
+fn find(client: &McpClient, file: &Path, name: &str) -> Result<Option<FoundEntry>, FileError> {
+    let file = ClientFile::read(file)?;
+    let Some(text) = file.text() else { return Ok(None) };
+    Ok(client.family.find(text, name)?)
+}
 
 #[cfg(test)]
 mod tests;

@@ -1,20 +1,10 @@
-//! The forms in which clients store a server, one file for each family of clients.
+//! The forms in which clients store a server, and the server itself.
 
-pub mod context_servers;
-pub mod extensions;
-pub mod mcp_servers;
-pub mod opencode;
-pub mod servers;
-pub mod toml_servers;
+use serde_json::{Value, json};
 
-use serde_json::Value;
-
-use crate::cli::install::format::{Emptied, Format, FormatError, Members, Spot};
-use crate::cli::install::server::{Launch, Server};
-
-/// An entry in the form of a family.
+use crate::cli::install::format::{Emptied, FileFormat, FileFormatError, Members, Spot};
 #[derive(Clone, Debug, PartialEq)]
-pub struct Entry {
+pub struct FamilyEntry {
     /// The members that start the server. termgate sets them at every write.
     pub must: Members,
     /// Initial members that the user may change later.
@@ -24,50 +14,42 @@ pub struct Entry {
 /// How a group of clients stores a server.
 #[derive(Clone, Copy, Debug)]
 pub struct Family {
-    pub format: Format,
+    pub format: FileFormat,
     /// The top-level name that contains the servers.
     pub container: &'static str,
-    pub entry: fn(&Server) -> Entry,
+    pub entry: fn(&ServerEntry) -> FamilyEntry,
     /// Parses what an entry starts; none when it starts no program.
-    pub launch: fn(&Value) -> Option<Launch>,
+    pub launch: fn(&Value) -> Option<ServerProgram>,
 }
 
 /// An existing entry.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Found {
+pub enum FoundEntry {
     /// It starts a program.
-    Program(Launch),
+    Program(ServerProgram),
     /// It is something else, such as an address.
     Other,
 }
 
 impl Family {
     /// The entry in its container, to paste into a client's file.
-    pub fn snippet(&self, server: &Server) -> String {
+    pub fn snippet(&self, server: &ServerEntry) -> String {
         let added = self.format.add("", self.spot(&server.name), &whole((self.entry)(server)));
         added.expect("nothing is in the way in an empty text")
     }
 
     /// Finds the entry with this name in the text.
-    ///
-    /// # Errors
-    /// The text is malformed.
-    pub fn find(&self, text: &str, name: &str) -> Result<Option<Found>, FormatError> {
+    pub fn find(&self, text: &str, name: &str) -> Result<Option<FoundEntry>, FileFormatError> {
         let value = self.format.get(text, self.spot(name))?;
-        Ok(value.map(|value| (self.launch)(&value).map_or(Found::Other, Found::Program)))
+        Ok(value.map(|value| (self.launch)(&value).map_or(FoundEntry::Other, FoundEntry::Program)))
     }
 
-    /// # Errors
-    /// As [`Family::find`].
-    pub fn has_container(&self, text: &str) -> Result<bool, FormatError> {
+    pub fn has_container(&self, text: &str) -> Result<bool, FileFormatError> {
         self.format.has_container(text, self.container)
     }
 
     /// The text with the server; unchanged when the server is there already.
-    ///
-    /// # Errors
-    /// As [`Family::find`], or the change would lose something.
-    pub fn put(&self, text: &str, server: &Server) -> Result<String, FormatError> {
+    pub fn put(&self, text: &str, server: &ServerEntry) -> Result<String, FileFormatError> {
         let spot = self.spot(&server.name);
         let entry = (self.entry)(server);
         let Some(there) = self.format.get(text, spot)? else {
@@ -84,10 +66,12 @@ impl Family {
     }
 
     /// The text without the existing entry.
-    ///
-    /// # Errors
-    /// As [`Family::put`].
-    pub fn take(&self, text: &str, name: &str, emptied: Emptied) -> Result<String, FormatError> {
+    pub fn take(
+        &self,
+        text: &str,
+        name: &str,
+        emptied: Emptied,
+    ) -> Result<String, FileFormatError> {
         self.format.remove(text, self.spot(name), emptied)
     }
 
@@ -96,21 +80,152 @@ impl Family {
     }
 }
 
-fn whole(entry: Entry) -> Members {
+fn whole(entry: FamilyEntry) -> Members {
     entry.must.into_iter().chain(entry.at_first).collect()
 }
 
-/// Parses an entry with the program under one name and its arguments under another.
-pub fn launch_of(entry: &Value, program: &str, arguments: &str) -> Option<Launch> {
-    let program = entry.get(program)?.as_str()?.to_owned();
-    let arguments = entry.get(arguments).map(texts).unwrap_or_default();
-    Some(Launch { program, arguments })
+/// JSON with `mcpServers`, for most clients.
+pub const MCP_SERVERS: Family = Family {
+    format: FileFormat::Json,
+    container: "mcpServers",
+    entry: |server| FamilyEntry { must: started(server), at_first: Vec::new() },
+    launch,
+};
+
+/// The same with the type of transport, for Claude Code.
+pub const TYPED: Family =
+    Family { entry: |server| typed("stdio", server, vec![("env", json!({}))]), ..MCP_SERVERS };
+/// The same with the type of server and its tools, for the Copilot CLI.
+pub const COPILOT: Family =
+    Family { entry: |server| typed("local", server, vec![("tools", json!(["*"]))]), ..MCP_SERVERS };
+/// VS Code.
+pub const SERVERS: Family = Family {
+    container: "servers",
+    entry: |server| typed("stdio", server, Vec::new()),
+    ..MCP_SERVERS
+};
+
+/// Zed's settings.
+pub const CONTEXT_SERVERS: Family = Family {
+    container: "context_servers",
+    entry: |server| FamilyEntry { must: started(server), at_first: vec![("env", json!({}))] },
+    ..MCP_SERVERS
+};
+
+/// Codex: a TOML table.
+pub const TOML_SERVERS: Family =
+    Family { format: FileFormat::Toml, container: "mcp_servers", ..MCP_SERVERS };
+/// opencode: the program and its arguments are one list.
+pub const OPENCODE: Family = Family {
+    container: "mcp",
+    entry: |server| {
+        let ServerProgram { program, arguments } = &server.launch;
+        let command: Vec<&String> = [program].into_iter().chain(arguments).collect();
+        let must = vec![("type", json!("local")), ("command", json!(command))];
+        FamilyEntry { must, at_first: vec![("enabled", json!(true))] }
+    },
+    launch: |entry| {
+        let mut command = texts(entry.get("command")?).into_iter();
+        Some(ServerProgram { program: command.next()?, arguments: command.collect() })
+    },
+    ..MCP_SERVERS
+};
+
+/// goose: YAML, which has its own names for program and environment.
+pub const EXTENSIONS: Family = Family {
+    format: FileFormat::Yaml,
+    container: "extensions",
+    entry: |server| {
+        let ServerProgram { program, arguments } = &server.launch;
+        let must = vec![
+            ("type", json!("stdio")),
+            ("name", json!(server.name)),
+            ("cmd", json!(program)),
+            ("args", json!(arguments)),
+        ];
+        let at_first = vec![
+            ("enabled", json!(true)),
+            ("description", json!("Terminal sessions with one writer each")),
+            ("envs", json!({})),
+            // How long goose waits for an answer, in seconds; its default.
+            ("timeout", json!(300)),
+        ];
+        FamilyEntry { must, at_first }
+    },
+    launch: |_| None,
+};
+
+fn started(server: &ServerEntry) -> Members {
+    let ServerProgram { program, arguments } = &server.launch;
+    vec![("command", json!(program)), ("args", json!(arguments))]
 }
 
-/// The strings in a list.
-pub fn texts(list: &Value) -> Vec<String> {
+fn typed(kind: &str, server: &ServerEntry, at_first: Members) -> FamilyEntry {
+    let must = [("type", json!(kind))].into_iter().chain(started(server)).collect();
+    FamilyEntry { must, at_first }
+}
+
+fn launch(entry: &Value) -> Option<ServerProgram> {
+    let program = entry.get("command")?.as_str()?.to_owned();
+    let arguments = entry.get("args").map(texts).unwrap_or_default();
+    Some(ServerProgram { program, arguments })
+}
+
+fn texts(list: &Value) -> Vec<String> {
     let items = list.as_array().into_iter().flatten();
     items.filter_map(Value::as_str).map(str::to_owned).collect()
+}
+
+/// The default name of the entry.
+pub const NAME: &str = "termgate";
+
+/// The longest name of an entry, in characters.
+const NAME_MAX: usize = 64;
+
+/// How a client starts a server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServerProgram {
+    /// The absolute path of the program: graphical clients start with a short `PATH`.
+    pub program: String,
+    pub arguments: Vec<String>,
+}
+
+/// A server and its name in the client's file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServerEntry {
+    pub name: String,
+    pub launch: ServerProgram,
+}
+
+/// What the client's agents may do, besides the daemon's policy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AgentRights {
+    AsConfigured,
+    ReadOnly,
+    Write,
+}
+
+impl ServerEntry {
+    /// This program as a server over standard input and output.
+    pub fn bridge(name: String, program: String, rights: AgentRights) -> Self {
+        let mut arguments = vec!["mcp".to_owned()];
+        match rights {
+            AgentRights::AsConfigured => {}
+            AgentRights::ReadOnly => arguments.push("--read-only".to_owned()),
+            AgentRights::Write => arguments.push("--allow-write".to_owned()),
+        }
+        Self { name, launch: ServerProgram { program, arguments } }
+    }
+}
+
+/// Parses a name that is valid for every client and safe in shells and commands.
+pub fn parse_name(text: &str) -> Result<String, String> {
+    let begins_well = text.starts_with(|first: char| first.is_ascii_alphanumeric());
+    let of_name = |it: char| it.is_ascii_alphanumeric() || it == '-' || it == '_';
+    if begins_well && text.len() <= NAME_MAX && text.chars().all(of_name) {
+        return Ok(text.to_owned());
+    }
+    Err(format!("a name is 1 to {NAME_MAX} letters, digits, `-` and `_`, a letter or digit first"))
 }
 
 #[cfg(test)]

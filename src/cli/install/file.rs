@@ -8,7 +8,7 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use crate::cli::install::error::FileError;
+use crate::cli::install::format::FileFormatError;
 
 /// The largest file that termgate reads, in bytes.
 const BYTES_MAX: u64 = 32 * 1024 * 1024;
@@ -23,6 +23,27 @@ const SAME_SECOND_MAX: u64 = 1_000;
 /// Some editors write this at the start of a text. It is not content.
 const BYTE_ORDER_MARK: &str = "\u{feff}";
 
+/// Why a file was not read or written.
+#[derive(Debug, thiserror::Error)]
+pub enum FileError {
+    #[error("{0}")]
+    Io(#[from] io::Error),
+    #[error("it is a broken symbolic link")]
+    DanglingLink,
+    #[error("it is not a file")]
+    NotAFile,
+    #[error("it is not a text file")]
+    NotText,
+    #[error("it has more than {0} bytes")]
+    TooLarge(u64),
+    #[error("it is read-only")]
+    ReadOnly,
+    #[error("it changed meanwhile")]
+    Changed,
+    #[error(transparent)]
+    FileFormat(#[from] FileFormatError),
+}
+
 /// A file as it was read.
 #[derive(Clone, Debug)]
 pub struct ClientFile {
@@ -34,9 +55,6 @@ pub struct ClientFile {
 
 impl ClientFile {
     /// Reads a file, which may not exist.
-    ///
-    /// # Errors
-    /// The file cannot be read, or is not a file that a client would read.
     pub fn read(path: &Path) -> Result<Self, FileError> {
         let path = match fs::canonicalize(path) {
             Ok(path) => path,
@@ -89,9 +107,6 @@ impl ClientFile {
     }
 
     /// Removes the file without a backup, when its content is not worth one.
-    ///
-    /// # Errors
-    /// As [`ClientFile::replace`].
     pub fn remove(&self) -> Result<(), FileError> {
         self.check_writable()?;
         self.check_unchanged()?;
@@ -111,9 +126,6 @@ impl ClientFile {
     }
 
     /// Copies the file to a backup, if it exists, and returns the backup's path.
-    ///
-    /// # Errors
-    /// No backup was made, not even a part, with the reason; or the file is read-only.
     pub fn back_up(&self, now: SystemTime) -> Result<Option<PathBuf>, FileError> {
         let Some(whole) = &self.whole else { return Ok(None) };
         self.check_writable()?;

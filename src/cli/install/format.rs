@@ -4,7 +4,6 @@
 
 pub mod json_text;
 pub mod toml_text;
-pub mod yaml_text;
 
 use serde_json::Value;
 
@@ -27,7 +26,7 @@ pub enum Emptied {
 
 /// Why a text cannot be edited.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum FormatError {
+pub enum FileFormatError {
     #[error("it cannot be understood: {0}")]
     Malformed(String),
     #[error("{0} is not a list of names and values")]
@@ -39,7 +38,7 @@ pub enum FormatError {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Format {
+pub enum FileFormat {
     /// JSON, with optional comments and trailing commas.
     Json,
     Toml,
@@ -47,68 +46,76 @@ pub enum Format {
     Yaml,
 }
 
-impl Format {
+impl FileFormat {
     /// The value of the entry, if it exists.
     ///
     /// # Errors
     /// The text has another format, or the container holds no entries.
-    pub fn get(self, text: &str, spot: Spot<'_>) -> Result<Option<Value>, FormatError> {
+    pub fn get(self, text: &str, spot: Spot<'_>) -> Result<Option<Value>, FileFormatError> {
         match self {
             Self::Json => json_text::get(text, spot),
             Self::Toml => toml_text::get(text, spot),
-            Self::Yaml => Err(FormatError::NotEdited),
+            Self::Yaml => Err(FileFormatError::NotEdited),
         }
     }
 
-    /// # Errors
-    /// As [`Format::get`].
-    pub fn has_container(self, text: &str, container: &str) -> Result<bool, FormatError> {
+    pub fn has_container(self, text: &str, container: &str) -> Result<bool, FileFormatError> {
         match self {
             Self::Json => json_text::has_container(text, container),
             Self::Toml => toml_text::has_container(text, container),
-            Self::Yaml => Err(FormatError::NotEdited),
+            Self::Yaml => Err(FileFormatError::NotEdited),
         }
     }
 
     /// Adds a new entry to the text.
-    ///
-    /// # Errors
-    /// As [`Format::get`], or the change would lose something.
-    pub fn add(self, text: &str, spot: Spot<'_>, members: &Members) -> Result<String, FormatError> {
+    pub fn add(
+        self,
+        text: &str,
+        spot: Spot<'_>,
+        members: &Members,
+    ) -> Result<String, FileFormatError> {
         match self {
             Self::Json => json_text::add(text, spot, members),
             Self::Toml => toml_text::add(text, spot, members),
-            Self::Yaml if text.is_empty() => Ok(yaml_text::block(spot, members)),
-            Self::Yaml => Err(FormatError::NotEdited),
+            Self::Yaml if text.is_empty() => Ok(yaml_block(spot, members)),
+            Self::Yaml => Err(FileFormatError::NotEdited),
         }
     }
 
     /// Sets these members of an existing entry and keeps its others.
-    ///
-    /// # Errors
-    /// As [`Format::add`].
-    pub fn set(self, text: &str, spot: Spot<'_>, members: &Members) -> Result<String, FormatError> {
+    pub fn set(
+        self,
+        text: &str,
+        spot: Spot<'_>,
+        members: &Members,
+    ) -> Result<String, FileFormatError> {
         match self {
             Self::Json => json_text::set(text, spot, members),
             Self::Toml => toml_text::set(text, spot, members),
-            Self::Yaml => Err(FormatError::NotEdited),
+            Self::Yaml => Err(FileFormatError::NotEdited),
         }
     }
 
     /// Removes an existing entry from the text.
-    ///
-    /// # Errors
-    /// As [`Format::add`].
     pub fn remove(
         self,
         text: &str,
         spot: Spot<'_>,
         emptied: Emptied,
-    ) -> Result<String, FormatError> {
+    ) -> Result<String, FileFormatError> {
         match self {
             Self::Json => json_text::remove(text, spot, emptied),
             Self::Toml => toml_text::remove(text, spot, emptied),
-            Self::Yaml => Err(FormatError::NotEdited),
+            Self::Yaml => Err(FileFormatError::NotEdited),
         }
     }
+}
+
+/// The entry in its container as YAML.
+///
+/// No maintained library rewrites YAML with its comments, anchors and indentation intact.
+fn yaml_block(spot: Spot<'_>, members: &Members) -> String {
+    // Every JSON value is a valid YAML value.
+    let lines = members.iter().map(|(name, value)| format!("    {name}: {value}\n"));
+    format!("{}:\n  {}:\n{}", spot.container, spot.name, lines.collect::<String>())
 }

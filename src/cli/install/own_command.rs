@@ -13,9 +13,10 @@ use tokio::io::AsyncReadExt;
 use tokio::process::{Child, ChildStderr, Command};
 use tokio::time::timeout;
 
-use crate::cli::install::place::Scope;
-use crate::cli::install::server::Server;
+use crate::cli::install::family::ServerEntry;
+use crate::cli::install::place::InstallScope;
 use crate::core::one_line::one_line;
+use crate::wire::word;
 
 /// The time limit of a command: some start a whole editor.
 const RUN_MAX: Duration = Duration::from_secs(60);
@@ -29,7 +30,7 @@ const LAST_WORDS: Duration = Duration::from_millis(100);
 pub struct OwnCommand {
     pub program: &'static str,
     /// The scopes that it can change.
-    pub scopes: &'static [Scope],
+    pub scopes: &'static [InstallScope],
     pub add: &'static [&'static str],
     pub remove: Option<&'static [&'static str]>,
     pub writes: Writes,
@@ -46,7 +47,7 @@ pub enum Writes {
 
 /// Why a command failed.
 #[derive(Debug, thiserror::Error)]
-pub enum CommandError {
+pub enum OwnCommandError {
     #[error("it cannot be started: {0}")]
     Start(#[source] io::Error),
     #[error("it did not end within {} s", RUN_MAX.as_secs())]
@@ -56,11 +57,11 @@ pub enum CommandError {
 }
 
 /// The arguments after the program's name.
-pub fn words(template: &[&str], server: &Server, scope: Scope) -> Vec<String> {
+pub fn words(template: &[&str], server: &ServerEntry, scope: InstallScope) -> Vec<String> {
     let mut words = Vec::new();
-    for word in template {
-        match *word {
-            "{scope}" => words.push(scope.word().to_owned()),
+    for part in template {
+        match *part {
+            "{scope}" => words.push(word(&scope)),
             "{name}" => words.push(server.name.clone()),
             "{program}" => words.push(server.launch.program.clone()),
             "{arguments}" => words.extend(server.launch.arguments.iter().cloned()),
@@ -93,25 +94,22 @@ fn quoted(word: &str) -> String {
 }
 
 /// Runs a client's command and waits until it ends.
-///
-/// # Errors
-/// The command could not run or failed; contains the first line of its standard error.
-pub async fn run(program: &Path, words: &[String]) -> Result<(), CommandError> {
+pub async fn run(program: &Path, words: &[String]) -> Result<(), OwnCommandError> {
     let mut command = Command::new(program);
     command.args(words).kill_on_drop(true);
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
-    let mut child = command.spawn().map_err(CommandError::Start)?;
+    let mut child = command.spawn().map_err(OwnCommandError::Start)?;
     let mut complaint = Vec::new();
     let ended = timeout(RUN_MAX, end(&mut child, &mut complaint)).await;
-    let status = ended.map_err(|_| CommandError::TooSlow)?;
-    let status = status.map_err(CommandError::Start)?;
+    let status = ended.map_err(|_| OwnCommandError::TooSlow)?;
+    let status = status.map_err(OwnCommandError::Start)?;
     if status.success() {
         return Ok(());
     }
     let complaint = String::from_utf8_lossy(&complaint);
     let line = complaint.lines().map(str::trim).find(|line| !line.is_empty());
     let said = line.map_or_else(|| status.to_string(), |line| one_line(line).into_owned());
-    Err(CommandError::Refused(said))
+    Err(OwnCommandError::Refused(said))
 }
 
 /// Waits for the command to end, and reads its standard error meanwhile.
@@ -140,14 +138,14 @@ async fn listen(mut stderr: ChildStderr, kept: &mut Vec<u8>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cli::install::server::Rights;
+    use crate::cli::install::family::AgentRights;
 
     #[test]
     fn a_word_with_blanks_and_quotes_reaches_the_command_whole_and_is_shown_quoted() {
         let program = "/opt/my tools/o'clock".to_owned();
-        let server = Server::bridge("t".to_owned(), program, Rights::ReadOnly);
+        let server = ServerEntry::bridge("t".to_owned(), program, AgentRights::ReadOnly);
         let template = ["mcp", "add", "-s", "{scope}", "{name}", "--", "{program}", "{arguments}"];
-        let words = words(&template, &server, Scope::User);
+        let words = words(&template, &server, InstallScope::User);
         assert_eq!(
             words,
             ["mcp", "add", "-s", "user", "t", "--", "/opt/my tools/o'clock", "mcp", "--read-only"]
@@ -160,8 +158,8 @@ mod tests {
 
     #[test]
     fn a_server_as_json_is_one_word() {
-        let server = Server::bridge("t".to_owned(), "/a\"b".to_owned(), Rights::Write);
-        let words = words(&["--add-mcp", "{json}"], &server, Scope::User);
+        let server = ServerEntry::bridge("t".to_owned(), "/a\"b".to_owned(), AgentRights::Write);
+        let words = words(&["--add-mcp", "{json}"], &server, InstallScope::User);
         assert_eq!(words.len(), 2);
         let told: serde_json::Value = serde_json::from_str(&words[1]).unwrap();
         let expected = json!({"name": "t", "command": "/a\"b", "args": ["mcp", "--allow-write"]});

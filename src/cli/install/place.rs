@@ -1,7 +1,4 @@
-//! Paths of the clients' files on each system.
-//!
-//! Only [`Surroundings::of_process`] reads the process's environment, so that tests can cover every
-//! system.
+//! Paths of the clients' files, from the user's directories and environment.
 
 use std::collections::BTreeMap;
 use std::env;
@@ -9,40 +6,28 @@ use std::ffi::OsString;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use crate::cli::install::error::InstallError;
+use anyhow::Context as _;
+use serde::Serialize;
+
+use crate::cli::failure::CliFailure;
 
 /// Whose configuration gets the server.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub enum Scope {
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum InstallScope {
     /// For you, in every directory
     User,
     /// For everyone who works in this directory
     Project,
 }
 
-impl Scope {
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::User => "user",
-            Self::Project => "project",
-        }
-    }
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum System {
-    Linux,
-    MacOs,
-}
-
 /// The environment variables that affect these paths.
 const VARIABLES: [&str; 5] =
     ["XDG_CONFIG_HOME", "CLAUDE_CONFIG_DIR", "CODEX_HOME", "COPILOT_HOME", "PATH"];
 
-/// The user's system, directories and environment variables.
+/// The user's directories and environment variables.
 #[derive(Clone, Debug)]
 pub struct Surroundings {
-    pub system: System,
     pub home: PathBuf,
     /// The directory of the project's files.
     pub project: PathBuf,
@@ -53,10 +38,8 @@ pub struct Surroundings {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Base {
     Home,
-    /// `$XDG_CONFIG_HOME`, else `~/.config`, on every system.
+    /// `$XDG_CONFIG_HOME`, else `~/.config`.
     Config,
-    /// The directory where graphical programs keep their settings on this system.
-    Application,
     /// The directory in this variable, or else this one below the home directory.
     Variable(&'static str, &'static str),
     Project,
@@ -64,27 +47,26 @@ pub enum Base {
 
 /// A client's file or directory, with its current name first and alternatives after it.
 #[derive(Clone, Copy, Debug)]
-pub struct Place {
+pub struct ClientPath {
     pub base: Base,
     pub names: &'static [&'static str],
 }
 
 impl Surroundings {
-    /// # Errors
-    /// There is no home directory or no working directory.
-    pub fn of_process() -> Result<Self, InstallError> {
-        let home = env::home_dir().filter(|home| home.is_absolute()).ok_or(InstallError::NoHome)?;
+    pub fn of_process() -> Result<Self, CliFailure> {
+        let home = env::home_dir()
+            .filter(|home| home.is_absolute())
+            .context("there is no home directory; set HOME")?;
         let variable = |name: &str| Some((name.to_owned(), env::var_os(name)?));
         Ok(Self {
-            system: if cfg!(target_os = "macos") { System::MacOs } else { System::Linux },
             home,
-            project: env::current_dir().map_err(InstallError::NoProject)?,
+            project: env::current_dir().context("the working directory is gone")?,
             variables: VARIABLES.into_iter().filter_map(variable).collect(),
         })
     }
 
     /// The path of a place: the first name that exists, or else the first name.
-    pub fn path(&self, place: Place) -> PathBuf {
+    pub fn path(&self, place: ClientPath) -> PathBuf {
         let base = self.base(place.base);
         let mut paths = place.names.iter().map(|name| base.join(name));
         let first = paths.next().unwrap_or_else(|| base.clone());
@@ -110,15 +92,15 @@ impl Surroundings {
     }
 
     fn base(&self, base: Base) -> PathBuf {
-        let config = || self.directory("XDG_CONFIG_HOME").unwrap_or(self.home.join(".config"));
-        match (base, self.system) {
-            (Base::Home, _) => self.home.clone(),
-            (Base::Config, _) | (Base::Application, System::Linux) => config(),
-            (Base::Application, System::MacOs) => self.home.join("Library/Application Support"),
-            (Base::Variable(name, below_home), _) => {
+        match base {
+            Base::Home => self.home.clone(),
+            Base::Config => {
+                self.directory("XDG_CONFIG_HOME").unwrap_or_else(|| self.home.join(".config"))
+            }
+            Base::Variable(name, below_home) => {
                 self.directory(name).unwrap_or_else(|| self.home.join(below_home))
             }
-            (Base::Project, _) => self.project.clone(),
+            Base::Project => self.project.clone(),
         }
     }
 

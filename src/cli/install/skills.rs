@@ -2,20 +2,22 @@
 //!
 //! A file that the user changed stays, and the output says so.
 
-mod seal;
-pub mod told;
-
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::cli::install::client::{CLIENTS, Client};
-use crate::cli::install::error::{FileError, InstallError};
-use crate::cli::install::file::ClientFile;
-use crate::cli::install::hookup::{Deed, Manner, Wish};
-use crate::cli::install::place::{Scope, Surroundings};
-use crate::cli::install::presence::present;
-use crate::cli::install::skills::seal::{is_intact, sealed};
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+
+use crate::cli::exit::CommandExit;
+use crate::cli::failure::CliFailure;
+use crate::cli::install::client::{CLIENTS, McpClient, present};
+use crate::cli::install::file::{ClientFile, FileError};
+use crate::cli::install::place::{InstallScope, Surroundings};
+use crate::cli::install::plan::{Deed, Manner, Wish};
+use crate::cli::install::{report, said};
+use crate::cli::output::CommandReport;
+use crate::core::code::Code;
 use crate::mcp::prompt::{Prompt, prompts};
 
 /// The file name in each skill's directory.
@@ -26,14 +28,14 @@ const OURS: &str = "termgate-";
 /// A directory of skills, and the client that reads it.
 #[derive(Clone, Debug)]
 pub struct Shelf {
-    pub client: Option<&'static Client>,
+    pub client: Option<&'static McpClient>,
     pub directory: PathBuf,
 }
 
 /// The result for one skill.
 #[derive(Debug)]
 pub struct Placed {
-    pub client: Option<&'static Client>,
+    pub client: Option<&'static McpClient>,
     pub skill: String,
     pub file: PathBuf,
     pub result: Result<Deed, FileError>,
@@ -49,23 +51,17 @@ pub struct SkillFile {
 
 impl Shelf {
     /// The client's skill directory.
-    ///
-    /// # Errors
-    /// The client reads no skills.
     pub fn of(
-        client: &'static Client,
-        scope: Scope,
+        client: &'static McpClient,
+        scope: InstallScope,
         around: &Surroundings,
-    ) -> Result<Self, InstallError> {
-        let place = client.skills(scope).ok_or(InstallError::NoSkills { title: client.title })?;
+    ) -> Result<Self, CliFailure> {
+        let place = client.skills(scope).ok_or(CliFailure::NoSkills { title: client.title })?;
         Ok(Self { client: Some(client), directory: around.path(place) })
     }
 
     /// The skill directories of installed clients, each directory once.
-    ///
-    /// # Errors
-    /// There is none.
-    pub fn all(scope: Scope, around: &Surroundings) -> Result<Vec<Self>, InstallError> {
+    pub fn all(scope: InstallScope, around: &Surroundings) -> Result<Vec<Self>, CliFailure> {
         let mut seen = BTreeSet::new();
         let shelves = present(around).filter_map(|client| Self::of(client, scope, around).ok());
         let shelves: Vec<_> = shelves.filter(|it| seen.insert(it.directory.clone())).collect();
@@ -74,7 +70,7 @@ impl Shelf {
             let names: Vec<_> = have.map(|client| client.name).collect();
             let hint =
                 format!("name one with --skills, or a directory with --dir: {}", names.join(", "));
-            return Err(InstallError::Nobody { hint });
+            return Err(CliFailure::NoClient { hint });
         }
         Ok(shelves)
     }
@@ -152,10 +148,93 @@ fn deed(there: Option<&str>, wanted: Option<&str>) -> Deed {
         (Some(_), None) => Deed::Removed,
     }
 }
+const FRONT_MATTER_END: &str = "\n---\n";
+const BEFORE_DIGEST: &str = "\nmetadata:\n  termgate: sha256:";
+
+fn sealed(text: &str) -> String {
+    let (head, body) = text.split_once(FRONT_MATTER_END).expect("a skill has front matter");
+    format!("{head}{BEFORE_DIGEST}{}{FRONT_MATTER_END}{body}", digest(text))
+}
+
+/// Whether the text is unchanged since it was sealed.
+fn is_intact(text: &str) -> bool {
+    let Some((head, rest)) = text.split_once(BEFORE_DIGEST) else { return false };
+    let Some((seal, body)) = rest.split_once(FRONT_MATTER_END) else { return false };
+    seal == digest(&format!("{head}{FRONT_MATTER_END}{body}"))
+}
+
+fn digest(text: &str) -> String {
+    Sha256::digest(text).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Every skill's text, each below its file name.
+pub fn printed_skills(shelves: &[Shelf], around: &Surroundings) -> CommandReport {
+    let (mut texts, mut items) = (Vec::new(), Vec::new());
+    for shelf in shelves {
+        for SkillFile { skill, file, text } in shelf.files() {
+            texts.push(format!("{}:\n{text}", around.shown(&file)));
+            let client = shelf.client.map(|client| client.name);
+            items.push(json!({"client": client, "skill": skill, "file": file, "text": text}));
+        }
+    }
+    report("skills", items, texts.join("\n"), CommandExit::Done)
+}
+
+/// The result for each skill.
+pub fn told_skills(placed: &[Placed], manner: Manner, around: &Surroundings) -> CommandReport {
+    let items = placed.iter().map(|placed| placed.item(manner)).collect();
+    let lines: Vec<_> = placed.iter().map(|placed| placed.line(manner, around)).collect();
+    let failed = placed.iter().any(|placed| placed.result.is_err());
+    report(
+        "skills",
+        items,
+        lines.join("\n"),
+        if failed { CommandExit::Failed } else { CommandExit::Done },
+    )
+}
+
+impl Placed {
+    /// The result for programs.
+    fn item(&self, manner: Manner) -> Value {
+        let client = self.client.map(|client| client.name);
+        match &self.result {
+            Ok(deed) => json!({
+                "client": client,
+                "skill": self.skill,
+                "result": deed,
+                "dry_run": manner == Manner::Tell,
+                "file": self.file,
+            }),
+            Err(problem) => json!({
+                "client": client,
+                "skill": self.skill,
+                "result": "failed",
+                "file": self.file,
+                "error": problem.to_string(),
+                "error_code": Code::ClientConfig.as_str(),
+                "hint": Code::ClientConfig.advice(),
+            }),
+        }
+    }
+
+    /// The result for people.
+    fn line(&self, manner: Manner, around: &Surroundings) -> String {
+        let client = self.client.map(|client| format!("{}: ", client.name)).unwrap_or_default();
+        let file = around.shown(&self.file);
+        match &self.result {
+            Ok(deed) => format!("{client}{} {file}", said(*deed, manner)),
+            Err(problem) => {
+                let (code, advice) = (Code::ClientConfig.as_str(), Code::ClientConfig.advice());
+                format!("{client}{file} is left as it is: {problem} ({code})\n{advice}")
+            }
+        }
+    }
+}
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::mcp::prompt::prompts;
 
     #[test]
     fn what_somebody_changed_is_kept_and_everything_else_becomes_what_is_wanted() {
@@ -173,6 +252,24 @@ mod tests {
         ] {
             let deed = deed(there.map(String::as_str), wanted.map(String::as_str));
             assert_eq!(deed, expected, "{there:?} {wanted:?}");
+        }
+    }
+
+    #[test]
+    fn a_file_is_intact_until_anything_of_it_is_changed() {
+        for prompt in prompts() {
+            let text = sealed(&prompt.skill());
+            assert!(is_intact(&text));
+            assert!(text.starts_with(&format!("---\nname: {}\n", prompt.skill_name())));
+            for changed in [
+                text.replace("description: Use", "description: Never use"),
+                text.replace("termgate: sha256:", "termgate: sha256:0"),
+                text.replace('\n', "\r\n"),
+                text.clone() + "\n",
+                prompt.skill(),
+            ] {
+                assert!(!is_intact(&changed), "{changed}");
+            }
         }
     }
 }

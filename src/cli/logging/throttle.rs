@@ -72,7 +72,7 @@ fn tell(left: impl IntoIterator<Item = Left>) {
 
 /// The decision about a line.
 #[derive(Debug, Default)]
-struct Verdict {
+struct LineVerdict {
     logged: bool,
     /// The text of the line, if it is the first suppressed one of its group.
     begins: Option<String>,
@@ -104,7 +104,7 @@ struct Count {
 
 impl Counts {
     /// Counts a line and decides whether to log it.
-    fn take(&mut self, now: Instant, kind: Identifier, said: Said) -> Verdict {
+    fn take(&mut self, now: Instant, kind: Identifier, said: Said) -> LineVerdict {
         let told = self.take_ended(now);
         let Said { text, source } = said;
         // With too many groups, all sources of a kind are counted together.
@@ -118,12 +118,12 @@ impl Counts {
             for key in [Some(of_kind), is_apart.then_some(same)].into_iter().flatten() {
                 self.0.entry(key).or_insert_with(begun).logged += 1;
             }
-            return Verdict { logged: true, begins: None, told };
+            return LineVerdict { logged: true, begins: None, told };
         }
         let same = self.0.entry(same).or_insert_with(begun);
         same.left_out += 1;
         let begins = (same.left_out == 1).then(|| same.text.clone());
-        Verdict { logged: false, begins, told }
+        LineVerdict { logged: false, begins, told }
     }
 
     /// Removes ended windows and returns their suppressed lines.
@@ -282,7 +282,8 @@ mod tests {
         };
         let said = || Said { text: "it came".to_owned(), source: Some("1".to_owned()) };
         let begin = Instant::now();
-        let verdicts: Vec<Verdict> = (0..25).map(|_| counts.take(begin, kind(), said())).collect();
+        let verdicts: Vec<LineVerdict> =
+            (0..25).map(|_| counts.take(begin, kind(), said())).collect();
         let logged = verdicts.iter().filter(|verdict| verdict.logged).count();
         assert_eq!(logged, SAME_MAX as usize);
         let begins: Vec<&str> = verdicts.iter().filter_map(|it| it.begins.as_deref()).collect();

@@ -7,10 +7,10 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
-use crate::cli::daemon::Daemon;
-use crate::cli::failure::Failure;
+use crate::cli::daemon::DaemonClient;
+use crate::cli::failure::CliFailure;
 use crate::cli::new::{create, surroundings};
-use crate::cli::output::Report;
+use crate::cli::output::CommandReport;
 use crate::core::code::Code;
 use crate::transport::client::ClientError;
 use crate::wire::session::Created;
@@ -26,7 +26,7 @@ pub(super) struct Fresh {
 }
 
 impl Fresh {
-    pub(super) async fn create(daemon: &Daemon) -> Result<Self, Failure> {
+    pub(super) async fn create(daemon: &DaemonClient) -> Result<Self, CliFailure> {
         let mut arguments = surroundings(None)?;
         arguments["lease"] = Value::Bool(false);
         let (_, Created { session, .. }) = create(daemon, arguments).await?;
@@ -36,14 +36,14 @@ impl Fresh {
     /// Removes it, unless its command continues.
     pub(super) async fn leave(
         self,
-        daemon: &Daemon,
-        ended: Result<Report, Failure>,
-    ) -> Result<Report, Failure> {
-        if matches!(ended, Err(Failure::Left { .. })) {
+        daemon: &DaemonClient,
+        ended: Result<CommandReport, CliFailure>,
+    ) -> Result<CommandReport, CliFailure> {
+        if matches!(ended, Err(CliFailure::Left { .. })) {
             return ended;
         }
-        let code = ended.as_ref().err().map(Failure::code);
-        if matches!(ended, Err(Failure::Request(ClientError::Closed)))
+        let code = ended.as_ref().err().map(CliFailure::code);
+        if matches!(ended, Err(CliFailure::Request(ClientError::Closed)))
             || code == Some(Code::UpstreamUnavailable.as_str())
         {
             return Err(self.idle());
@@ -72,17 +72,17 @@ impl Fresh {
     }
 
     /// The failure when the daemon exited before the command was sent.
-    fn idle(&self) -> Failure {
+    fn idle(&self) -> CliFailure {
         let name = &self.name;
         let what = "the daemon went away before the command was sent; nothing ran";
         let hint = format!(
             "session {name} is left with a shell: once a daemon runs (`termgate serve` starts one), \
              `termgate run {name} COMMAND` runs it there, and `termgate kill {name}` ends it"
         );
-        Failure::Left { what, hint, details: json!({"session": self.id, "command_id": null}) }
+        CliFailure::Left { what, hint, details: json!({"session": self.id, "command_id": null}) }
     }
 
-    async fn remove(&self, daemon: &Daemon) {
+    async fn remove(&self, daemon: &DaemonClient) {
         let kill = || daemon.call("manage_session", json!({"session": self.id, "action": "kill"}));
         // The first call ends the session, if it still runs; the second removes it. A session that is
         // gone needs neither.

@@ -6,7 +6,7 @@ use std::io;
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-use crate::cli::exit::Exit;
+use crate::cli::exit::CommandExit;
 use crate::transport::unix::handed::onward::ignores_hangup;
 
 /// A shell adds this to the number of the signal that ended a program.
@@ -23,9 +23,6 @@ pub(super) struct Interrupts {
 
 impl Interrupts {
     /// Starts to listen. Call it inside a runtime.
-    ///
-    /// # Errors
-    /// The kernel's error.
     pub(super) fn listen() -> io::Result<Self> {
         let hang_up = (!ignores_hangup()).then(|| signal(SignalKind::hangup())).transpose()?;
         let (key, terminate) = (SignalKind::interrupt(), SignalKind::terminate());
@@ -33,7 +30,7 @@ impl Interrupts {
     }
 
     /// Waits for the next signal and returns the exit code for it. Cancel-safe.
-    pub(super) async fn next(&mut self) -> Exit {
+    pub(super) async fn next(&mut self) -> CommandExit {
         let hung_up = async {
             match &mut self.hang_up {
                 Some(hang_up) => hang_up.recv().await,
@@ -45,6 +42,6 @@ impl Interrupts {
             _ = self.terminate.recv() => SignalKind::terminate(),
             _ = hung_up => SignalKind::hangup(),
         };
-        Exit::Command(BY_SIGNAL + kind.as_raw_value() as u8)
+        CommandExit::Command(BY_SIGNAL + kind.as_raw_value() as u8)
     }
 }

@@ -4,21 +4,21 @@
 
 use std::sync::Arc;
 
+use serde::Deserialize as _;
 use tokio::sync::watch;
 
-use crate::cli::daemon::Daemon;
-use crate::cli::failure::Failure;
-use crate::cli::output::{Form, Output};
-use crate::cli::printed::Printed;
+use crate::cli::daemon::DaemonClient;
+use crate::cli::failure::CliFailure;
+use crate::cli::output::{CommandOutput, OutputForm};
 use crate::core::shell::commands::record::CommandRecord;
 use crate::transport::client::ClientError;
-use crate::wire::command::{CommandWire, KnownCommands};
+use crate::wire::command::{CommandStatus, CommandWire, KnownCommands, OutputFacts};
 
 /// A command that was sent or is about to be sent.
-pub(super) struct Live<'a> {
+pub(super) struct LiveCommand<'a> {
     pub(super) session: String,
-    daemon: Arc<Daemon>,
-    output: &'a Output,
+    daemon: Arc<DaemonClient>,
+    output: &'a CommandOutput,
     /// Its text in the form that the session lists.
     text: String,
     /// The newest command before it.
@@ -28,14 +28,14 @@ pub(super) struct Live<'a> {
     printed: Option<(u64, Printed)>,
 }
 
-impl<'a> Live<'a> {
+impl<'a> LiveCommand<'a> {
     /// Starts to watch the session, before the command is sent.
     pub(super) async fn begin(
-        daemon: Arc<Daemon>,
-        output: &'a Output,
+        daemon: Arc<DaemonClient>,
+        output: &'a CommandOutput,
         session: String,
         line: &str,
-    ) -> Result<Self, Failure> {
+    ) -> Result<Self, CliFailure> {
         let text = line.trim_end_matches(['\n', '\r']);
         let text = text[..text.floor_char_boundary(CommandRecord::TEXT_MAX)].to_owned();
         let news = daemon.client().news();
@@ -47,7 +47,7 @@ impl<'a> Live<'a> {
     }
 
     /// Continues under the next daemon, without repeating output.
-    pub(super) async fn resume(&mut self, daemon: Arc<Daemon>) -> Result<(), Failure> {
+    pub(super) async fn resume(&mut self, daemon: Arc<DaemonClient>) -> Result<(), CliFailure> {
         self.news = daemon.client().news();
         self.daemon = daemon;
         self.daemon.subscribe(&self.list()).await?;
@@ -58,15 +58,15 @@ impl<'a> Live<'a> {
     }
 
     /// Shows the output that arrived meanwhile.
-    pub(super) async fn catch_up(&mut self) -> Result<(), Failure> {
+    pub(super) async fn catch_up(&mut self) -> Result<(), CliFailure> {
         match self.output.form() {
-            Form::Json => Ok(()),
-            Form::People => self.show().await,
+            OutputForm::Json => Ok(()),
+            OutputForm::People => self.show().await,
         }
     }
 
     /// The daemon in use.
-    pub(super) fn daemon(&self) -> Arc<Daemon> {
+    pub(super) fn daemon(&self) -> Arc<DaemonClient> {
         Arc::clone(&self.daemon)
     }
 
@@ -76,7 +76,7 @@ impl<'a> Live<'a> {
     }
 
     /// The command's number, looked up in the session if necessary.
-    pub(super) async fn number(&mut self) -> Result<Option<u64>, Failure> {
+    pub(super) async fn number(&mut self) -> Result<Option<u64>, CliFailure> {
         if self.printed.is_none() {
             self.find().await?;
         }
@@ -84,15 +84,15 @@ impl<'a> Live<'a> {
     }
 
     /// Waits for new output and shows it. It never completes when nothing is to be shown.
-    pub(super) async fn next(&mut self) -> Result<(), Failure> {
+    pub(super) async fn next(&mut self) -> Result<(), CliFailure> {
         match self.output.form() {
-            Form::Json => std::future::pending().await,
-            Form::People => self.advance().await,
+            OutputForm::Json => std::future::pending().await,
+            OutputForm::People => self.advance().await,
         }
     }
 
     /// Shows the rest until the command ends, and returns the exit code if it is known.
-    pub(super) async fn rest(&mut self) -> Result<Option<i64>, Failure> {
+    pub(super) async fn rest(&mut self) -> Result<Option<i64>, CliFailure> {
         self.show().await?;
         loop {
             if let Some((_, printed)) = self.printed.as_ref().filter(|(_, it)| it.has_ended()) {
@@ -103,8 +103,8 @@ impl<'a> Live<'a> {
     }
 
     /// Shows the remaining output of the command with this number, which the tool reported.
-    pub(super) async fn finish(&mut self, number: u64) -> Result<(), Failure> {
-        if self.output.form() == Form::Json {
+    pub(super) async fn finish(&mut self, number: u64) -> Result<(), CliFailure> {
+        if self.output.form() == OutputForm::Json {
             return Ok(());
         }
         if self.printed.as_ref().is_none_or(|(found, _)| *found != number) {
@@ -118,13 +118,13 @@ impl<'a> Live<'a> {
         self.output.note("[what it printed last is gone with its session]");
     }
 
-    async fn advance(&mut self) -> Result<(), Failure> {
+    async fn advance(&mut self) -> Result<(), CliFailure> {
         // Without a daemon there are no changes, and the pending answer reports that as well.
         self.news.changed().await.map_err(|_| ClientError::Closed)?;
         self.show().await
     }
 
-    async fn show(&mut self) -> Result<(), Failure> {
+    async fn show(&mut self) -> Result<(), CliFailure> {
         self.number().await?;
         match &mut self.printed {
             Some((_, printed)) => printed.show(&self.daemon, self.output).await,
@@ -134,7 +134,7 @@ impl<'a> Live<'a> {
 
     /// Looks for the command. No other client can have sent the same text since, because sending requires
     /// the lease.
-    async fn find(&mut self) -> Result<(), Failure> {
+    async fn find(&mut self) -> Result<(), CliFailure> {
         let known: KnownCommands = self.daemon.read(&self.list()).await?;
         let is_it = |it: &&CommandWire| it.command_id > self.before && may_be(it, &self.text);
         let Some(number) = known.commands.iter().find(is_it).map(|it| it.command_id) else {
@@ -156,4 +156,65 @@ fn may_be(listed: &CommandWire, text: &str) -> bool {
     // If only the directory was cut, the text is complete.
     let beginning = listed.command.strip_suffix('…').filter(|_| listed.cut);
     listed.command == text || beginning.is_some_and(|beginning| text.starts_with(beginning))
+}
+
+/// The member of `_meta` with the facts about an output.
+const FACTS: &str = "dev.termgate/output";
+
+/// The output of one command, with the position up to which it was shown.
+#[derive(Clone, Debug)]
+pub struct Printed {
+    uri: String,
+    next_row: u64,
+    /// The facts about the command, as of the last read.
+    facts: Option<OutputFacts>,
+}
+
+impl Printed {
+    /// Starts at the beginning of a command's output.
+    pub fn of(session: &str, command: u64) -> Self {
+        let uri = format!("termgate://session/{session}/command/{command}/output");
+        Self { uri, next_row: 0, facts: None }
+    }
+
+    /// The URI of its resource.
+    pub fn uri(&self) -> &str {
+        &self.uri
+    }
+
+    /// Shows all new, complete lines.
+    pub async fn show(
+        &mut self,
+        daemon: &DaemonClient,
+        output: &CommandOutput,
+    ) -> Result<(), CliFailure> {
+        loop {
+            let uri = format!("{}?from_row={}", self.uri, self.next_row);
+            let (text, meta) = daemon.read_text(&uri).await?;
+            let facts = OutputFacts::deserialize(&meta[FACTS]);
+            let facts = facts.map_err(|_| ClientError::Malformed)?;
+            if facts.rows_trimmed > 0 {
+                let rows = facts.rows_trimmed;
+                output.note(&format!("[{rows} rows were gone before they could be read]"));
+            }
+            facts.lost_output.iter().for_each(|gap| output.note(&gap.remark()));
+            // Without an await in between, so that cancelling here never shows lines twice.
+            output.text(&text)?;
+            self.next_row = facts.next_row.max(self.next_row);
+            let more = facts.lines_left_out > 0;
+            self.facts = Some(facts);
+            if !more {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Whether the command had ended at the last read.
+    pub fn has_ended(&self) -> bool {
+        self.facts.as_ref().is_some_and(|facts| facts.status != CommandStatus::Running)
+    }
+
+    pub fn exit_code(&self) -> Option<i64> {
+        self.facts.as_ref().and_then(|facts| facts.exit_code).map(i64::from)
+    }
 }

@@ -9,22 +9,21 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
-use crate::cli::context::{Context, RETURN_MAX};
+use crate::cli::context::{Context, outlast_silence};
 use crate::cli::duration::millis;
-use crate::cli::exit::Exit;
-use crate::cli::failure::Failure;
-use crate::cli::output::Report;
+use crate::cli::exit::CommandExit;
+use crate::cli::failure::CliFailure;
+use crate::cli::output::{CommandReport, reader_gone};
 use crate::cli::run::interrupts::Interrupts;
-use crate::cli::run::output::Live;
-use crate::cli::run::{End, bare, follow};
-use crate::cli::{reader, silence};
+use crate::cli::run::output::LiveCommand;
+use crate::cli::run::{FollowEnd, bare, follow};
 use crate::config::paths::RuntimePaths;
 use crate::core::moment::Moment;
 use crate::session::pty::held::shims::socket_of;
 
 /// A command that continues without a daemon.
 #[derive(Debug)]
-pub(super) struct Resumed<'a> {
+pub(super) struct ResumedCommand<'a> {
     pub(super) context: &'a Context,
     /// The name of its session.
     pub(super) name: &'a str,
@@ -33,44 +32,37 @@ pub(super) struct Resumed<'a> {
     pub(super) until: Moment,
 }
 
-impl Resumed<'_> {
+impl ResumedCommand<'_> {
     /// Waits for the next daemon, and follows the command under it until it ends or waits for input.
-    ///
-    /// # Errors
-    /// No daemon returned in time, or it does not know the command.
     pub(super) async fn follow(
         &self,
-        live: &mut Live<'_>,
+        live: &mut LiveCommand<'_>,
         interrupts: &mut Interrupts,
-    ) -> Result<End, Failure> {
-        let left = self.time_left();
-        let looking = self.context.next_daemon(RETURN_MAX.min(left), || self.is_held(live));
+    ) -> Result<FollowEnd, CliFailure> {
         let found = tokio::select! {
-            // The timeout also covers a process that listens but does not greet.
-            found = timeout(left, looking) => found.ok().and_then(Result::ok),
+            found = self.context.next_daemon_until(self.until, || self.is_held(live)) => found,
             _ = interrupts.next() => return Err(self.left(live)),
-            () = reader::gone() => return Ok(End::Unread),
+            () = reader_gone() => return Ok(FollowEnd::Unread),
         };
         let Some(daemon) = found else {
             let overdue = self.time_left().is_zero() && self.is_held(live);
-            return if overdue { Ok(End::Overdue) } else { Err(self.left(live)) };
+            return if overdue { Ok(FollowEnd::Overdue) } else { Err(self.left(live)) };
         };
-        let told = || self.context.output.note(&silence::note(self.name));
-        let answers = silence::over(&daemon, &live.session, told);
+        let answers = outlast_silence(&daemon, &live.session, self.name, &self.context.output);
         tokio::select! {
             answers = timeout(self.time_left(), answers) => match answers {
                 Ok(answers) => answers?,
-                Err(_) => return Ok(End::Overdue),
+                Err(_) => return Ok(FollowEnd::Overdue),
             },
             _ = interrupts.next() => return Err(self.left(live)),
-            () = reader::gone() => return Ok(End::Unread),
+            () = reader_gone() => return Ok(FollowEnd::Unread),
         }
         live.resume(Arc::new(daemon)).await?;
         let Some(number) = live.number().await? else { return Err(self.unsent(live)) };
         // Sent before anything is shown, so that ending this program interrupts the command.
         let posted = live.daemon().post("follow_command", self.arguments(live, number))?;
         match live.catch_up().await {
-            Err(failure) if failure.is_unread() => Ok(End::Unread),
+            Err(failure) if failure.is_unread() => Ok(FollowEnd::Unread),
             shown => {
                 shown?;
                 follow(posted, live, interrupts).await
@@ -78,7 +70,7 @@ impl Resumed<'_> {
         }
     }
 
-    fn arguments(&self, live: &Live<'_>, number: u64) -> Value {
+    fn arguments(&self, live: &LiveCommand<'_>, number: u64) -> Value {
         json!({
             "session": live.session,
             "id": number,
@@ -93,7 +85,7 @@ impl Resumed<'_> {
     }
 
     /// The report when the time is over and no daemon returned.
-    pub(super) fn overdue(&self, live: &Live<'_>) -> Report {
+    pub(super) fn overdue(&self, live: &LiveCommand<'_>) -> CommandReport {
         let name = self.name;
         let told = "the daemon went away, and no other was there in time; the command goes on";
         let data = json!({
@@ -107,45 +99,49 @@ impl Resumed<'_> {
             "once a daemon runs (`termgate serve` starts one), wait with `termgate wait {name} \
              --command-done --since 0`, or stop it with `termgate keys {name} C-c`"
         );
-        Report { notes: vec![told.to_owned(), hint], ..bare(data, Exit::GOES_ON) }
+        CommandReport { notes: vec![told.to_owned(), hint], ..bare(data, CommandExit::GOES_ON) }
     }
 
     /// Whether the session still has a shim.
-    pub(super) fn is_held(&self, live: &Live<'_>) -> bool {
+    pub(super) fn is_held(&self, live: &LiveCommand<'_>) -> bool {
         is_held(self.context, &live.session).unwrap_or(true)
     }
 
-    fn left(&self, live: &Live<'_>) -> Failure {
+    fn left(&self, live: &LiveCommand<'_>) -> CliFailure {
         self.gone(live, "the daemon went away while the command ran; the command goes on")
     }
 
     /// The failure when the daemon exited while the command was interrupted.
-    pub(super) fn left_at_interrupt(&self, live: &Live<'_>) -> Failure {
+    pub(super) fn left_at_interrupt(&self, live: &LiveCommand<'_>) -> CliFailure {
         self.gone(live, "the daemon went away during the interrupt; the command may still run")
     }
 
-    fn gone(&self, live: &Live<'_>, what: &'static str) -> Failure {
+    fn gone(&self, live: &LiveCommand<'_>, what: &'static str) -> CliFailure {
         let name = self.name;
         let number = live.known();
         let details = json!({"session": live.session, "command_id": number});
         if !self.is_held(live) {
             let what = "the daemon went away, and the session and the command with it";
             let hint = "`termgate ls` shows the sessions there are".to_owned();
-            return Failure::Left { what, hint, details };
+            return CliFailure::Left { what, hint, details };
         }
         let number = number.map_or_else(String::new, |number| format!(" {number}"));
         let hint = format!(
             "do not run it again: once a daemon runs (`termgate serve` starts one), `termgate \
              commands {name}{number}` tells what became of it"
         );
-        Failure::Left { what, hint, details }
+        CliFailure::Left { what, hint, details }
     }
 
-    fn unsent(&self, live: &Live<'_>) -> Failure {
+    fn unsent(&self, live: &LiveCommand<'_>) -> CliFailure {
         let what = "the daemon went away, and the next one knows of no such command";
         let name = self.name;
         let hint = format!("look with `termgate read {name}` before you run it again");
-        Failure::Left { what, hint, details: json!({"session": live.session, "command_id": null}) }
+        CliFailure::Left {
+            what,
+            hint,
+            details: json!({"session": live.session, "command_id": null}),
+        }
     }
 }
 

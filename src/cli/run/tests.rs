@@ -65,3 +65,21 @@ fn a_lease_that_ended_and_one_that_comes_back_are_told_apart() {
         assert!(told(status).ends_with("`termgate commands build 7`"), "{}", told(status));
     }
 }
+
+fn line(words: &[&str]) -> String {
+    line_of(&words.iter().map(|&word| word.to_owned()).collect::<Vec<_>>())
+}
+
+#[test]
+fn one_word_is_a_line_as_it_stands() {
+    assert_eq!(line(&["make && echo $?"]), "make && echo $?");
+}
+
+#[test]
+fn several_words_reach_a_program_as_they_are() {
+    assert_eq!(line(&["make", "-j4", "CC=gcc"]), "make -j4 CC=gcc");
+    assert_eq!(line(&["echo", "a b", "", "$x;*"]), "echo 'a b' '' '$x;*'");
+    assert_eq!(line(&["echo", "it's"]), r"echo 'it'\''s'");
+    assert_eq!(line(&["echo", r"a\n"]), r"echo 'a'\\'n'");
+    assert_eq!(line(&["echo", "=ls", "~"]), "echo '=ls' '~'");
+}

@@ -19,7 +19,7 @@ pub(super) const HEAD: [&str; 9] =
 
 /// The sessions at one moment, the busiest first.
 #[derive(Clone, Debug)]
-pub(super) struct Picture {
+pub(super) struct SessionPicture {
     sessions: Vec<Shown>,
     taken_at: Moment,
 }
@@ -32,7 +32,7 @@ struct Shown {
     bytes_per_second: u64,
 }
 
-impl Picture {
+impl SessionPicture {
     /// Creates a picture of a list, with rates since an earlier picture.
     pub(super) fn of(sessions: Vec<SessionWire>, now: Moment, before: Option<&Self>) -> Self {
         let elapsed = before.map(|before| now.since(before.taken_at));
@@ -151,9 +151,9 @@ mod tests {
 
     #[test]
     fn the_output_of_a_session_is_counted_by_the_second_from_one_picture_to_the_next() {
-        let first = Picture::of(vec![session("a", 100)], at(10), None);
+        let first = SessionPicture::of(vec![session("a", 100)], at(10), None);
         assert_eq!(first.rows()[0][7], "0 B");
-        let second = Picture::of(vec![session("a", 4_196)], at(12), Some(&first));
+        let second = SessionPicture::of(vec![session("a", 4_196)], at(12), Some(&first));
         let row = ["a", "running", "ada#p2", "agent", "3", "1", "500ms", "2.0 KiB", "done"];
         assert_eq!(second.rows(), [row.map(str::to_owned)]);
         assert_eq!(second.data()["sessions"][0]["bytes_per_second"], 2_048);
@@ -162,15 +162,15 @@ mod tests {
 
     #[test]
     fn a_session_that_is_new_has_done_nothing_yet() {
-        let first = Picture::of(vec![session("a", 100)], at(10), None);
-        let second = Picture::of(vec![session("b", 5_000)], at(11), Some(&first));
+        let first = SessionPicture::of(vec![session("a", 100)], at(10), None);
+        let second = SessionPicture::of(vec![session("b", 5_000)], at(11), Some(&first));
         assert_eq!(second.data()["sessions"][0]["bytes_per_second"], 0);
     }
 
     #[test]
     fn while_nothing_happens_only_the_time_goes_on() {
-        let first = Picture::of(vec![session("a", 0)], at(10), None);
-        let busy = Picture::of(vec![session("a", 9)], at(11), Some(&first));
+        let first = SessionPicture::of(vec![session("a", 0)], at(10), None);
+        let busy = SessionPicture::of(vec![session("a", 9)], at(11), Some(&first));
         let still = busy.still(at(20));
         assert_eq!((still.rows()[0][6].as_str(), still.rows()[0][7].as_str()), ("10s", "0 B"));
     }
@@ -178,10 +178,13 @@ mod tests {
     #[test]
     fn the_busiest_comes_first_and_those_that_ended_last() {
         let quiet = vec![session("a", 0), session("b", 0), session("c", 0)];
-        let first = Picture::of(quiet, at(10), None);
+        let first = SessionPicture::of(quiet, at(10), None);
         let ended = SessionWire { state: SessionState::Exited, ..session("a", 90) };
-        let second =
-            Picture::of(vec![ended, session("b", 10), session("c", 50)], at(11), Some(&first));
+        let second = SessionPicture::of(
+            vec![ended, session("b", 10), session("c", 50)],
+            at(11),
+            Some(&first),
+        );
         assert_eq!(second.ids().collect::<Vec<_>>(), ["c", "b", "a"]);
     }
 }

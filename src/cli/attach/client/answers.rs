@@ -4,15 +4,15 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use crate::cli::attach::client::Desk;
-use crate::cli::attach::notice::Ground;
-use crate::cli::attach::requests::{Answered, Asked};
+use crate::cli::attach::requests::{Answered, Purpose};
 use crate::cli::attach::scrollback::Scrollback;
-use crate::cli::attach::status::person;
-use crate::cli::failure::Failure;
+use crate::cli::attach::status::{NoticeReason, person};
+use crate::cli::failure::CliFailure;
 use crate::transport::client::ClientError;
+use crate::wire::history::HistoryRows;
 
 impl Desk<'_> {
-    pub(super) fn ask_for_history(&mut self) -> Result<(), Failure> {
+    pub(super) fn ask_for_history(&mut self) -> Result<(), CliFailure> {
         let Some((start_row, count)) =
             self.carried.scrollback.as_mut().and_then(Scrollback::wanted)
         else {
@@ -25,15 +25,15 @@ impl Desk<'_> {
             "format": "cells",
         });
         let call = json!({"name": "read_history", "arguments": arguments});
-        self.ask(Asked::History, "tools/call", &call)
+        self.ask(Purpose::History, "tools/call", &call)
     }
 
     pub(super) fn ask(
         &mut self,
-        asked: Asked,
+        asked: Purpose,
         method: &str,
         params: &Value,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), CliFailure> {
         match self.requests.send(self.daemon.client(), asked, method, params) {
             // The same error also ends the attachment.
             Ok(()) | Err(ClientError::Closed) => Ok(()),
@@ -41,7 +41,7 @@ impl Desk<'_> {
         }
     }
 
-    pub(super) fn on_answer(&mut self, answered: Answered) -> Result<(), Failure> {
+    pub(super) fn on_answer(&mut self, answered: Answered) -> Result<(), CliFailure> {
         let Answered { asked, answer } = answered;
         self.dirty = true;
         // Input after a lone Escape may have stayed unread meanwhile.
@@ -51,25 +51,25 @@ impl Desk<'_> {
             // As in `ask`.
             Err(ClientError::Closed) => return Ok(()),
             Err(error) => {
-                if let Asked::Typing(number) = asked {
+                if let Purpose::Typing(number) = asked {
                     self.carried.unanswered.on_refused(number);
                 }
                 self.on_refusal(asked, &error);
             }
         }
-        if asked == Asked::Room {
+        if asked == Purpose::Room {
             let news = self.room_told.on_answer(self.room());
             return self.tell_room(news);
         }
         Ok(())
     }
 
-    fn on_success(&mut self, asked: Asked, mut answer: Value) -> Result<(), Failure> {
+    fn on_success(&mut self, asked: Purpose, mut answer: Value) -> Result<(), CliFailure> {
         if let Some(me) = answer["you"].as_str() {
             me.clone_into(&mut self.me);
         }
         match asked {
-            Asked::Typing(number) => {
+            Purpose::Typing(number) => {
                 self.on_keyboard();
                 let queued = answer["queued_bytes"].as_u64().unwrap_or_default();
                 let queued = usize::try_from(queued).unwrap_or(usize::MAX);
@@ -77,18 +77,19 @@ impl Desk<'_> {
                     return self.ask_to_type(waits);
                 }
             }
-            Asked::TakeOver => {
+            Purpose::TakeOver => {
                 self.on_keyboard();
                 self.carried.taken_over.on_granted();
             }
-            Asked::HandBack if answer["handed_back"] == false => {
-                self.tell("you do not have the keyboard", Ground::News);
+            Purpose::HandBack if answer["handed_back"] == false => {
+                self.tell("you do not have the keyboard", NoticeReason::News);
             }
-            Asked::HandBack | Asked::Room => {}
-            Asked::About => self.on_about(&answer["structuredContent"]["sessions"][0]),
-            Asked::History => {
-                let told = answer["structuredContent"].take();
-                let goes_on = self.carried.scrollback.as_mut().is_some_and(|back| back.take(told));
+            Purpose::HandBack | Purpose::Room => {}
+            Purpose::About => self.on_about(&answer["structuredContent"]["sessions"][0]),
+            Purpose::History => {
+                let told: HistoryRows = serde_json::from_value(answer["structuredContent"].take())
+                    .map_err(|_| ClientError::Malformed)?;
+                let goes_on = self.carried.scrollback.as_mut().is_some_and(|back| back.take(&told));
                 if goes_on {
                     return self.ask_for_history();
                 }
@@ -102,19 +103,26 @@ impl Desk<'_> {
         self.notice.take_if(|notice| notice.is_refusal());
     }
 
-    fn on_refusal(&mut self, asked: Asked, error: &ClientError) {
+    fn on_refusal(&mut self, asked: Purpose, error: &ClientError) {
         match (asked, error) {
-            (Asked::Typing(_) | Asked::TakeOver, ClientError::Refused { data: Some(data), .. }) => {
+            (
+                Purpose::Typing(_) | Purpose::TakeOver,
+                ClientError::Refused { data: Some(data), .. },
+            ) => {
                 return self.on_nothing_typed(&error.to_string(), data);
             }
-            (Asked::History, _) => self.carried.scrollback = None,
-            (Asked::About, _) if self.name.is_empty() => self.name.clone_from(&self.view.session),
+            (Purpose::History, _) => self.carried.scrollback = None,
+            (Purpose::About, _) if self.name.is_empty() => self.name.clone_from(&self.view.session),
             (
-                Asked::About | Asked::Typing(_) | Asked::TakeOver | Asked::HandBack | Asked::Room,
+                Purpose::About
+                | Purpose::Typing(_)
+                | Purpose::TakeOver
+                | Purpose::HandBack
+                | Purpose::Room,
                 _,
             ) => {}
         }
-        self.tell(error.to_string(), Ground::News);
+        self.tell(error.to_string(), NoticeReason::News);
     }
 
     /// Shows why nothing was typed, as long as the reason holds, and what to do about it.
@@ -122,13 +130,13 @@ impl Desk<'_> {
         match (why["error_code"].as_str(), why["details"]["held_by"].as_str()) {
             (Some("lease_held"), Some(by)) => {
                 let text = format!("{} has taken over, C-\\ t takes over", person(by));
-                self.tell(text, Ground::HeldBy(by.to_owned()));
+                self.tell(text, NoticeReason::HeldBy(by.to_owned()));
             }
             (Some("read_only"), _) if !self.view_only => {
                 self.read_only = true;
-                self.tell(message, Ground::ReadOnly);
+                self.tell(message, NoticeReason::ReadOnly);
             }
-            (_, _) => self.tell(message, Ground::Refused),
+            (_, _) => self.tell(message, NoticeReason::Refused),
         }
     }
 

@@ -5,16 +5,14 @@
 use std::pin::pin;
 use std::time::Duration;
 
-use crate::cli::attach::client::{Carried, TYPED_MAX, terminal_failed};
-use crate::cli::attach::exit::Leaving;
+use crate::cli::attach::client::{Carried, Leaving, TYPED_MAX, terminal_failed};
 use crate::cli::attach::layout::status_bar;
-use crate::cli::attach::prefix_key::{Order, Typed};
-use crate::cli::attach::signals::{Hint, Signals};
-use crate::cli::attach::terminal::{Terminal, Turn};
+use crate::cli::attach::prefix_key::{ChordCommand, TypedPart};
+use crate::cli::attach::terminal::{Hint, Terminal, TerminalEvent, TerminalSignals};
 use crate::cli::attach::unanswered::Batch;
-use crate::cli::daemon::Daemon;
-use crate::cli::failure::Failure;
-use crate::cli::silence::{LOOK, is_silent};
+use crate::cli::context::{SILENCE_LOOK, is_silent};
+use crate::cli::daemon::DaemonClient;
+use crate::cli::failure::CliFailure;
 
 /// The most bytes of input that are kept during the silence.
 const AHEAD_MAX: usize = TYPED_MAX;
@@ -33,10 +31,10 @@ impl Carried {
     /// Waits until the session's shim answers. Returns how the attachment ended instead, if it did.
     pub async fn outlast_silence(
         &mut self,
-        daemon: &Daemon,
+        daemon: &DaemonClient,
         terminal: &mut Terminal,
-        signals: &mut Signals,
-    ) -> Option<Result<Leaving, Failure>> {
+        signals: &mut TerminalSignals,
+    ) -> Option<Result<Leaving, CliFailure>> {
         let mut ahead = Ahead::default();
         let ended = self.wait(daemon, terminal, signals, &mut ahead).await;
         if !ahead.bytes.is_empty() {
@@ -47,11 +45,11 @@ impl Carried {
 
     async fn wait(
         &mut self,
-        daemon: &Daemon,
+        daemon: &DaemonClient,
         terminal: &mut Terminal,
-        signals: &mut Signals,
+        signals: &mut TerminalSignals,
         ahead: &mut Ahead,
-    ) -> Option<Result<Leaving, Failure>> {
+    ) -> Option<Result<Leaving, CliFailure>> {
         let (session, mut silent) = (self.session.clone(), false);
         let mut typed = [0; TYPED_MAX];
         let mut looking = pin!(is_silent(daemon, &session, Duration::ZERO));
@@ -63,7 +61,7 @@ impl Carried {
                 looked = &mut looking => match looked {
                     Ok(true) => {
                         silent = true;
-                        looking.set(is_silent(daemon, &session, LOOK));
+                        looking.set(is_silent(daemon, &session, SILENCE_LOOK));
                     }
                     Ok(false) => return None,
                     Err(error) => return Some(Err(error)),
@@ -79,12 +77,12 @@ impl Carried {
                     },
                 },
                 turn = terminal.turn(&mut typed, silent) => match turn {
-                    Ok(Turn::Typed(count)) => if self.leaves(&typed[..count], ahead) {
+                    Ok(TerminalEvent::Typed(count)) => if self.leaves(&typed[..count], ahead) {
                         return Some(Ok(Leaving::Detached));
                     },
-                    Ok(Turn::Flushed) => {}
+                    Ok(TerminalEvent::Flushed) => {}
                     // The person closed the window.
-                    Ok(Turn::Gone) | Err(_) => return Some(Ok(Leaving::Detached)),
+                    Ok(TerminalEvent::Gone) | Err(_) => return Some(Ok(Leaving::Detached)),
                 },
             }
         }
@@ -103,19 +101,22 @@ impl Carried {
     fn leaves(&mut self, typed: &[u8], ahead: &mut Ahead) -> bool {
         for typed in self.chords.feed(typed) {
             match typed {
-                Typed::Order(Order::Detach) => return true,
-                Typed::Bytes(bytes) if bytes.contains(&INTERRUPT) => return true,
-                Typed::Bytes(bytes) if self.scrollback.is_none() => {
+                TypedPart::Order(ChordCommand::Detach) => return true,
+                TypedPart::Bytes(bytes) if bytes.contains(&INTERRUPT) => return true,
+                TypedPart::Bytes(bytes) if self.scrollback.is_none() => {
                     ahead.full |= ahead.bytes.len() + bytes.len() > AHEAD_MAX;
                     if !ahead.full {
                         ahead.bytes.extend(bytes);
                     }
                 }
-                Typed::Bytes(_)
-                | Typed::Aside(_)
-                | Typed::Pointer(_)
-                | Typed::Order(
-                    Order::TakeOver | Order::HandBack | Order::Scrollback | Order::Unknown,
+                TypedPart::Bytes(_)
+                | TypedPart::Aside(_)
+                | TypedPart::Pointer(_)
+                | TypedPart::Order(
+                    ChordCommand::TakeOver
+                    | ChordCommand::HandBack
+                    | ChordCommand::Scrollback
+                    | ChordCommand::Unknown,
                 ) => {}
             }
         }

@@ -10,7 +10,7 @@ use crate::core::frame::{CursorShape, Frame, ScreenMode, Size};
 use crate::core::moment::Moment;
 use crate::core::screen::{Facts, Origin, Screen, ScreenLimits};
 
-const ROOM: Room = Room { rows: 6, cols: 12 };
+const ROOM: TerminalSize = TerminalSize { rows: 6, cols: 12 };
 
 /// A person's terminal.
 struct Person {
@@ -117,8 +117,8 @@ fn picture() -> impl Strategy<Value = Picture> {
             mouse_encoding: encodings[usize::from(encoding)],
             kitty_flags,
         };
-        let shape = "block".to_owned();
-        let pointer = pointer.map(|(row, col)| Pointer { row, col, shape });
+        let shape = CursorWord::Block;
+        let pointer = pointer.map(|(row, col)| PaintedCursor { row, col, shape });
         Picture { lines, pointer, title, modes, bells: 0 }
     })
 }
@@ -211,11 +211,11 @@ fn a_title_cannot_smuggle_sequences() {
 fn the_shape_of_the_cursor_is_shown() {
     let mut person = Person::new();
     for (shape, seen) in [
-        ("beam", CursorShape::Beam),
-        ("underline", CursorShape::Underline),
-        ("block", CursorShape::Block),
+        (CursorWord::Beam, CursorShape::Beam),
+        (CursorWord::Underline, CursorShape::Underline),
+        (CursorWord::Block, CursorShape::Block),
     ] {
-        let pointer = Some(Pointer { row: 0, col: 0, shape: shape.to_owned() });
+        let pointer = Some(PaintedCursor { row: 0, col: 0, shape });
         person.paint(&Picture { pointer, ..Picture::default() });
         assert_eq!(person.frame.cursor.value.shape, seen);
     }
@@ -236,7 +236,7 @@ fn a_wide_character_at_either_edge_is_a_blank() {
 #[test]
 fn a_row_at_the_bottom_is_painted_below_what_is_shown_and_the_picture_comes_back_after_it() {
     let mut person = Person::new();
-    let pointer = Some(Pointer { row: 1, col: 2, shape: "beam".to_owned() });
+    let pointer = Some(PaintedCursor { row: 1, col: 2, shape: CursorWord::Beam });
     let mut shown = Picture { pointer, ..texts(&["one", "two", "", "", "", "status"]) };
     shown.modes.bracketed_paste = true;
     person.paint(&shown);

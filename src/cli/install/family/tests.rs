@@ -4,10 +4,10 @@ use serde_json::json;
 
 use super::*;
 use crate::cli::install::client::CLIENTS;
-use crate::cli::install::server::Rights;
+use crate::cli::install::family::AgentRights;
 
-fn server() -> Server {
-    Server::bridge("termgate".to_owned(), "/opt/a b/termgate".to_owned(), Rights::Write)
+fn server() -> ServerEntry {
+    ServerEntry::bridge("termgate".to_owned(), "/opt/a b/termgate".to_owned(), AgentRights::Write)
 }
 
 fn added(family: &Family, text: &str) -> String {
@@ -25,23 +25,23 @@ fn every_family_begins_a_text_with_what_its_clients_read() {
         json!({"termgate": entry})
     };
     let snippet = |family: &Family| json(&family.snippet(&server()));
-    assert_eq!(snippet(&mcp_servers::PLAIN), json!({"mcpServers": {"termgate": plain}}));
+    assert_eq!(snippet(&MCP_SERVERS), json!({"mcpServers": {"termgate": plain}}));
     let typed = entry(json!({"type": "stdio", "env": {}}));
-    assert_eq!(snippet(&mcp_servers::TYPED), json!({"mcpServers": typed}));
+    assert_eq!(snippet(&TYPED), json!({"mcpServers": typed}));
     let copilot = entry(json!({"type": "local", "tools": ["*"]}));
-    assert_eq!(snippet(&mcp_servers::COPILOT), json!({"mcpServers": copilot}));
-    assert_eq!(snippet(&servers::FAMILY), json!({"servers": entry(json!({"type": "stdio"}))}));
+    assert_eq!(snippet(&COPILOT), json!({"mcpServers": copilot}));
+    assert_eq!(snippet(&SERVERS), json!({"servers": entry(json!({"type": "stdio"}))}));
     let zed = entry(json!({"env": {}}));
-    assert_eq!(snippet(&context_servers::FAMILY), json!({"context_servers": zed}));
+    assert_eq!(snippet(&CONTEXT_SERVERS), json!({"context_servers": zed}));
     let opencode = json!({"type": "local", "enabled": true,
         "command": ["/opt/a b/termgate", "mcp", "--allow-write"]});
-    assert_eq!(snippet(&opencode::FAMILY), json!({"mcp": {"termgate": opencode}}));
+    assert_eq!(snippet(&OPENCODE), json!({"mcp": {"termgate": opencode}}));
     assert_eq!(
-        toml_servers::FAMILY.snippet(&server()),
+        TOML_SERVERS.snippet(&server()),
         "[mcp_servers.termgate]\ncommand = \"/opt/a b/termgate\"\nargs = [\"mcp\", \"--allow-write\"]\n"
     );
     assert_eq!(
-        extensions::FAMILY.snippet(&server()),
+        EXTENSIONS.snippet(&server()),
         "extensions:\n  termgate:\n    type: \"stdio\"\n    name: \"termgate\"\n    \
          cmd: \"/opt/a b/termgate\"\n    args: [\"mcp\",\"--allow-write\"]\n    enabled: true\n    \
          description: \"Terminal sessions with one writer each\"\n    envs: {}\n    timeout: 300\n"
@@ -50,12 +50,15 @@ fn every_family_begins_a_text_with_what_its_clients_read() {
 
 #[test]
 fn a_path_with_quotes_and_backslashes_reads_back_from_every_family() {
-    let server =
-        Server::bridge("t".to_owned(), "/a \"b\" 'c' \\d: # {e}/é".to_owned(), Rights::ReadOnly);
-    for client in CLIENTS.iter().filter(|client| client.family.format != Format::Yaml) {
+    let server = ServerEntry::bridge(
+        "t".to_owned(),
+        "/a \"b\" 'c' \\d: # {e}/é".to_owned(),
+        AgentRights::ReadOnly,
+    );
+    for client in CLIENTS.iter().filter(|client| client.family.format != FileFormat::Yaml) {
         let text = client.family.snippet(&server);
         let found = client.family.find(&text, "t");
-        assert_eq!(found, Ok(Some(Found::Program(server.launch.clone()))), "{text}");
+        assert_eq!(found, Ok(Some(FoundEntry::Program(server.launch.clone()))), "{text}");
     }
 }
 
@@ -85,9 +88,9 @@ fn json_with_comments_and_other_servers_keeps_them_all() {
   "last": 1,
 }
 "#;
-    let put = added(&mcp_servers::PLAIN, before);
+    let put = added(&MCP_SERVERS, before);
     assert_eq!(put, after);
-    let taken = mcp_servers::PLAIN.take(&put, "termgate", Emptied::Stays).unwrap();
+    let taken = MCP_SERVERS.take(&put, "termgate", Emptied::Stays).unwrap();
     assert_eq!(taken, before);
 }
 
@@ -95,29 +98,29 @@ fn json_with_comments_and_other_servers_keeps_them_all() {
 fn toml_with_comments_and_other_servers_keeps_them_all() {
     let before = "# mine\nmodel = \"m\" # best\n\n[mcp_servers.other]\ncommand = 'x'\n\n# tail\n\
                   [tui]\ntheme = \"t\"\n# end\n";
-    let put = added(&toml_servers::FAMILY, before);
+    let put = added(&TOML_SERVERS, before);
     for line in before.lines() {
         assert!(put.lines().any(|it| it == line), "`{line}` is gone from {put}");
     }
-    assert_eq!(toml_servers::FAMILY.take(&put, "termgate", Emptied::Stays).unwrap(), before);
+    assert_eq!(TOML_SERVERS.take(&put, "termgate", Emptied::Stays).unwrap(), before);
 }
 
 #[test]
 fn toml_with_inline_servers_stays_inline() {
     let before = "mcp_servers = { other = { command = \"x\" } } # all of them\n";
-    let put = added(&toml_servers::FAMILY, before);
+    let put = added(&TOML_SERVERS, before);
     assert_eq!(put.lines().count(), 1, "{put}");
     assert!(put.starts_with("mcp_servers = { other = { command = \"x\" }"), "{put}");
     assert!(put.ends_with("# all of them\n"), "{put}");
-    let found = toml_servers::FAMILY.find(&put, "termgate");
-    assert_eq!(found, Ok(Some(Found::Program(server().launch))));
-    let taken = toml_servers::FAMILY.take(&put, "termgate", Emptied::Stays).unwrap();
+    let found = TOML_SERVERS.find(&put, "termgate");
+    assert_eq!(found, Ok(Some(FoundEntry::Program(server().launch))));
+    let taken = TOML_SERVERS.take(&put, "termgate", Emptied::Stays).unwrap();
     assert!(!taken.contains("termgate"), "{taken}");
 }
 
 #[test]
 fn comments_above_our_table_outlive_it() {
-    let family = toml_servers::FAMILY;
+    let family = TOML_SERVERS;
     let entry = "[mcp_servers.termgate]\ncommand = \"x\"\n";
     let with = format!("# one\n{entry}\n# two\n[tui]\na = 1\n\n[zoo]\nb = 1\n");
     let taken = family.take(&with, "termgate", Emptied::Stays).unwrap();
@@ -129,8 +132,8 @@ fn comments_above_our_table_outlive_it() {
 #[test]
 fn yaml_is_printed_and_never_edited() {
     for text in ["", "a: 1\n", "extensions: {}\n"] {
-        let put = extensions::FAMILY.put(text, &server());
-        assert_eq!(put, Err(FormatError::NotEdited), "{text}");
+        let put = EXTENSIONS.put(text, &server());
+        assert_eq!(put, Err(FileFormatError::NotEdited), "{text}");
     }
 }
 
@@ -158,18 +161,18 @@ fn an_old_entry_is_brought_up_to_date_and_what_the_user_added_stays() {
   }
 }
 "#;
-    assert_eq!(added(&mcp_servers::PLAIN, before), after);
+    assert_eq!(added(&MCP_SERVERS, before), after);
     let before = "[mcp_servers.termgate]\ncommand = \"old\" # here\nstartup_timeout_sec = 9\n";
     let after = "[mcp_servers.termgate]\ncommand = \"/opt/a b/termgate\" # here\n\
                  startup_timeout_sec = 9\nargs = [\"mcp\", \"--allow-write\"]\n";
-    assert_eq!(added(&toml_servers::FAMILY, before), after);
+    assert_eq!(added(&TOML_SERVERS, before), after);
 }
 
 #[test]
 fn an_entry_that_starts_no_program_is_replaced_whole() {
     let before = r#"{"mcpServers": {"termgate": {"url": "http://x"}}}"#;
-    let put: Value = serde_json::from_str(&added(&mcp_servers::PLAIN, before)).unwrap();
-    let expected: Value = serde_json::from_str(&mcp_servers::PLAIN.snippet(&server())).unwrap();
+    let put: Value = serde_json::from_str(&added(&MCP_SERVERS, before)).unwrap();
+    let expected: Value = serde_json::from_str(&MCP_SERVERS.snippet(&server())).unwrap();
     assert_eq!(put, expected);
 }
 
@@ -178,19 +181,19 @@ fn a_text_that_cannot_be_understood_is_refused_by_every_family() {
     for client in &CLIENTS {
         let (family, container) = (&client.family, client.family.container);
         let texts = match family.format {
-            Format::Json => [
+            FileFormat::Json => [
                 "{\"a\": ".to_owned(),
                 "[]".to_owned(),
                 format!("{{\"{container}\": 3}}"),
                 format!("{{\"{container}\": {{}}, \"{container}\": {{}}}}"),
             ],
-            Format::Toml => [
+            FileFormat::Toml => [
                 "[a".to_owned(),
                 "a = ".to_owned(),
                 format!("{container} = 3"),
                 format!("[{container}]\n[{container}]\n"),
             ],
-            Format::Yaml => [
+            FileFormat::Yaml => [
                 "a: [1".to_owned(),
                 "- 1\n".to_owned(),
                 format!("{container}: 3\n"),
@@ -206,8 +209,8 @@ fn a_text_that_cannot_be_understood_is_refused_by_every_family() {
 #[test]
 fn an_emptied_container_goes_only_when_it_is_asked_to() {
     for (family, before, without) in [
-        (&mcp_servers::PLAIN, "{\n  \"a\": 1\n}\n", "{\n  \"a\": 1,\n  \"mcpServers\": {}\n}\n"),
-        (&toml_servers::FAMILY, "a = 1\n", "a = 1\n\n[mcp_servers]\n"),
+        (&MCP_SERVERS, "{\n  \"a\": 1\n}\n", "{\n  \"a\": 1,\n  \"mcpServers\": {}\n}\n"),
+        (&TOML_SERVERS, "a = 1\n", "a = 1\n\n[mcp_servers]\n"),
     ] {
         let put = added(family, before);
         assert_eq!(family.take(&put, "termgate", Emptied::Goes).unwrap(), before);
@@ -215,4 +218,22 @@ fn an_emptied_container_goes_only_when_it_is_asked_to() {
         let stays = family.take(&put, "termgate", Emptied::Stays).unwrap();
         assert!(family.has_container(&stays).unwrap(), "{stays}");
     }
+}
+
+#[test]
+fn a_name_is_a_plain_word() {
+    assert_eq!(parse_name("termgate-2"), Ok("termgate-2".to_owned()));
+    for text in ["", "-x", "a b", "a.b", "a\"b", "é", &"a".repeat(NAME_MAX + 1)] {
+        assert!(parse_name(text).is_err(), "{text}");
+    }
+}
+
+#[test]
+fn the_bridge_is_started_with_the_rights_asked_for() {
+    let arguments = |rights| {
+        ServerEntry::bridge("t".to_owned(), "/bin/termgate".to_owned(), rights).launch.arguments
+    };
+    assert_eq!(arguments(AgentRights::AsConfigured), ["mcp"]);
+    assert_eq!(arguments(AgentRights::ReadOnly), ["mcp", "--read-only"]);
+    assert_eq!(arguments(AgentRights::Write), ["mcp", "--allow-write"]);
 }

@@ -7,28 +7,20 @@ use jsonc_parser::ParseOptions;
 use jsonc_parser::cst::{CstInputValue, CstObject, CstObjectProp, CstRootNode};
 use serde_json::Value;
 
-use crate::cli::install::format::{Emptied, FormatError, Members, Spot};
+use crate::cli::install::format::{Emptied, FileFormatError, Members, Spot};
 
 /// The value of the entry, if it exists.
-///
-/// # Errors
-/// The text is not JSON, or the container is not an object.
-pub fn get(text: &str, spot: Spot<'_>) -> Result<Option<Value>, FormatError> {
+pub fn get(text: &str, spot: Spot<'_>) -> Result<Option<Value>, FileFormatError> {
     let Some(container) = container(&parse(text)?, spot.container)? else { return Ok(None) };
     Ok(container.get(spot.name).map(|entry| entry.to_serde_value().unwrap_or_default()))
 }
 
-/// # Errors
-/// As [`get`].
-pub fn has_container(text: &str, name: &str) -> Result<bool, FormatError> {
+pub fn has_container(text: &str, name: &str) -> Result<bool, FileFormatError> {
     Ok(container(&parse(text)?, name)?.is_some())
 }
 
 /// Adds the entry at the end of its container.
-///
-/// # Errors
-/// As [`get`].
-pub fn add(text: &str, spot: Spot<'_>, members: &Members) -> Result<String, FormatError> {
+pub fn add(text: &str, spot: Spot<'_>, members: &Members) -> Result<String, FileFormatError> {
     let root = parse(text)?;
     let container = match container(&root, spot.container)? {
         Some(container) => container,
@@ -42,10 +34,7 @@ pub fn add(text: &str, spot: Spot<'_>, members: &Members) -> Result<String, Form
 }
 
 /// Sets these members of the entry.
-///
-/// # Errors
-/// As [`get`].
-pub fn set(text: &str, spot: Spot<'_>, members: &Members) -> Result<String, FormatError> {
+pub fn set(text: &str, spot: Spot<'_>, members: &Members) -> Result<String, FileFormatError> {
     let root = parse(text)?;
     let entry = entry(&root, spot)?;
     let entry = entry.object_value().ok_or_else(|| not_a_map(spot.name))?;
@@ -62,10 +51,7 @@ pub fn set(text: &str, spot: Spot<'_>, members: &Members) -> Result<String, Form
 }
 
 /// Removes the entry.
-///
-/// # Errors
-/// As [`get`].
-pub fn remove(text: &str, spot: Spot<'_>, emptied: Emptied) -> Result<String, FormatError> {
+pub fn remove(text: &str, spot: Spot<'_>, emptied: Emptied) -> Result<String, FileFormatError> {
     let root = parse(text)?;
     entry(&root, spot)?.remove();
     let container = root.object_value().and_then(|top| top.get(spot.container));
@@ -78,7 +64,7 @@ pub fn remove(text: &str, spot: Spot<'_>, emptied: Emptied) -> Result<String, Fo
     Ok(root.to_string())
 }
 
-fn parse(text: &str) -> Result<CstRootNode, FormatError> {
+fn parse(text: &str) -> Result<CstRootNode, FileFormatError> {
     let options = ParseOptions {
         allow_comments: true,
         allow_trailing_commas: true,
@@ -91,32 +77,33 @@ fn parse(text: &str) -> Result<CstRootNode, FormatError> {
         allow_non_finite_numbers: false,
         allow_extended_string_escapes: false,
     };
-    CstRootNode::parse(text, &options).map_err(|error| FormatError::Malformed(error.to_string()))
+    CstRootNode::parse(text, &options)
+        .map_err(|error| FileFormatError::Malformed(error.to_string()))
 }
 
-fn container(root: &CstRootNode, name: &str) -> Result<Option<CstObject>, FormatError> {
+fn container(root: &CstRootNode, name: &str) -> Result<Option<CstObject>, FileFormatError> {
     let Some(value) = root.value() else { return Ok(None) };
     let top = value.as_object().ok_or_else(|| not_a_map("the file"))?;
     let Some(container) = only(&top, name)? else { return Ok(None) };
     Ok(Some(container.object_value().ok_or_else(|| not_a_map(name))?))
 }
 
-fn entry(root: &CstRootNode, spot: Spot<'_>) -> Result<CstObjectProp, FormatError> {
+fn entry(root: &CstRootNode, spot: Spot<'_>) -> Result<CstObjectProp, FileFormatError> {
     let container = container(root, spot.container)?;
     let entry = container.map(|container| only(&container, spot.name)).transpose()?.flatten();
     entry.ok_or_else(|| not_a_map(spot.container))
 }
 
 /// The property with this name. Two of them are an error, since it is unknown which one the client uses.
-fn only(object: &CstObject, name: &str) -> Result<Option<CstObjectProp>, FormatError> {
+fn only(object: &CstObject, name: &str) -> Result<Option<CstObjectProp>, FileFormatError> {
     let mut found = object.properties().into_iter();
     let mut found = found.by_ref().filter(|it| it.decoded_name().as_deref() == Some(name));
     let first = found.next();
-    if found.next().is_some() { Err(FormatError::NotKept) } else { Ok(first) }
+    if found.next().is_some() { Err(FileFormatError::NotKept) } else { Ok(first) }
 }
 
-fn not_a_map(name: &str) -> FormatError {
-    FormatError::NotAMap(name.to_owned())
+fn not_a_map(name: &str) -> FileFormatError {
+    FileFormatError::NotAMap(name.to_owned())
 }
 
 fn input(value: &Value) -> CstInputValue {

@@ -6,13 +6,10 @@
 use serde_json::Value;
 use toml_edit::{Array, DocumentMut, Item, Table, TableLike};
 
-use crate::cli::install::format::{Emptied, FormatError, Members, Spot};
+use crate::cli::install::format::{Emptied, FileFormatError, Members, Spot};
 
 /// The value of the entry, if it exists.
-///
-/// # Errors
-/// The text is not TOML, or the container is not a table.
-pub fn get(text: &str, spot: Spot<'_>) -> Result<Option<Value>, FormatError> {
+pub fn get(text: &str, spot: Spot<'_>) -> Result<Option<Value>, FileFormatError> {
     let document = parse(text)?;
     let Some(item) = document.get(spot.container) else { return Ok(None) };
     let container = item.as_table_like().ok_or_else(|| not_a_map(spot.container))?;
@@ -20,18 +17,12 @@ pub fn get(text: &str, spot: Spot<'_>) -> Result<Option<Value>, FormatError> {
 }
 
 /// Whether the container exists, even if only in the headers of its entries.
-///
-/// # Errors
-/// As [`get`].
-pub fn has_container(text: &str, name: &str) -> Result<bool, FormatError> {
+pub fn has_container(text: &str, name: &str) -> Result<bool, FileFormatError> {
     Ok(parse(text)?.get(name).is_some())
 }
 
 /// Adds the entry as a separate table.
-///
-/// # Errors
-/// As [`get`].
-pub fn add(text: &str, spot: Spot<'_>, members: &Members) -> Result<String, FormatError> {
+pub fn add(text: &str, spot: Spot<'_>, members: &Members) -> Result<String, FileFormatError> {
     let mut document = parse(text)?;
     let mut entry = Table::new();
     for (name, value) in members {
@@ -42,10 +33,7 @@ pub fn add(text: &str, spot: Spot<'_>, members: &Members) -> Result<String, Form
 }
 
 /// Sets these members of the entry.
-///
-/// # Errors
-/// As [`get`].
-pub fn set(text: &str, spot: Spot<'_>, members: &Members) -> Result<String, FormatError> {
+pub fn set(text: &str, spot: Spot<'_>, members: &Members) -> Result<String, FileFormatError> {
     let mut document = parse(text)?;
     let entry = container(&mut document, spot.container)?.get_mut(spot.name);
     let entry = entry.and_then(Item::as_table_like_mut).ok_or_else(|| not_a_map(spot.name))?;
@@ -72,10 +60,7 @@ fn replace(entry: &mut dyn TableLike, name: &str, mut item: Item) {
 }
 
 /// Removes the entry.
-///
-/// # Errors
-/// As [`get`].
-pub fn remove(text: &str, spot: Spot<'_>, emptied: Emptied) -> Result<String, FormatError> {
+pub fn remove(text: &str, spot: Spot<'_>, emptied: Emptied) -> Result<String, FileFormatError> {
     let mut document = parse(text)?;
     let removed = container(&mut document, spot.container)?.remove(spot.name);
     if let Some(table) = removed.as_ref().and_then(Item::as_table) {
@@ -87,14 +72,15 @@ pub fn remove(text: &str, spot: Spot<'_>, emptied: Emptied) -> Result<String, Fo
     Ok(document.to_string())
 }
 
-fn parse(text: &str) -> Result<DocumentMut, FormatError> {
-    text.parse().map_err(|error: toml_edit::TomlError| FormatError::Malformed(error.to_string()))
+fn parse(text: &str) -> Result<DocumentMut, FileFormatError> {
+    text.parse()
+        .map_err(|error: toml_edit::TomlError| FileFormatError::Malformed(error.to_string()))
 }
 
 fn container<'a>(
     document: &'a mut DocumentMut,
     name: &str,
-) -> Result<&'a mut dyn TableLike, FormatError> {
+) -> Result<&'a mut dyn TableLike, FileFormatError> {
     // An implicit table, because its own header would be empty.
     let mut empty = Table::new();
     empty.set_implicit(true);
@@ -138,8 +124,8 @@ fn next_table(table: &mut Table, after: isize) -> Option<&mut Table> {
     next
 }
 
-fn not_a_map(name: &str) -> FormatError {
-    FormatError::NotAMap(name.to_owned())
+fn not_a_map(name: &str) -> FileFormatError {
+    FileFormatError::NotAMap(name.to_owned())
 }
 
 /// The value as JSON, for the types that entries use.
@@ -159,14 +145,14 @@ fn value_of(item: &Item) -> Value {
     }
 }
 
-fn item_of(value: &Value) -> Result<Item, FormatError> {
+fn item_of(value: &Value) -> Result<Item, FileFormatError> {
     match value {
         Value::String(text) => Ok(toml_edit::value(text)),
         Value::Bool(flag) => Ok(toml_edit::value(*flag)),
         Value::Array(items) => {
             let texts = items.iter().map(Value::as_str).collect::<Option<Array>>();
-            texts.map(toml_edit::value).ok_or(FormatError::NotKept)
+            texts.map(toml_edit::value).ok_or(FileFormatError::NotKept)
         }
-        Value::Null | Value::Number(_) | Value::Object(_) => Err(FormatError::NotKept),
+        Value::Null | Value::Number(_) | Value::Object(_) => Err(FileFormatError::NotKept),
     }
 }

@@ -6,18 +6,24 @@ use proptest::{prop_assert, prop_assert_eq, proptest};
 
 use super::*;
 use crate::cli::install::client::CLIENTS;
-use crate::cli::install::family::{mcp_servers, toml_servers};
-use crate::cli::install::format::Format;
-use crate::cli::install::server::Rights;
+use crate::cli::install::family::{AgentRights, MCP_SERVERS, TOML_SERVERS};
+use crate::cli::install::format::FileFormat;
 
-fn server() -> Server {
-    Server::bridge("termgate".to_owned(), "/bin/termgate".to_owned(), Rights::AsConfigured)
+fn server() -> ServerEntry {
+    ServerEntry::bridge(
+        "termgate".to_owned(),
+        "/bin/termgate".to_owned(),
+        AgentRights::AsConfigured,
+    )
 }
 
 fn added(family: &Family, text: Option<&str>) -> String {
     match install(family, text, &server()).unwrap() {
-        Installed::Added(text) => text,
-        other @ (Installed::AlreadyThere | Installed::Updated(_)) => panic!("{other:?}"),
+        TextChange::Added(text) => text,
+        other @ (TextChange::Unchanged
+        | TextChange::Updated(_)
+        | TextChange::Removed(_)
+        | TextChange::RemovedFile) => panic!("{other:?}"),
     }
 }
 
@@ -25,7 +31,7 @@ fn added(family: &Family, text: Option<&str>) -> String {
 fn samples(family: &Family) -> Vec<String> {
     let container = family.container;
     match family.format {
-        Format::Json => vec![
+        FileFormat::Json => vec![
             String::new(),
             "\n".to_owned(),
             "{}".to_owned(),
@@ -35,7 +41,7 @@ fn samples(family: &Family) -> Vec<String> {
             format!("{{\r\n\t\"{container}\": {{\r\n\t\t\"o\": {{}}\r\n\t}}\r\n}}\r\n"),
             format!("// c\n{{ \"{container}\": {{ \"o\": {{}}, }}, }} // d"),
         ],
-        Format::Toml => vec![
+        FileFormat::Toml => vec![
             String::new(),
             "# only a remark".to_owned(),
             "a = 1\r\n[b]\r\nc = 2\r\n".to_owned(),
@@ -43,7 +49,7 @@ fn samples(family: &Family) -> Vec<String> {
             format!("[{container}.o]\ncommand='x'"),
             format!("{container} = {{}}\n"),
         ],
-        Format::Yaml => Vec::new(),
+        FileFormat::Yaml => Vec::new(),
     }
 }
 
@@ -53,7 +59,7 @@ fn installing_twice_changes_nothing_the_second_time() {
         for text in samples(&client.family) {
             let once = added(&client.family, Some(&text));
             let twice = install(&client.family, Some(&once), &server()).unwrap();
-            assert_eq!(twice, Installed::AlreadyThere, "{}: {once}", client.name);
+            assert_eq!(twice, TextChange::Unchanged, "{}: {once}", client.name);
         }
     }
 }
@@ -65,54 +71,55 @@ fn uninstalling_gives_back_the_bytes_that_were_there() {
             let once = added(&client.family, Some(&text));
             let earlier = [text.clone()];
             let left = uninstall(&client.family, &once, "termgate", &earlier).unwrap();
-            assert_eq!(left, Uninstalled::Left(text), "{}", client.name);
+            assert_eq!(left, TextChange::Removed(text), "{}", client.name);
         }
     }
 }
 
 #[test]
 fn an_update_in_between_does_not_hide_what_was_there_first() {
-    let family = mcp_servers::PLAIN;
+    let family = MCP_SERVERS;
     let first = "{\"a\":1}".to_owned();
     let second = added(&family, Some(&first));
-    let server = Server::bridge("termgate".to_owned(), "/new".to_owned(), Rights::ReadOnly);
-    let Installed::Updated(third) = install(&family, Some(&second), &server).unwrap() else {
+    let server =
+        ServerEntry::bridge("termgate".to_owned(), "/new".to_owned(), AgentRights::ReadOnly);
+    let TextChange::Updated(third) = install(&family, Some(&second), &server).unwrap() else {
         panic!("it was there in another form");
     };
     let left = uninstall(&family, &third, "termgate", &[second, first.clone()]).unwrap();
-    assert_eq!(left, Uninstalled::Left(first));
+    assert_eq!(left, TextChange::Removed(first));
 }
 
 #[test]
 fn a_file_that_held_nothing_but_our_entry_goes() {
-    for client in CLIENTS.iter().filter(|client| client.family.format != Format::Yaml) {
+    for client in CLIENTS.iter().filter(|client| client.family.format != FileFormat::Yaml) {
         let text = added(&client.family, None);
         let left = uninstall(&client.family, &text, "termgate", &[]).unwrap();
-        assert_eq!(left, Uninstalled::Nothing, "{}", client.name);
+        assert_eq!(left, TextChange::RemovedFile, "{}", client.name);
     }
 }
 
 #[test]
 fn what_others_wrote_meanwhile_stays_and_our_empty_container_goes() {
     let before = "{\n  \"a\": 1\n}\n".to_owned();
-    let now = added(&mcp_servers::PLAIN, Some(&before)).replace("\"a\": 1", "\"a\": 2");
-    let left = uninstall(&mcp_servers::PLAIN, &now, "termgate", &[before]).unwrap();
-    assert_eq!(left, Uninstalled::Left("{\n  \"a\": 2\n}\n".to_owned()));
+    let now = added(&MCP_SERVERS, Some(&before)).replace("\"a\": 1", "\"a\": 2");
+    let left = uninstall(&MCP_SERVERS, &now, "termgate", &[before]).unwrap();
+    assert_eq!(left, TextChange::Removed("{\n  \"a\": 2\n}\n".to_owned()));
     let before = "a = 1\n".to_owned();
-    let now = added(&toml_servers::FAMILY, Some(&before)).replace("a = 1", "a = 2");
-    let left = uninstall(&toml_servers::FAMILY, &now, "termgate", &[before]).unwrap();
-    assert_eq!(left, Uninstalled::Left("a = 2\n".to_owned()));
+    let now = added(&TOML_SERVERS, Some(&before)).replace("a = 1", "a = 2");
+    let left = uninstall(&TOML_SERVERS, &now, "termgate", &[before]).unwrap();
+    assert_eq!(left, TextChange::Removed("a = 2\n".to_owned()));
 }
 
 #[test]
 fn an_empty_container_of_somebody_else_stays() {
     let before = "a = 1\n\n[mcp_servers]\n".to_owned();
-    let now = added(&toml_servers::FAMILY, Some(&before)).replace("a = 1", "a = 2");
-    let left = uninstall(&toml_servers::FAMILY, &now, "termgate", &[before]).unwrap();
-    assert_eq!(left, Uninstalled::Left("a = 2\n\n[mcp_servers]\n".to_owned()));
-    let now = added(&mcp_servers::PLAIN, Some("{\"a\":1}"));
-    let left = uninstall(&mcp_servers::PLAIN, &now, "termgate", &[]).unwrap();
-    let Uninstalled::Left(left) = left else { panic!("{left:?}") };
+    let now = added(&TOML_SERVERS, Some(&before)).replace("a = 1", "a = 2");
+    let left = uninstall(&TOML_SERVERS, &now, "termgate", &[before]).unwrap();
+    assert_eq!(left, TextChange::Removed("a = 2\n\n[mcp_servers]\n".to_owned()));
+    let now = added(&MCP_SERVERS, Some("{\"a\":1}"));
+    let left = uninstall(&MCP_SERVERS, &now, "termgate", &[]).unwrap();
+    let TextChange::Removed(left) = left else { panic!("{left:?}") };
     assert!(left.contains("\"mcpServers\": {}"), "nobody knows whose it is: {left}");
 }
 
@@ -121,7 +128,7 @@ fn nothing_is_taken_out_that_is_not_there() {
     for client in &CLIENTS {
         for text in samples(&client.family) {
             let left = uninstall(&client.family, &text, "termgate", &[]).unwrap();
-            assert_eq!(left, Uninstalled::NotThere, "{}", client.name);
+            assert_eq!(left, TextChange::Unchanged, "{}", client.name);
         }
     }
 }
@@ -129,7 +136,7 @@ fn nothing_is_taken_out_that_is_not_there() {
 #[test]
 fn line_ends_of_windows_stay_throughout() {
     let text = "a = 1\r\n[mcp_servers.o]\r\ncommand = 'x'\r\n";
-    let now = added(&toml_servers::FAMILY, Some(text));
+    let now = added(&TOML_SERVERS, Some(text));
     assert_eq!(now.matches('\n').count(), now.matches("\r\n").count(), "{now:?}");
 }
 
@@ -175,7 +182,6 @@ fn pieces(of: &'static [&'static str]) -> impl Strategy<Value = String> {
     prop::collection::vec(select(of), 0..9).prop_map(|pieces| pieces.concat())
 }
 
-/// The marks in a text.
 fn marks(text: &str) -> Vec<&str> {
     let words = text.split(|it: char| !it.is_ascii_alphanumeric());
     let is_mark = |word: &&str| {
@@ -192,12 +198,14 @@ fn nothing_is_lost(
     family: &Family,
     text: &str,
 ) -> Result<(), proptest::test_runner::TestCaseError> {
-    let Ok(Installed::Added(after)) = install(family, Some(text), &server()) else { return Ok(()) };
+    let Ok(TextChange::Added(after)) = install(family, Some(text), &server()) else {
+        return Ok(());
+    };
     prop_assert_eq!(marks(&after), marks(text), "{}", after);
     let again = install(family, Some(&after), &server());
-    prop_assert_eq!(again, Ok(Installed::AlreadyThere), "{}", after);
+    prop_assert_eq!(again, Ok(TextChange::Unchanged), "{}", after);
     let undone = uninstall(family, &after, "termgate", &[text.to_owned()]);
-    prop_assert_eq!(undone, Ok(Uninstalled::Left(text.to_owned())), "{}", after);
+    prop_assert_eq!(undone, Ok(TextChange::Removed(text.to_owned())), "{}", after);
     if let Ok(left) = family.take(&after, "termgate", Emptied::Stays) {
         prop_assert_eq!(marks(&left), marks(text), "{}", left);
         prop_assert!(family.find(&left, "termgate") == Ok(None), "{}", left);
@@ -208,12 +216,12 @@ fn nothing_is_lost(
 proptest! {
     #[test]
     fn no_toml_loses_anything(text in pieces(&TOML)) {
-        nothing_is_lost(&toml_servers::FAMILY, &text)?;
+        nothing_is_lost(&TOML_SERVERS, &text)?;
     }
 
     #[test]
     fn no_json_loses_anything(text in pieces(&JSON), braces in any::<bool>()) {
         let text = if braces { format!("{{{text}}}") } else { text };
-        nothing_is_lost(&mcp_servers::PLAIN, &text)?;
+        nothing_is_lost(&MCP_SERVERS, &text)?;
     }
 }

@@ -1,20 +1,21 @@
 //! Adds termgate to one client or removes it: by the client's own command first, otherwise in its file.
 //!
-//! [`crate::cli::install::change`] computes the new text; this module writes or shows it.
+//! [`crate::cli::install::edit`] computes the new text; this module writes or shows it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use crate::cli::install::change::{Installed, Uninstalled, install, uninstall};
-use crate::cli::install::client::Client;
-use crate::cli::install::diff::diff;
-use crate::cli::install::error::{FileError, InstallError};
-use crate::cli::install::family::Found;
-use crate::cli::install::file::ClientFile;
+use serde::Serialize;
+
+use crate::cli::failure::CliFailure;
+use crate::cli::install::client::McpClient;
+use crate::cli::install::edit::{TextChange, install, uninstall};
+use crate::cli::install::family::{FoundEntry, ServerEntry};
+use crate::cli::install::file::{ClientFile, FileError};
 use crate::cli::install::own_command::{Writes, run, shown, words};
-use crate::cli::install::place::{Scope, Surroundings};
-use crate::cli::install::server::Server;
+use crate::cli::install::place::{InstallScope, Surroundings};
+use crate::wire::word;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wish {
@@ -29,19 +30,19 @@ pub enum Manner {
     Tell,
 }
 
-/// The requested change for each client.
 #[derive(Clone, Debug)]
-pub struct Order {
+pub struct ChangeRequest {
     pub wish: Wish,
     pub manner: Manner,
-    pub scope: Scope,
-    pub server: Server,
+    pub scope: InstallScope,
+    pub server: ServerEntry,
     /// The wall clock time, for the names of backups.
     pub now: SystemTime,
 }
 
 /// The result of a change.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Deed {
     Added,
     Updated,
@@ -54,7 +55,7 @@ pub enum Deed {
 
 /// The change that was made, or would be made.
 #[derive(Clone, Debug)]
-pub struct Done {
+pub struct ClientChange {
     pub deed: Deed,
     pub file: PathBuf,
     pub backup: Option<PathBuf>,
@@ -66,42 +67,30 @@ pub struct Done {
     pub note: Option<String>,
 }
 
-/// The planned change of a file.
-#[derive(Clone, Debug)]
-struct Plan {
-    deed: Deed,
-    /// The new text; none to remove the file.
-    after: Option<String>,
-}
-
 /// Adds termgate to a client, or removes it.
 ///
 /// # Errors
 /// Nothing was changed, with the reason and what to do by hand.
 pub async fn hook_up(
-    client: &Client,
-    order: &Order,
+    client: &McpClient,
+    order: &ChangeRequest,
     around: &Surroundings,
-) -> Result<Done, InstallError> {
+) -> Result<ClientChange, CliFailure> {
     let path = file_of(client, order.scope, around)?;
     let failed = |why| failure(client, order, &path, why);
     let (file, planned) = look(client, order, &path).map_err(failed)?;
-    let mut done = Done {
-        deed: planned.deed,
-        file: path.clone(),
-        backup: None,
-        command: None,
-        diff: None,
-        note: None,
-    };
-    if matches!(planned.deed, Deed::AlreadyThere | Deed::NotThere) {
+    let deed = deed_of(&planned, order.wish);
+    let file_path = path.clone();
+    let mut done =
+        ClientChange { deed, file: file_path, backup: None, command: None, diff: None, note: None };
+    if planned == TextChange::Unchanged {
         return Ok(done);
     }
-    let commands = commands(client, order, planned.deed, around);
+    let commands = commands(client, order, deed, around);
     match (order.manner, commands) {
         (Manner::Tell, Some(commands)) => done.command = Some(commands.shown()),
         (Manner::Tell, None) => {
-            let after = planned.after.as_deref().unwrap_or_default();
+            let after = text_after(&planned).unwrap_or_default();
             let before = file.text().unwrap_or_default();
             done.diff = Some(diff(&around.shown(&path), before, after));
         }
@@ -127,9 +116,9 @@ pub async fn hook_up(
 /// Runs the client's own command and checks the result. Returns the backup's path if the file changed,
 /// or why the command did not work.
 async fn by_command(
-    commands: &Commands,
-    client: &Client,
-    order: &Order,
+    commands: &OwnCommandRun,
+    client: &McpClient,
+    order: &ChangeRequest,
     before: &ClientFile,
 ) -> Result<Result<Option<PathBuf>, String>, FileError> {
     let mut backup = before.back_up(order.now)?;
@@ -151,77 +140,100 @@ async fn by_command(
 }
 
 /// Whether the file has the requested state, in any form that the client writes.
-fn is_done(client: &Client, order: &Order, file: &ClientFile) -> Result<bool, FileError> {
+fn is_done(
+    client: &McpClient,
+    order: &ChangeRequest,
+    file: &ClientFile,
+) -> Result<bool, FileError> {
     let name = &order.server.name;
     let found = file.text().map(|text| client.family.find(text, name)).transpose()?.flatten();
     Ok(match order.wish {
-        Wish::Install => found == Some(Found::Program(order.server.launch.clone())),
+        Wish::Install => found == Some(FoundEntry::Program(order.server.launch.clone())),
         Wish::Uninstall => found.is_none(),
     })
 }
 
 /// The client's file in this scope.
-///
-/// # Errors
-/// The client lacks this scope; the error contains those it has.
 pub fn file_of(
-    client: &Client,
-    scope: Scope,
+    client: &McpClient,
+    scope: InstallScope,
     around: &Surroundings,
-) -> Result<PathBuf, InstallError> {
+) -> Result<PathBuf, CliFailure> {
     let Some(place) = client.place(scope) else {
-        let has = Scope::User.word();
-        return Err(InstallError::NoScope { title: client.title, wanted: scope.word(), has });
+        let (wanted, has) = (word(&scope), word(&InstallScope::User));
+        let problem = format!("{} has no {wanted} scope; it has: {has}", client.title);
+        return Err(CliFailure::Usage(problem));
     };
     Ok(around.path(place))
 }
 
-fn look(client: &Client, order: &Order, path: &Path) -> Result<(ClientFile, Plan), FileError> {
+fn look(
+    client: &McpClient,
+    order: &ChangeRequest,
+    path: &Path,
+) -> Result<(ClientFile, TextChange), FileError> {
     let file = ClientFile::read(path)?;
     let plan = plan(client, order, &file)?;
     Ok((file, plan))
 }
 
-fn plan(client: &Client, order: &Order, file: &ClientFile) -> Result<Plan, FileError> {
+fn plan(
+    client: &McpClient,
+    order: &ChangeRequest,
+    file: &ClientFile,
+) -> Result<TextChange, FileError> {
     let (family, server) = (&client.family, &order.server);
-    let keep = |deed| Plan { deed, after: file.text().map(str::to_owned) };
-    Ok(match order.wish {
-        Wish::Install => match install(family, file.text(), server)? {
-            Installed::AlreadyThere => keep(Deed::AlreadyThere),
-            Installed::Added(after) => Plan { deed: Deed::Added, after: Some(after) },
-            Installed::Updated(after) => Plan { deed: Deed::Updated, after: Some(after) },
-        },
-        Wish::Uninstall => {
-            let Some(text) = file.text() else { return Ok(keep(Deed::NotThere)) };
-            match uninstall(family, text, &server.name, &file.earlier())? {
-                Uninstalled::NotThere => keep(Deed::NotThere),
-                Uninstalled::Left(after) => Plan { deed: Deed::Removed, after: Some(after) },
-                Uninstalled::Nothing => Plan { deed: Deed::Removed, after: None },
-            }
-        }
+    Ok(match (order.wish, file.text()) {
+        (Wish::Install, text) => install(family, text, server)?,
+        (Wish::Uninstall, Some(text)) => uninstall(family, text, &server.name, &file.earlier())?,
+        (Wish::Uninstall, None) => TextChange::Unchanged,
     })
+}
+
+fn deed_of(change: &TextChange, wish: Wish) -> Deed {
+    match (change, wish) {
+        (TextChange::Unchanged, Wish::Install) => Deed::AlreadyThere,
+        (TextChange::Unchanged, Wish::Uninstall) => Deed::NotThere,
+        (TextChange::Added(_), _) => Deed::Added,
+        (TextChange::Updated(_), _) => Deed::Updated,
+        (TextChange::Removed(_) | TextChange::RemovedFile, _) => Deed::Removed,
+    }
+}
+
+fn text_after(change: &TextChange) -> Option<&str> {
+    match change {
+        TextChange::Added(text) | TextChange::Updated(text) | TextChange::Removed(text) => {
+            Some(text)
+        }
+        TextChange::Unchanged | TextChange::RemovedFile => None,
+    }
 }
 
 /// The runs of a client's own command, in order.
 #[derive(Clone, Debug)]
-struct Commands {
+struct OwnCommandRun {
     name: &'static str,
     program: PathBuf,
-    steps: Vec<Step>,
+    steps: Vec<CommandStep>,
     writes: Writes,
 }
 
 #[derive(Clone, Debug)]
-struct Step {
+struct CommandStep {
     words: Vec<String>,
     /// Whether the next step requires that this one succeeds.
     needed: bool,
 }
 
 /// The client's own commands for this deed, if it has them.
-fn commands(client: &Client, order: &Order, deed: Deed, around: &Surroundings) -> Option<Commands> {
+fn commands(
+    client: &McpClient,
+    order: &ChangeRequest,
+    deed: Deed,
+    around: &Surroundings,
+) -> Option<OwnCommandRun> {
     let own = client.command.filter(|own| own.scopes.contains(&order.scope))?;
-    let step = |template: &[&str], needed| Step {
+    let step = |template: &[&str], needed| CommandStep {
         words: words(template, &order.server, order.scope),
         needed,
     };
@@ -234,13 +246,13 @@ fn commands(client: &Client, order: &Order, deed: Deed, around: &Surroundings) -
         Deed::AlreadyThere | Deed::NotThere | Deed::Kept => return None,
     };
     let program = around.program(own.program)?;
-    Some(Commands { name: own.program, program, steps, writes: own.writes })
+    Some(OwnCommandRun { name: own.program, program, steps, writes: own.writes })
 }
 
-impl Commands {
+impl OwnCommandRun {
     /// Runs the steps. The error contains the failed step and the reason.
     async fn run(&self) -> Result<(), String> {
-        for Step { words, needed } in &self.steps {
+        for CommandStep { words, needed } in &self.steps {
             let ran = run(&self.program, words).await;
             if let Err(error) = ran
                 && *needed
@@ -258,20 +270,23 @@ impl Commands {
     }
 }
 
-/// Applies the plan to a file and returns the backup's path.
-fn edit(file: &ClientFile, plan: &Plan, now: SystemTime) -> Result<Option<PathBuf>, FileError> {
-    match &plan.after {
-        Some(after) if Some(after.as_str()) == file.text() => Ok(None),
+/// Applies a change to a file and returns the backup's path.
+fn edit(
+    file: &ClientFile,
+    change: &TextChange,
+    now: SystemTime,
+) -> Result<Option<PathBuf>, FileError> {
+    match text_after(change) {
         Some(after) => {
             let backup = file.back_up(now)?;
             file.replace(after).map(|()| backup)
         }
-        None if file.text().is_none() => Ok(None),
-        None => file.remove().map(|()| None),
+        None if *change == TextChange::RemovedFile => file.remove().map(|()| None),
+        None => Ok(None),
     }
 }
 
-fn failure(client: &Client, order: &Order, file: &Path, why: FileError) -> InstallError {
+fn failure(client: &McpClient, order: &ChangeRequest, file: &Path, why: FileError) -> CliFailure {
     let hint = match order.wish {
         Wish::Install => {
             format!("put this into it yourself:\n{}", client.family.snippet(&order.server))
@@ -281,5 +296,65 @@ fn failure(client: &Client, order: &Order, file: &Path, why: FileError) -> Insta
             format!("remove `{name}` below `{container}` from it yourself")
         }
     };
-    InstallError::File { file: file.to_owned(), why, hint }
+    CliFailure::ClientFile { file: file.to_owned(), why, hint }
+}
+
+/// The number of unchanged lines on each side.
+const CONTEXT: usize = 3;
+
+/// The lines that differ in unified form, or an empty text when the texts are equal.
+pub fn diff(name: &str, before: &str, after: &str) -> String {
+    let (old, new): (Vec<&str>, Vec<&str>) = (before.lines().collect(), after.lines().collect());
+    let same = |(one, other): &(&&str, &&str)| one == other;
+    let start = old.iter().zip(&new).take_while(same).count();
+    let shorter = old.len().min(new.len()) - start;
+    let end = old.iter().rev().zip(new.iter().rev()).take_while(same).count().min(shorter);
+    if start + end == old.len() && old.len() == new.len() {
+        return String::new();
+    }
+    let (first, last) = (start.saturating_sub(CONTEXT), end.saturating_sub(CONTEXT));
+    let lines = |sign: char, lines: &[&str]| -> String {
+        lines.iter().map(|line| format!("{sign}{line}\n")).collect()
+    };
+    let range = |lines: usize| format!("{},{}", first + usize::from(lines > first), lines - first);
+    format!(
+        "--- {name}\n+++ {name}\n@@ -{} +{} @@\n{}{}{}{}",
+        range(old.len() - last),
+        range(new.len() - last),
+        lines(' ', &old[first..start]),
+        lines('-', &old[start..old.len() - end]),
+        lines('+', &new[start..new.len() - end]),
+        lines(' ', &old[old.len() - end..old.len() - last]),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_that_came_stand_between_three_that_stayed() {
+        let shown = diff("f", "1\n2\n3\n4\n5\n6\n7\n8\n", "1\n2\n3\n4\nx\n5\n6\n7\n8\n");
+        assert_eq!(shown, "--- f\n+++ f\n@@ -2,6 +2,7 @@\n 2\n 3\n 4\n+x\n 5\n 6\n 7\n");
+    }
+
+    #[test]
+    fn a_line_that_became_another_is_shown_twice() {
+        assert_eq!(diff("f", "a\nb\n", "a\nc\n"), "--- f\n+++ f\n@@ -1,2 +1,2 @@\n a\n-b\n+c\n");
+    }
+
+    #[test]
+    fn a_file_that_begins_has_no_lines_before() {
+        assert_eq!(diff("f", "", "a\n"), "--- f\n+++ f\n@@ -0,0 +1,1 @@\n+a\n");
+    }
+
+    #[test]
+    fn a_repeated_line_is_not_counted_from_both_ends() {
+        assert_eq!(diff("f", "a\na\n", "a\na\na\n"), "--- f\n+++ f\n@@ -1,2 +1,3 @@\n a\n a\n+a\n");
+    }
+
+    #[test]
+    fn nothing_is_shown_where_nothing_differs() {
+        assert_eq!(diff("f", "a\n", "a\n"), "");
+    }
 }

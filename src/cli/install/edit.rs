@@ -3,82 +3,68 @@
 //! Earlier texts of the file show what was there before, so that removing our entry restores exactly
 //! that.
 
-use crate::cli::install::family::{Family, Found};
-use crate::cli::install::format::{Emptied, FormatError};
-use crate::cli::install::server::Server;
+use crate::cli::install::family::{Family, FoundEntry, ServerEntry};
+use crate::cli::install::format::{Emptied, FileFormatError};
 
-/// The result of adding a server.
+/// The change of a file's text.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Installed {
-    AlreadyThere,
+pub enum TextChange {
+    Unchanged,
     Added(String),
     Updated(String),
-}
-
-/// The result of removing a server.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Uninstalled {
-    NotThere,
-    Left(String),
+    Removed(String),
     /// The file contained only our unchanged entry.
-    Nothing,
+    RemovedFile,
 }
 
 /// Adds a server to the text of a file, which may not exist yet.
-///
-/// # Errors
-/// The text is malformed, or cannot be changed without losing something.
 pub fn install(
     family: &Family,
     text: Option<&str>,
-    server: &Server,
-) -> Result<Installed, FormatError> {
+    server: &ServerEntry,
+) -> Result<TextChange, FileFormatError> {
     let known = text.map(|text| family.find(text, &server.name)).transpose()?.flatten();
     let text = text.unwrap_or_default();
     let put = like(text, |text| family.put(text, server))?;
     Ok(match known {
-        Some(_) if put == text => Installed::AlreadyThere,
-        Some(_) => Installed::Updated(put),
-        None => Installed::Added(put),
+        Some(_) if put == text => TextChange::Unchanged,
+        Some(_) => TextChange::Updated(put),
+        None => TextChange::Added(put),
     })
 }
 
 /// Removes the entry from the text of a file; `earlier` are its previous texts, newest first.
-///
-/// # Errors
-/// As [`install`].
 pub fn uninstall(
     family: &Family,
     text: &str,
     name: &str,
     earlier: &[String],
-) -> Result<Uninstalled, FormatError> {
-    let Some(found) = family.find(text, name)? else { return Ok(Uninstalled::NotThere) };
+) -> Result<TextChange, FileFormatError> {
+    let Some(found) = family.find(text, name)? else { return Ok(TextChange::Unchanged) };
     let before: Vec<&String> =
         earlier.iter().filter(|text| matches!(family.find(text, name), Ok(None))).collect();
-    if let Found::Program(launch) = found {
-        let server = Server { name: name.to_owned(), launch };
-        let came_of = |before: Option<&str>| match install(family, before, &server) {
-            Ok(Installed::Added(after)) => after == text,
-            Ok(Installed::AlreadyThere | Installed::Updated(_)) | Err(_) => false,
+    if let FoundEntry::Program(launch) = found {
+        let server = ServerEntry { name: name.to_owned(), launch };
+        let came_of = |before: Option<&str>| {
+            install(family, before, &server) == Ok(TextChange::Added(text.to_owned()))
         };
         if let Some(before) = before.iter().find(|before| came_of(Some(before))) {
-            return Ok(Uninstalled::Left((*before).clone()));
+            return Ok(TextChange::Removed((*before).clone()));
         }
         if came_of(None) {
-            return Ok(Uninstalled::Nothing);
+            return Ok(TextChange::RemovedFile);
         }
     }
     let ours = before.first().is_some_and(|it| matches!(family.has_container(it), Ok(false)));
     let emptied = if ours { Emptied::Goes } else { Emptied::Stays };
-    Ok(Uninstalled::Left(like(text, |text| family.take(text, name, emptied))?))
+    Ok(TextChange::Removed(like(text, |text| family.take(text, name, emptied))?))
 }
 
 /// Edits a text and keeps its line ends if they are uniform.
 fn like(
     text: &str,
-    edit: impl FnOnce(&str) -> Result<String, FormatError>,
-) -> Result<String, FormatError> {
+    edit: impl FnOnce(&str) -> Result<String, FileFormatError>,
+) -> Result<String, FileFormatError> {
     let of_windows = text.matches("\r\n").count();
     if of_windows == 0 || of_windows != text.matches('\n').count() {
         return edit(text);
