@@ -2,7 +2,7 @@
 
 use crate::cli::doctor::check::Check;
 use crate::cli::doctor::ground::DoctorFacts;
-use crate::cli::install::client::{Knowledge, Sighting, sightings};
+use crate::cli::install::client::{ClientSighting, Knowledge, sightings};
 use crate::cli::install::family::NAME;
 use crate::cli::install::place::Surroundings;
 use crate::wire::word;
@@ -22,7 +22,7 @@ pub(super) fn clients(_: &DoctorFacts) -> Vec<Check> {
     seen.iter().map(|sighting| told(sighting, &around.shown(&sighting.file))).collect()
 }
 
-fn told(sighting: &Sighting, file: &str) -> Check {
+fn told(sighting: &ClientSighting, file: &str) -> Check {
     let title = sighting.client.title;
     let scope = word(&sighting.scope);
     let install = format!("termgate install --client {} --scope {scope}", sighting.client.name);
@@ -61,7 +61,7 @@ mod tests {
     fn check(knowledge: Knowledge) -> Check {
         let client = McpClient::named("zed").unwrap();
         let file = PathBuf::from("/f");
-        told(&Sighting { client, scope: InstallScope::Project, file, knowledge }, "/f")
+        told(&ClientSighting { client, scope: InstallScope::Project, file, knowledge }, "/f")
     }
 
     #[test]

@@ -287,7 +287,7 @@ pub enum Knowledge {
 
 /// The state of a client in one scope.
 #[derive(Clone, Debug)]
-pub struct Sighting {
+pub struct ClientSighting {
     pub client: &'static McpClient,
     pub scope: InstallScope,
     pub file: PathBuf,
@@ -301,7 +301,7 @@ pub fn present(around: &Surroundings) -> impl Iterator<Item = &'static McpClient
 
 /// The clients that seem installed, and whether they have a server of this name. It includes the project
 /// scope when the client has a file there.
-pub fn sightings(around: &Surroundings, name: &str) -> Vec<Sighting> {
+pub fn sightings(around: &Surroundings, name: &str) -> Vec<ClientSighting> {
     let mut sightings = Vec::new();
     for client in present(around) {
         for scope in [InstallScope::User, InstallScope::Project] {
@@ -311,7 +311,7 @@ pub fn sightings(around: &Surroundings, name: &str) -> Vec<Sighting> {
             let again = file == around.path(client.user);
             if scope == InstallScope::User || !again && file.exists() {
                 let knowledge = knowledge(client, &file, name);
-                sightings.push(Sighting { client, scope, file, knowledge });
+                sightings.push(ClientSighting { client, scope, file, knowledge });
             }
         }
     }
