@@ -17,8 +17,8 @@ use crate::cli::output::CommandReport;
 use crate::cli::own_lease::OwnLease;
 use crate::cli::table::of_delta;
 use crate::wire::wait::WaitOutcome;
+use crate::wire::wait::WriteResult;
 use crate::wire::word;
-use crate::wire::write::WriteResult;
 
 /// Type text into a session
 ///
