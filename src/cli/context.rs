@@ -122,7 +122,7 @@ impl Context {
         }
     }
 
-    /// Waits for the next daemon at the same place, for at most [`RETURN_MAX`].
+    /// Waits for the next daemon at the same place, for at most ten seconds.
     pub async fn daemon_after(&self) -> Result<DaemonClient, CliFailure> {
         self.next_daemon(RETURN_MAX, || true).await
     }

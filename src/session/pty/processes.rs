@@ -81,8 +81,10 @@ pub fn ticks(moment: Moment) -> u64 {
 /// `NotFound` if the group is empty.
 pub fn signal_group(session: ProcessId, group: ProcessId, number: i32) -> io::Result<()> {
     let table = table()?;
+    // The oldest first: a shell must not see its child end before it has the signal itself.
     let mut members = table
         .iter()
+        .rev()
         .filter(|process| process.session == session && process.group == group)
         .filter(|process| !process.ended)
         .peekable();
