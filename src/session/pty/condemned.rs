@@ -44,14 +44,24 @@ pub struct Condemned {
 }
 
 impl Condemned {
-    fn claims(&self, process: &Process) -> bool {
-        let is_own = process.pid.0 == std::process::id().cast_signed();
-        let is_due = process.started >= self.started && !process.ended && !is_own;
-        // The parent costs nothing to read, the mark does.
-        is_due
-            && (self.shim.is_some_and(|shim| shim.pid == process.parent)
-                || mark::session_of(process.pid.0) == Some(self.session))
+    fn adopted(&self, process: &Process) -> bool {
+        self.shim.is_some_and(|shim| shim.pid == process.parent) && process.started >= self.started
     }
+
+    fn marked(&self, process: &Process, mark: u64) -> bool {
+        self.session == mark && process.started >= self.started
+    }
+}
+
+/// Whether a process belongs to one of these sessions. Its mark is read once, and only where its parent does not
+/// answer.
+fn is_condemned(process: &Process, condemned: &[Condemned]) -> bool {
+    let is_own = process.pid.0 == std::process::id().cast_signed();
+    let marked = |mark| condemned.iter().any(|one| one.marked(process, mark));
+    !process.ended
+        && !is_own
+        && (condemned.iter().any(|one| one.adopted(process))
+            || mark::session_of(process.pid.0).is_some_and(marked))
 }
 
 /// Kills the processes of these sessions that their mark or their parent gives away.
@@ -72,7 +82,7 @@ pub fn strike(condemned: &[Condemned]) -> io::Result<()> {
             if seen.insert(pid)
                 && let Ok(handle) = ProcessHandle::open(pid)
                 && let Some(process) = Process::find(pid)
-                && condemned.iter().any(|one| one.claims(&process))
+                && is_condemned(&process, &condemned)
             {
                 // It may have ended by now.
                 let _ = handle.signal(Signal::Kill.number());
