@@ -11,6 +11,7 @@ pub mod delta;
 pub mod error;
 pub mod lease;
 pub mod line;
+pub mod rows;
 pub mod screen;
 pub mod session;
 pub mod status;

@@ -8,7 +8,7 @@ use crate::cli::candidates::offer_sessions;
 use crate::cli::context::Context;
 use crate::cli::failure::CliFailure;
 use crate::cli::output::CommandReport;
-use crate::wire::screen::HistoryRows;
+use crate::wire::rows::HistoryRows;
 use crate::wire::session::GapWire;
 
 /// Print rows of a session, including those that scrolled off the screen

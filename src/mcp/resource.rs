@@ -32,7 +32,7 @@ use crate::surface::terminal::read_screen::LARGE_BYTES_MAX;
 use crate::wire::delta::DeltaWire;
 use crate::wire::lease::{LeaseWire, SessionLease};
 use crate::wire::line::Format;
-use crate::wire::screen::{CursorPlace, Grid, Viewport};
+use crate::wire::rows::{CursorPlace, Grid, Viewport};
 use crate::wire::session::GapWire;
 use crate::wire::session::SessionWire;
 use crate::wire::status::DaemonStatus;

@@ -5,7 +5,7 @@
 use crate::core::frame::line::Line;
 use crate::core::keys::Piece;
 use crate::core::keys::tokens::Tokenizer;
-use crate::wire::screen::HistoryRows;
+use crate::wire::rows::HistoryRows;
 
 /// The effect of a key on the position in history.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -77,7 +77,8 @@ pub fn strike(condemned: &[Condemned]) -> io::Result<()> {
     let mut seen = HashSet::new();
     for _ in 0..PASSES_MAX {
         let before = seen.len();
-        for pid in processes::newest_first()? {
+        // Parents before their children: a script must not see its program end and go on with its next line.
+        for pid in processes::newest_first()?.into_iter().rev() {
             // A handle that is older than what is read of the process cannot hit another one.
             if seen.insert(pid)
                 && let Ok(handle) = ProcessHandle::open(pid)

@@ -19,7 +19,7 @@ use crate::surface::error::SurfaceError;
 use crate::surface::tool::{Answer, Tool, ToolAccess};
 use crate::surface::turns::Share;
 use crate::wire::line::{Format, LineWire};
-use crate::wire::screen::HistoryRows;
+use crate::wire::rows::HistoryRows;
 use crate::wire::session::GapWire;
 
 /// How many rows one call answers at most.

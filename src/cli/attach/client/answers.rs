@@ -9,7 +9,7 @@ use crate::cli::attach::scrollback::Scrollback;
 use crate::cli::attach::status::{NoticeReason, person};
 use crate::cli::failure::CliFailure;
 use crate::transport::client::ClientError;
-use crate::wire::screen::HistoryRows;
+use crate::wire::rows::HistoryRows;
 
 impl Desk<'_> {
     pub(super) fn ask_for_history(&mut self) -> Result<(), CliFailure> {
