@@ -77,8 +77,12 @@ pub fn strike(condemned: &[Condemned]) -> io::Result<()> {
     let mut seen = HashSet::new();
     for _ in 0..PASSES_MAX {
         let before = seen.len();
-        // Parents before their children: a script must not see its program end and go on with its next line.
-        for pid in processes::newest_first()?.into_iter().rev() {
+        let mut pids = processes::newest_first()?;
+        if seen.is_empty() {
+            // Parents before their children: a script must not see its program end and go on with its next line.
+            pids.reverse();
+        }
+        for pid in pids {
             // A handle that is older than what is read of the process cannot hit another one.
             if seen.insert(pid)
                 && let Ok(handle) = ProcessHandle::open(pid)
