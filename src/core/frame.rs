@@ -2,6 +2,7 @@
 //!
 //! The session publishes frames as values. "What changed after W?" is a pure function of the newest one.
 
+pub mod command_output;
 pub mod delta;
 pub mod history;
 pub(crate) mod kept;
@@ -153,6 +154,29 @@ impl Frame {
             Some(stamped) => Some((Arc::clone(&stamped.value), stamped.changed)),
             None => self.history.row(row).map(|kept| (Arc::new(kept.line()), kept.changed)),
         }
+    }
+
+    /// How many blanks at the end of a wrapped line its text omits, when `next` continues it.
+    pub(crate) fn omitted_blanks(&self, line: &Line, changed: Watermark, next: &Line) -> usize {
+        // The width of rows older than the last resize is unknown.
+        if changed < self.size.changed {
+            return 0;
+        }
+        let blanks = self.size.value.cols.saturating_sub(line.columns());
+        // A wide character leaves the last column empty when only half of it fits.
+        let wide = next.glyphs().first().is_some_and(|glyph| glyph.columns == 2);
+        if wide && blanks == 1 { 0 } else { blanks.into() }
+    }
+
+    /// The text on the row of the cursor before it, trailing blanks included.
+    pub fn before_cursor(&self) -> String {
+        let cursor = self.cursor.value;
+        let Some(line) = self.line(cursor.row) else { return String::new() };
+        let line = &line.value;
+        let mut text = line.text_between(0, cursor.col).to_owned();
+        let blanks = cursor.col.saturating_sub(line.columns());
+        text.extend(std::iter::repeat_n(' ', blanks.into()));
+        text
     }
 
     /// The newest watermark at which rows, cursor, size or mode changed, for a writer that expects an

@@ -99,6 +99,27 @@ impl Line {
         OVERHEAD + self.text.len() + self.runs.len() * size_of::<Run>()
     }
 
+    /// How many columns the text covers.
+    pub fn columns(&self) -> u16 {
+        self.glyphs().last().map_or(0, |glyph| glyph.column + glyph.columns)
+    }
+
+    /// The text from one column on, up to another.
+    pub(crate) fn text_between(&self, first: u16, end: u16) -> &str {
+        let (mut start, mut stop, mut at) = (self.text.len(), self.text.len(), 0);
+        for glyph in self.glyphs() {
+            if glyph.column >= first {
+                start = start.min(at);
+            }
+            if glyph.column >= end {
+                stop = at;
+                break;
+            }
+            at += glyph.text.len();
+        }
+        &self.text[start.min(stop)..stop]
+    }
+
     pub fn glyphs(&self) -> Vec<Glyph<'_>> {
         let mut glyphs: Vec<Glyph<'_>> = Vec::with_capacity(self.text.len());
         let mut column = 0u16;

@@ -6,7 +6,6 @@
 
 pub mod mark;
 mod marked_ends;
-pub mod output;
 pub mod record;
 
 use std::collections::VecDeque;

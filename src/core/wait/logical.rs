@@ -52,13 +52,13 @@ impl LogicalLine {
                 || joined.end().0 <= row.0 + JOINED_ROWS_MAX && joined.text.len() < bytes_max)
         {
             let Some(next) = frame.any_line(joined.end()) else { break };
-            let blanks = blanks_before(&next.0, &line, changed, frame);
+            let blanks = frame.omitted_blanks(&line, changed, &next.0);
             joined.push(blanks, &next.0.text);
             (line, changed) = next;
         }
         if frame.cursor.value.row.plus(1) == joined.end() {
-            let column = usize::from(frame.cursor.value.col);
-            joined.push_blanks(column.saturating_sub(columns(&line)));
+            let blanks = frame.cursor.value.col.saturating_sub(line.columns());
+            joined.push_blanks(blanks.into());
         }
         Some(joined)
     }
@@ -119,22 +119,6 @@ fn goes_on(frame: &Frame, line: &Line, below: RowNumber) -> bool {
     // History belongs to the normal screen and never continues in the alternate one.
     let between = below == frame.base_row && frame.mode.value == ScreenMode::Alternate;
     line.wrapped && !between
-}
-
-/// How many blanks at the end of a wrapped row its text omits.
-pub(crate) fn blanks_before(next: &Line, line: &Line, changed: Watermark, frame: &Frame) -> usize {
-    // The width of rows older than the last resize is unknown.
-    if changed < frame.size.changed {
-        return 0;
-    }
-    let blanks = usize::from(frame.size.value.cols).saturating_sub(columns(line));
-    // A wide character leaves the last column empty when only half of it fits.
-    let wide = next.glyphs().first().is_some_and(|glyph| glyph.columns == 2);
-    if wide && blanks == 1 { 0 } else { blanks }
-}
-
-fn columns(line: &Line) -> usize {
-    line.glyphs().last().map_or(0, |glyph| usize::from(glyph.column + glyph.columns))
 }
 
 /// How many screens of history a reflow can bring back to the screen.

@@ -5,8 +5,8 @@
 use std::fmt::Write;
 
 use crate::core::frame::Frame;
+use crate::core::frame::command_output::Output;
 use crate::core::one_line::one_line;
-use crate::core::shell::commands::output::Output;
 use crate::core::shell::commands::record::CommandRecord;
 use crate::mcp::resource::uri_of;
 use crate::session::clock::Clock;

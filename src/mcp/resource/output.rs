@@ -3,9 +3,9 @@
 //! While the command runs, a reader can follow it line by line. Pieces start at terminal rows, because trimmed history
 //! shifts line numbers.
 
+use crate::core::frame::command_output::Output;
 use crate::core::frame::{Frame, ScreenMode};
 use crate::core::ids::RowNumber;
-use crate::core::shell::commands::output::Output;
 use crate::core::shell::commands::record::{CommandRecord, Position, Span};
 use crate::surface::answer::budget::{cut, escaped_bytes};
 use crate::surface::answer::command::LINE_END_BYTES;

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use crate::core::frame::Frame;
+use crate::core::frame::command_output::Output;
 use crate::core::ids::{RowNumber, Watermark};
-use crate::core::shell::commands::output::Output;
 use crate::core::shell::commands::record::CommandId;
 use crate::mcp::resource::output::{OutputPiece, first_row};
 use crate::mcp::resource::query;

@@ -7,9 +7,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::core::frame::Frame;
+use crate::core::frame::command_output::Output;
 use crate::core::ids::Epoch;
 use crate::core::moment::Moment;
-use crate::core::shell::commands::output::{Output, before_cursor};
 use crate::core::shell::commands::record::{CommandId, CommandRecord};
 use crate::session::clock::Clock;
 use crate::session::drain::WaitingCall;
@@ -102,7 +102,7 @@ impl Following {
             None => activity.evidence,
         };
         let output = record.map(|record| Output::of(record, frame)).unwrap_or_default();
-        let asks = (status == RunStatus::NeedsInput).then(|| before_cursor(frame));
+        let asks = (status == RunStatus::NeedsInput).then(|| frame.before_cursor());
         let asks = asks.filter(|asks| !asks.trim().is_empty());
         let followed = Followed {
             session: self.session.id().to_string(),

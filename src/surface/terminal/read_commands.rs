@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::core::frame::Frame;
-use crate::core::shell::commands::output::Output;
+use crate::core::frame::command_output::Output;
 use crate::core::shell::commands::record::{CommandId, CommandRecord};
 use crate::session::clock::Clock;
 use crate::session::handle::Session;

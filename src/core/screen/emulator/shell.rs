@@ -12,7 +12,6 @@ use crate::core::screen::Screen;
 use crate::core::screen::emulator::Emulator;
 use crate::core::shell::activity::Evidence;
 use crate::core::shell::commands::mark::Mark;
-use crate::core::shell::commands::output::columns;
 use crate::core::shell::commands::record::{CommandId, Here, Position};
 use crate::core::shell::commands::{Commands, Submission};
 
@@ -121,10 +120,9 @@ impl Emulator {
             let line = self.draw_row(index as usize).value;
             let first = if row == from.row.0 { from.col } else { 0 };
             let end = if row == to.row.0 { to.col } else { u16::MAX };
-            text.push_str(columns(&line, first, end));
+            text.push_str(line.text_between(first, end));
             if row == to.row.0 {
-                let shown = line.glyphs().last().map_or(0, |glyph| glyph.column + glyph.columns);
-                let blanks = end.saturating_sub(shown.max(first));
+                let blanks = end.saturating_sub(line.columns().max(first));
                 text.extend(std::iter::repeat_n(' ', blanks.into()));
             } else if !line.wrapped {
                 text.push('\n');

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::output::Output;
 use super::*;
+use crate::core::frame::command_output::Output;
 use crate::core::frame::history::HistoryLimits;
 use crate::core::frame::{Frame, Size};
 use crate::core::ids::RowNumber;

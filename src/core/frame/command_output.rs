@@ -4,11 +4,9 @@
 //! It reads one frame and its history, and holds no text of its own: what was trimmed from history
 //! is gone, and is counted.
 
-use crate::core::frame::line::Line;
 use crate::core::frame::{Frame, ScreenMode};
 use crate::core::ids::RowNumber;
 use crate::core::shell::commands::record::{CommandRecord, Position, Span};
-use crate::core::wait::logical::blanks_before;
 
 /// The output of one command.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -81,14 +79,14 @@ impl OutputReader<'_> {
         }
         let Some((line, changed)) = self.frame.any_line(row) else { return };
         self.open = true;
-        self.line.push_str(columns(&line, first, last.unwrap_or(u16::MAX)));
+        self.line.push_str(line.text_between(first, last.unwrap_or(u16::MAX)));
         if last.is_some() {
             // It may go on in the next span; otherwise it is ended there.
             return;
         }
         match self.frame.any_line(row.plus(1)).filter(|_| line.wrapped) {
             Some((next, _)) => {
-                let blanks = blanks_before(&next, &line, changed, self.frame);
+                let blanks = self.frame.omitted_blanks(&line, changed, &next);
                 self.line.extend(std::iter::repeat_n(' ', blanks));
             }
             None => self.end_line(),
@@ -100,31 +98,4 @@ impl OutputReader<'_> {
         self.output.lines.push(line.trim_end().to_owned());
         self.open = false;
     }
-}
-
-/// The text of a line between two columns.
-pub(crate) fn columns(line: &Line, first: u16, end: u16) -> &str {
-    let (mut start, mut stop, mut at) = (line.text.len(), line.text.len(), 0);
-    for glyph in line.glyphs() {
-        if glyph.column >= first {
-            start = start.min(at);
-        }
-        if glyph.column >= end {
-            stop = at;
-            break;
-        }
-        at += glyph.text.len();
-    }
-    &line.text[start.min(stop)..stop]
-}
-
-/// What stands on the row of the cursor before it, trailing blanks included.
-pub fn before_cursor(frame: &Frame) -> String {
-    let cursor = frame.cursor.value;
-    let Some(line) = frame.line(cursor.row) else { return String::new() };
-    let line = &line.value;
-    let shown = line.glyphs().last().map_or(0, |glyph| glyph.column + glyph.columns);
-    let mut text = columns(line, 0, cursor.col).to_owned();
-    text.extend(std::iter::repeat_n(' ', cursor.col.saturating_sub(shown).into()));
-    text
 }
