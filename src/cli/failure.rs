@@ -10,7 +10,6 @@ use serde_json::{Map, Value, json};
 
 use crate::cli::exit::CommandExit;
 use crate::cli::hint;
-use crate::cli::install::file::FileError;
 use crate::config::paths::RuntimePaths;
 use crate::config::problem::{ConfigError, Problem};
 use crate::core::code::Code;
@@ -70,7 +69,7 @@ pub enum CliFailure {
     NotBack(Duration),
     /// A client was not configured, and its file is unchanged.
     #[error("{} is left as it is: {why}", file.display())]
-    ClientFile { file: PathBuf, why: FileError, hint: String },
+    ClientFile { file: PathBuf, why: String, hint: String },
     /// No client is installed.
     #[error("no supported MCP client found")]
     NoClient { hint: String },
@@ -342,7 +341,7 @@ mod tests {
             CliFailure::StillRunning(Duration::ZERO),
             CliFailure::NotBack(Duration::ZERO),
             CliFailure::NoClient { hint: String::new() },
-            CliFailure::ClientFile { file: file(), why: FileError::ReadOnly, hint: String::new() },
+            CliFailure::ClientFile { file: file(), why: "w".to_owned(), hint: String::new() },
             CliFailure::Output(io::ErrorKind::StorageFull.into()),
         ];
         for failure in failures {

@@ -296,7 +296,7 @@ fn failure(client: &McpClient, order: &ChangeRequest, file: &Path, why: FileErro
             format!("remove `{name}` below `{container}` from it yourself")
         }
     };
-    CliFailure::ClientFile { file: file.to_owned(), why, hint }
+    CliFailure::ClientFile { file: file.to_owned(), why: why.to_string(), hint }
 }
 
 /// The number of unchanged lines on each side.
