@@ -28,7 +28,7 @@ pub struct CommandsCommand {
     /// Id, unique prefix of one, or name
     #[arg(add = ArgValueCompleter::new(offer_sessions))]
     session: String,
-    /// The number of a command: print its output, as far as history still has it
+    /// The number of a command: print as much of its output as history keeps
     #[arg(add = ArgValueCompleter::new(offer_commands))]
     id: Option<u64>,
     /// List at most this many, the newest, up to 100 [default: 20]

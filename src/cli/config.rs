@@ -126,7 +126,10 @@ impl ConfigCheck {
             None => sources.load()?.notes,
         };
         let data = json!({"valid": true, "notes": told_problems(&notes)});
-        Ok(CommandReport { notes: lines(&notes), ..CommandReport::new(data, "nothing is wrong") })
+        Ok(CommandReport {
+            notes: lines(&notes),
+            ..CommandReport::new(data, "the configuration is valid")
+        })
     }
 }
 

@@ -288,6 +288,6 @@ fn said(deed: Deed, manner: Manner) -> &'static str {
         (Deed::Removed, Manner::Tell) => "would be removed:",
         (Deed::AlreadyThere, _) => "already there:",
         (Deed::NotThere, _) => "not there:",
-        (Deed::Kept, _) => "left as it is, since somebody changed it:",
+        (Deed::Kept, _) => "kept, since you changed it:",
     }
 }

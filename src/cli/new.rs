@@ -43,7 +43,7 @@ pub struct NewCommand {
     env: Vec<(String, String)>,
     #[command(flatten)]
     spawn: Spawn,
-    /// A program and its arguments, or one argument with blanks as a shell line [default: your shell]
+    /// A program and its arguments, or a shell command as one argument [default: your shell]
     #[arg(last = true, value_name = "CMD")]
     command: Vec<String>,
 }

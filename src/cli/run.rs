@@ -69,7 +69,7 @@ pub struct RunCommand {
     timeout: Duration,
     #[command(flatten)]
     lease: OwnLease,
-    /// Only with --json: the most lines of output, from its start and its end [default: 200]
+    /// Only with --json: print at most this many lines, from the start and the end [default: 200]
     #[arg(long, value_name = "LINES")]
     max_lines: Option<u64>,
     #[command(flatten)]
@@ -303,7 +303,7 @@ fn notes(run: &Value, session: &str) -> Vec<String> {
     let asks = if asks.is_empty() { String::new() } else { format!(": {asks}") };
     let ended = match (word("/status"), word("/activity/state")) {
         ("timeout", _) => Some(format!(
-            "it goes on: wait with `termgate wait {session} --command-done --since {}`, or stop it \
+            "the command keeps running: wait with `termgate wait {session} --command-done --since {}`, or stop it \
              with `termgate keys {session} C-c`",
             run["watermark"]
         )),

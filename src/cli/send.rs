@@ -34,7 +34,7 @@ pub struct SendCommand {
     /// Press Enter after it
     #[arg(long)]
     enter: bool,
-    /// Send it as one paste, so that its line ends run nothing; auto: if the program supports that
+    /// Send the text as one paste, so that newlines run no commands; auto: if the program supports it
     #[arg(long, value_enum, default_value_t = PasteMode::Auto)]
     paste: PasteMode,
     #[command(flatten)]

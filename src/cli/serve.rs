@@ -58,7 +58,7 @@ pub struct ServeCommand {
     /// Serve one client on standard input and output, with its own sessions
     #[arg(long, conflicts_with_all = ["socket", "linger", "detached"])]
     stdio: bool,
-    /// Exit after this long without clients and sessions, while the write switches are as configured
+    /// Exit after this long without clients and sessions, unless a write switch was changed
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     linger: Option<Duration>,
     /// Leave the terminal it was started from

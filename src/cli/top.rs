@@ -50,7 +50,7 @@ pub struct TopCommand {
 impl TopCommand {
     pub async fn run(self, context: &Context) -> Result<CommandExit, CliFailure> {
         if self.interval < INTERVAL_MIN {
-            return Err(CliFailure::Usage("--interval: 100ms is the least".to_owned()));
+            return Err(CliFailure::Usage("--interval: at least 100ms".to_owned()));
         }
         let daemon = context.daemon().await?;
         let clock = context.output.clock().clone();

@@ -128,7 +128,7 @@ impl WaitCommand {
 
     /// The failure when the daemon died and the watermark is unknown.
     fn lost(&self) -> CliFailure {
-        let what = "the daemon went away while this waited";
+        let what = "the daemon exited during the wait";
         let hint = "nothing was changed: once a daemon runs (`termgate serve` starts one), run it \
                     again, with --since and a watermark to count what happened meanwhile";
         CliFailure::Left {
@@ -139,7 +139,7 @@ impl WaitCommand {
     }
 
     fn not_back(&self, since: &Value) -> CliFailure {
-        let what = "the daemon went away, and no other came in time; the session goes on";
+        let what = "the daemon exited, and no other started in time; the session keeps running";
         CliFailure::Left { what, hint: self.going_on(since), details: json!({"since": since}) }
     }
 

@@ -122,7 +122,7 @@ impl WatchPosition {
 
     /// The failure when no daemon returned.
     fn left(&self, name: &str) -> CliFailure {
-        let what = "the daemon went away, and no other came in time; the session goes on";
+        let what = "the daemon exited, and no other started in time; the session keeps running";
         let from = self.since.map_or_else(String::new, |since| format!(" --since {since}"));
         let hint = format!(
             "once a daemon runs (`termgate serve` starts one), go on with `termgate watch {name}{from}`"

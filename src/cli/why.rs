@@ -24,7 +24,7 @@ impl WhyCommand {
         let Some(code) = Code::parse(&self.code) else {
             let codes: Vec<&str> = Code::ALL.iter().map(|code| code.as_str()).collect();
             return Err(CliFailure::Usage(format!(
-                "no code is `{}`; there are: {}",
+                "unknown code `{}`; there are: {}",
                 self.code,
                 codes.join(", ")
             )));

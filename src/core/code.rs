@@ -116,10 +116,11 @@ const TABLE: &[CodeTexts] = &[
     CodeTexts {
         code: Code::TerminalSilent,
         word: "terminal_silent",
-        meaning: "The process that holds the terminal does not answer; the session goes on, and \
-                  can be read and killed meanwhile unless the daemon has been started anew since.",
+        meaning: "The process that holds the terminal does not answer. The session keeps \
+                  running, and can be read and killed meanwhile unless the daemon has \
+                  restarted.",
         advice: "Wait for retry_after_ms, then read the screen and try again. `termgate doctor` \
-                 names that process; if it was stopped, `kill -CONT` lets it go on.",
+                 names that process; if it is suspended, `kill -CONT` resumes it.",
     },
     CodeTexts {
         code: Code::ReadOnly,
@@ -139,14 +140,14 @@ const TABLE: &[CodeTexts] = &[
     CodeTexts {
         code: Code::LeaseHeld,
         word: "lease_held",
-        meaning: "Somebody else holds the lease of this session.",
-        advice: "Wait in line with acquire_lease and wait_ms, ask the holder, or watch with wait_for.",
+        meaning: "Another principal holds the lease of this session.",
+        advice: "Wait in line with acquire_lease and wait_ms, ask the holder, or watch with \
+                 wait_for.",
     },
     CodeTexts {
         code: Code::LeaseSuspended,
         word: "lease_suspended",
-        meaning: "A person types in this session; your lease waits and comes back by itself, its \
-                  time standing still.",
+        meaning: "A person types in this session; your lease is paused and comes back by itself.",
         advice: "It comes back by itself when the person is done: wait with acquire_lease and \
                  wait_ms, or watch with wait_for; then read the screen and write with \
                  expect_watermark.",
@@ -160,8 +161,8 @@ const TABLE: &[CodeTexts] = &[
     CodeTexts {
         code: Code::LeaseSuperseded,
         word: "lease_superseded",
-        meaning: "The lease id is of a holding that another one replaced, or that was not taken \
-                  back in time after the daemon started anew.",
+        meaning: "The lease id belongs to an earlier grant, or was not reclaimed in time after \
+                  the daemon restarted.",
         advice: "Forget the id and call acquire_lease.",
     },
     CodeTexts {
@@ -174,9 +175,9 @@ const TABLE: &[CodeTexts] = &[
     CodeTexts {
         code: Code::Busy,
         word: "busy",
-        meaning: "Too much is already waiting here, or a program has the terminal that a command was \
-                  meant for; nothing was done.",
-        advice: "Let earlier calls end, then try again; what the program does, `activity` tells.",
+        meaning: "Too much is already waiting here, or a program has the terminal that a command \
+                  was meant for; nothing was done.",
+        advice: "Let earlier calls end, then try again; `activity` shows what the program does.",
     },
     CodeTexts {
         code: Code::TooLarge,
@@ -206,13 +207,13 @@ const TABLE: &[CodeTexts] = &[
     CodeTexts {
         code: Code::TokenUnknown,
         word: "token_unknown",
-        meaning: "The token was revoked, or is none of this daemon's user.",
+        meaning: "The token was revoked, or belongs to another user.",
         advice: "Ask the operator for another token: `termgate token new NAME --out FILE`.",
     },
     CodeTexts {
         code: Code::TokenExpired,
         word: "token_expired",
-        meaning: "The time of the token is over.",
+        meaning: "The token has expired.",
         advice: "Ask the operator for another token: `termgate token new NAME --out FILE`.",
     },
     CodeTexts {
@@ -227,24 +228,24 @@ const TABLE: &[CodeTexts] = &[
         word: "storage_error",
         meaning: "The tokens cannot be read, watched or written, or the directory where terminals \
                   are held cannot be used.",
-        advice: "Mend what the message, or `termgate token ls`, names; to remove the file of tokens \
+        advice: "Fix what the message, or `termgate token ls`, names; deleting the token file \
                  revokes every token.",
     },
     CodeTexts {
         code: Code::UpstreamUnavailable,
         word: "upstream_unavailable",
-        meaning: "The bridge cannot reach a daemon, or the daemon leaves its sessions to the next one; \
-                  nothing was done.",
+        meaning: "The bridge cannot reach a daemon, or the daemon leaves its sessions to the \
+                  next one; nothing was done.",
         advice: "Try again; if it stays, start the daemon.",
     },
     CodeTexts {
         code: Code::UpstreamRestarted,
         word: "upstream_restarted",
-        meaning: "The daemon or the session failed before it answered and was started again. The call \
-                  may have taken effect; the bridge does not repeat it.",
-        advice: "Look at the sessions and screens there are now before you repeat the call. After a \
-                 restart of the daemon, show a lease id at once to keep that lease; after one of a \
-                 session, acquire its lease again.",
+        meaning: "The daemon or the session failed before it answered and was started again. The \
+                  call may have taken effect; the bridge does not repeat it.",
+        advice: "Look at the sessions and screens there are now before you repeat the call. \
+                 After a restart of the daemon, show a lease id at once to keep that lease; \
+                 after one of a session, acquire its lease again.",
     },
     CodeTexts {
         code: Code::NotSupported,
@@ -256,7 +257,8 @@ const TABLE: &[CodeTexts] = &[
         code: Code::UpgradeFailed,
         word: "upgrade_failed",
         meaning: "The program on disk cannot take the daemon's place.",
-        advice: "The daemon goes on as it was: mend what the message names, then run it again.",
+        advice: "The daemon keeps running as it was: fix what the message names, then run it \
+                 again.",
     },
     CodeTexts {
         code: Code::Internal,
@@ -276,13 +278,14 @@ const TABLE: &[CodeTexts] = &[
         code: Code::DaemonRunning,
         word: "daemon_running",
         meaning: "Another process is the daemon of these directories, and there can be only one.",
-        advice: "Use that one, or end it with `termgate stop`. One that was stopped goes on with `kill \
-                 -CONT PID`, or ends with `kill -9 PID`, and its sessions wait for the next.",
+        advice: "Use that one, or end it with `termgate stop`. If it is suspended, resume it \
+                 with `kill -CONT PID`, or end it with `kill -9 PID`; the next daemon resumes \
+                 its sessions.",
     },
     CodeTexts {
         code: Code::Timeout,
         word: "timeout",
-        meaning: "The daemon was told to stop and still runs.",
+        meaning: "The daemon did not stop in time.",
         advice: "Look at its log, then end its process yourself.",
     },
     CodeTexts {
@@ -290,7 +293,7 @@ const TABLE: &[CodeTexts] = &[
         word: "invalid_configuration",
         meaning: "The configuration is wrong: no daemon starts with it, one that runs keeps its \
                   own.",
-        advice: "Mend what the message names; `termgate config check` tells all of it.",
+        advice: "Fix what the message names; `termgate config check` lists every problem.",
     },
     CodeTexts {
         code: Code::ClientConfig,

@@ -221,7 +221,7 @@ pub enum Rejection {
 /// Why a token was not added.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotAdded {
-    #[error("there is a token `{0}` already")]
+    #[error("a token `{0}` exists already")]
     NameTaken(TokenName),
     #[error("there are {TOKENS_MAX} tokens, and no more may be")]
     TooMany,

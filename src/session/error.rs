@@ -56,7 +56,7 @@ pub const NAME_MAX: usize = 64;
 pub enum CreateError {
     #[error(transparent)]
     Denied(#[from] Denial),
-    #[error("there is a session named `{0}`")]
+    #[error("a session named `{0}` exists already")]
     NameTaken(String),
     #[error(
         "invalid name `{0}`: 1 to {NAME_MAX} letters, digits, `.`, `_` or `-`, and not a session id"

@@ -100,7 +100,7 @@ impl Registry {
         let _ = timeout(CATCHES_UP, session.live().caught_up()).await;
         self.list(&session);
         self.look_after(session.clone(), task);
-        tracing::info!(session = %session.id(), name = %session.name(), "a session of before goes on");
+        tracing::info!(session = %session.id(), name = %session.name(), "session resumed");
         self.end_silence(session.id());
         self.announce(&session).await;
         session

@@ -73,7 +73,7 @@ impl Tool for PreemptLease {
         let permit = call.take_permit()?;
         let session = call.session(Some(&self.session))?;
         let ended = session.preempt(&permit, call.standing.caller.name()).await?;
-        let text = if ended { "the lease was ended" } else { "nobody held the lease" };
+        let text = if ended { "the lease was ended" } else { "the lease was already free" };
         let session = session.id().to_string();
         Ok(Answer { result: Preempted { session, ended }, text: text.to_owned() })
     }

@@ -49,10 +49,10 @@ fn the_status_line_never_tells_what_is_not_so() {
         seat.until("the pointer to be reported", |shown| {
             shown.screen.modes().mouse == MouseReporting::Clicks
         });
-        seat.until_status("build | nobody has the keyboard");
+        seat.until_status("build | the keyboard is free");
         seat.types("\x1b[<0;1;1M");
         seat.until_status("build | you have the keyboard");
-        let known = ["nobody has the keyboard", "you have the keyboard"]
+        let known = ["the keyboard is free", "you have the keyboard"]
             .map(|who| format!("build | {who} | C-\\ ? help"));
         let (shown, _) = &*seat.shown;
         for status in &shown.lock().unwrap().statuses {
@@ -72,9 +72,9 @@ fn people_go_by_their_login_names_with_a_number_where_there_are_several() {
     let login = Command::new("id").arg("-un").output().unwrap().stdout;
     let login = String::from_utf8(login).unwrap().trim().to_owned();
     let mut first = Seat::attach(&home, "build");
-    first.until_status("nobody has the keyboard");
+    first.until_status("the keyboard is free");
     let mut second = Seat::attach(&home, "build");
-    second.until_status("nobody has the keyboard");
+    second.until_status("the keyboard is free");
     first.types("\x1ct");
     first.until_status("build | you have the keyboard");
     second.until_status(&format!("build | {login} has the keyboard"));
@@ -112,7 +112,7 @@ fn what_a_person_did_at_a_session_is_in_the_daemons_log() {
     start(&home, "exec cat");
     let session = told(&home)["id"].as_str().unwrap().to_owned();
     let mut seat = Seat::attach(&home, "build");
-    seat.until_status("nobody has the keyboard");
+    seat.until_status("the keyboard is free");
     for (typed, status) in [("\x1ct", "you have"), ("\x1ch", "nobody has")] {
         seat.types(typed);
         seat.until_status(status);
@@ -158,13 +158,13 @@ fn the_session_follows_the_window_while_the_person_has_the_keyboard() {
     let _daemon = home.daemon();
     start(&home, "exec cat");
     let mut seat = Seat::attach(&home, "build");
-    seat.until_status("nobody has the keyboard");
+    seat.until_status("the keyboard is free");
     seat.types("\x1ct");
     seat.until_status("you have the keyboard");
     seat.resize(Size { rows: 20, cols: 60 });
     until("the session to follow", || size(&home) == (60, 19));
     seat.types("\x1ch");
-    seat.until_status("nobody has the keyboard");
+    seat.until_status("the keyboard is free");
     seat.resize(Size { rows: 10, cols: 30 });
     seat.types("\x1c?");
     seat.until_text("d detach");
@@ -177,7 +177,7 @@ fn a_window_that_is_dragged_ends_at_its_last_size() {
     let _daemon = home.daemon();
     start(&home, "exec cat");
     let mut seat = Seat::attach(&home, "build");
-    seat.until_status("nobody has the keyboard");
+    seat.until_status("the keyboard is free");
     seat.types("\x1ct");
     seat.until_status("you have the keyboard");
     for cols in (40..=100).rev() {
@@ -282,7 +282,7 @@ fn the_end_of_the_program_and_of_the_daemon_are_told() {
     let daemon = home.daemon();
     start(&home, "exec cat");
     let mut seat = Seat::attach(&home, "build");
-    seat.until_status("nobody has the keyboard");
+    seat.until_status("the keyboard is free");
     seat.types("\x04");
     assert!(seat.until_left().success());
     seat.until_text("[build exited with code 0]");
@@ -290,7 +290,7 @@ fn the_end_of_the_program_and_of_the_daemon_are_told() {
     home.printed("kill build");
     start(&home, "exec cat");
     let mut seat = Seat::attach(&home, "build");
-    seat.until_status("nobody has the keyboard");
+    seat.until_status("the keyboard is free");
     daemon.kill();
     assert_eq!(seat.until_left().code(), Some(UNREACHABLE));
 }
@@ -324,7 +324,7 @@ fn a_click_means_the_cell_that_the_person_sees_and_the_bar_is_not_the_programs()
         shown.screen.modes().mouse == MouseReporting::Clicks
             && shown.frame.lines.len() == 12
             && shown.frame.lines[10].value.text.ends_with('x')
-            && shown.status().contains("nobody has the keyboard")
+            && shown.status().contains("the keyboard is free")
     });
     // The cursor is behind column 90 of row 28, and the lower right corner of the window shows it.
     seat.types("\x1b[<0;9;12M\x1b[<0;9;12m\x1b[<0;5;5M\x1b[<0;5;5m");
@@ -375,9 +375,9 @@ fn who_took_over_is_told_with_a_way_to_do_it_too_until_the_keyboard_goes_elsewhe
     let _daemon = home.daemon();
     start(&home, "exec cat");
     let mut first = Seat::attach(&home, "build");
-    first.until_status("nobody has the keyboard");
+    first.until_status("the keyboard is free");
     let mut second = Seat::attach(&home, "build");
-    second.until_status("nobody has the keyboard");
+    second.until_status("the keyboard is free");
     for ends in ["the first hands back", "the second takes over"] {
         first.types("\x1ct");
         first.until_status("you have the keyboard");

@@ -19,7 +19,7 @@ fn sit_down(home: &Home, line: &str) -> (Daemon, Seat) {
     let daemon = home.daemon();
     start(home, line);
     let seat = Seat::attach(home, "build");
-    seat.until_status("build | nobody has the keyboard");
+    seat.until_status("build | the keyboard is free");
     (daemon, seat)
 }
 
@@ -32,7 +32,7 @@ fn a_daemon_that_was_replaced_is_found_again_and_so_is_the_session() {
     daemon.kill();
     seat.until_text("[build: the daemon is gone");
     let _daemon = home.daemon();
-    seat.until_status("build | nobody has the keyboard");
+    seat.until_status("build | the keyboard is free");
     seat.types("and after\r");
     seat.until_text("before and after");
 }
@@ -179,7 +179,7 @@ fn a_person_can_leave_a_daemon_that_answers_nothing() {
     let daemon = home.daemon();
     start(&home, "printf hello; exec cat");
     let mut seat = Seat::attach(&home, "build");
-    seat.until_status("build | nobody has the keyboard");
+    seat.until_status("build | the keyboard is free");
     kill(Pid::from_raw(daemon.pid() as i32), Signal::SIGSTOP).unwrap();
     // As many requests as may wait, and one key that is not read at first.
     for _ in 0..=16 {
@@ -225,7 +225,7 @@ fn types_through(rounds: usize, each: impl Fn(&Home, Daemon) -> Daemon) {
     let log = home.path("typed");
     start(&home, &format!("stty raw -echo; : > {0}; exec cat >> {0}", log.display()));
     let seat = Seat::attach(&home, "build");
-    seat.until_status("build | nobody has the keyboard");
+    seat.until_status("build | the keyboard is free");
     until("the program to be there", || log.exists());
     let (away, stop) = (AtomicBool::new(false), AtomicBool::new(false));
     let (seat, typed, _daemon) = std::thread::scope(|scope| {
@@ -345,7 +345,7 @@ fn who_looks_at_history_goes_on_looking_under_the_next_daemon() {
     seat.until_text("\n60");
     daemon.kill();
     let _daemon = home.daemon();
-    seat.until_status("nobody has the keyboard");
+    seat.until_status("the keyboard is free");
     seat.types("g");
     seat.until("the oldest rows", |shown| shown.text().starts_with("1\n2\n"));
     seat.types("q");

@@ -93,7 +93,7 @@ fn what_its_user_changed_is_left_alone_and_said_to_be() {
         assert_eq!((home.read(CORE), home.read(beside)), (changed.clone(), "mine".to_owned()));
     }
     let said = String::from_utf8(home.run("--skills claude-code").stdout).unwrap();
-    let line = format!("claude-code: left as it is, since somebody changed it: ~/{CORE}");
+    let line = format!("claude-code: kept, since you changed it: ~/{CORE}");
     assert!(said.lines().any(|it| it == line), "{said}");
 }
 

@@ -68,7 +68,7 @@ impl Status<'_> {
             return exit.to_string();
         }
         let (Some(by), Some(kind)) = (&lease.by, lease.kind) else {
-            return "nobody has the keyboard".to_owned();
+            return "the keyboard is free".to_owned();
         };
         if by == self.me {
             return "you have the keyboard".to_owned();
@@ -228,7 +228,7 @@ mod tests {
     fn news_come_before_the_rest() {
         let status = Status { news: Some("typed nothing"), ..STATUS };
         let told = status.text(&SessionView::default());
-        assert!(told.starts_with("b | typed nothing | nobody has the keyboard"), "{told}");
+        assert!(told.starts_with("b | typed nothing | the keyboard is free"), "{told}");
     }
 
     #[test]

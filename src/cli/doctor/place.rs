@@ -26,9 +26,7 @@ pub(super) fn runtime_directory(ground: &DoctorFacts) -> Vec<Check> {
             Check::ok(NAME, format!("{shown} is not there yet; a daemon makes it"))
         }
         // The error itself says how to fix it.
-        Err(error) => {
-            Check::fail(NAME, error.to_string(), "No daemon starts until that is mended.")
-        }
+        Err(error) => Check::fail(NAME, error.to_string(), "No daemon starts until that is fixed."),
     }]
 }
 
@@ -42,9 +40,7 @@ pub(super) fn socket_paths(ground: &DoctorFacts) -> Vec<Check> {
             let longest = sessions + 1 + crate::core::ids::SessionId::DIGITS + ".ro.sock".len();
             Check::ok(NAME, format!("{longest} of {SOCKET_PATH_MAX} bytes at most"))
         }
-        Err(error) => {
-            Check::fail(NAME, error.to_string(), "No daemon starts until that is mended.")
-        }
+        Err(error) => Check::fail(NAME, error.to_string(), "No daemon starts until that is fixed."),
     }]
 }
 
@@ -75,8 +71,8 @@ pub(super) fn sockets(ground: &DoctorFacts) -> Vec<Check> {
         ),
         (FoundDaemon::Absent, _) => Check::warn(
             NAME,
-            format!("{count} that nobody answers at, left by a daemon that was killed"),
-            "Nothing needs to be done: the next daemon replaces them.",
+            format!("{count} stale, left by a daemon that was killed"),
+            "Nothing to do: the next daemon replaces them.",
         ),
     }]
 }

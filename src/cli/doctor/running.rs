@@ -95,8 +95,7 @@ pub(super) fn configuration(ground: &DoctorFacts) -> Vec<Check> {
     let effective = match sources.load() {
         Ok(effective) => effective,
         Err(error) => {
-            let advice =
-                "No daemon starts until this is mended; `termgate config check` tells all of it.";
+            let advice = "No daemon starts until this is fixed; `termgate config check` lists every problem.";
             return vec![Check::fail(NAME, error.to_string(), advice)];
         }
     };
@@ -109,7 +108,7 @@ pub(super) fn configuration(ground: &DoctorFacts) -> Vec<Check> {
     }
     let there: Vec<_> = sources.files().into_iter().filter(|file| file.path.exists()).collect();
     if there.is_empty() {
-        return vec![Check::ok(NAME, "no file; the defaults hold")];
+        return vec![Check::ok(NAME, "no file; defaults apply")];
     }
     let fine = |file: ConfigSource| Check::ok(NAME, format!("{} is fine", file.path.display()));
     there.into_iter().map(fine).collect()

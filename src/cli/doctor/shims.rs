@@ -140,7 +140,7 @@ fn judge(held: &[HeldSession], daemon: Runs) -> Vec<Check> {
             )),
             None if runs => Some(Check::warn(
                 NAME,
-                format!("nobody holds session {session} any more"),
+                format!("session {session} has no shim"),
                 "Its shim was killed; the next daemon clears up what it left.",
             )),
             Some(_) | None => None,

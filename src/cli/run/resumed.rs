@@ -87,7 +87,7 @@ impl ResumedCommand<'_> {
     /// The report when the time is over and no daemon returned.
     pub(super) fn overdue(&self, live: &LiveCommand<'_>) -> CommandReport {
         let name = self.name;
-        let told = "the daemon went away, and no other was there in time; the command goes on";
+        let told = "the daemon exited, and no other started in time; the command keeps running";
         let data = json!({
             "session": live.session,
             "command_id": live.known(),
@@ -108,7 +108,7 @@ impl ResumedCommand<'_> {
     }
 
     fn left(&self, live: &LiveCommand<'_>) -> CliFailure {
-        self.gone(live, "the daemon went away while the command ran; the command goes on")
+        self.gone(live, "the daemon exited while the command ran; the command keeps running")
     }
 
     /// The failure when the daemon exited while the command was interrupted.
@@ -121,7 +121,7 @@ impl ResumedCommand<'_> {
         let number = live.known();
         let details = json!({"session": live.session, "command_id": number});
         if !self.is_held(live) {
-            let what = "the daemon went away, and the session and the command with it";
+            let what = "the daemon exited, and the session and the command with it";
             let hint = "`termgate ls` shows the sessions there are".to_owned();
             return CliFailure::Left { what, hint, details };
         }
@@ -134,7 +134,7 @@ impl ResumedCommand<'_> {
     }
 
     fn unsent(&self, live: &LiveCommand<'_>) -> CliFailure {
-        let what = "the daemon went away, and the next one knows of no such command";
+        let what = "the daemon exited, and the next one does not know the command";
         let name = self.name;
         let hint = format!("look with `termgate read {name}` before you run it again");
         CliFailure::Left {

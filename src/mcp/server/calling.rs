@@ -60,7 +60,7 @@ impl CallHandler for Server {
         };
         let standing = self.standing(&meta);
         let Some(entry) = self.shared.gateway.entry(&name, &standing) else {
-            let message = said(format!("no tool is named `{name}`"));
+            let message = said(format!("unknown tool `{name}`"));
             return Err(ErrorData::invalid_params(message, None)).into();
         };
         let mut counted = Counted::of(self.shared.gateway.calls(), entry.name);
