@@ -20,6 +20,9 @@ use crate::session::pty::kill::KillError;
 /// How long the end of a program is waited for once all its processes are gone.
 pub(super) const END_TOLD_MAX: Duration = Duration::from_secs(2);
 
+/// How long an ended session whose processes survive a kill is listed at least.
+const SURVIVORS_SHOWN_MIN: Duration = Duration::from_secs(60);
+
 type Killing = Pin<Box<dyn Future<Output = Result<(), KillError>> + Send>>;
 
 #[derive(Default)]
@@ -40,11 +43,16 @@ pub(super) struct Ending {
 impl Ending {
     /// Whether the session is over at this moment, or the daemon's part in it is.
     pub(super) fn is_over(&self, now: Moment) -> bool {
-        self.parting.is_some() || self.remove_at.is_some_and(|at| at <= now)
+        self.parting.is_some() || self.removal().is_some_and(|at| at <= now)
+    }
+
+    /// When the session is removed: not while its processes are being ended.
+    fn removal(&self) -> Option<Moment> {
+        self.remove_at.filter(|_| self.killing.is_none())
     }
 
     pub(super) fn deadline(&self) -> Option<Moment> {
-        self.remove_at.into_iter().chain(self.killers_until).min()
+        self.removal().into_iter().chain(self.killers_until).min()
     }
 
     pub(super) fn is_killing(&self) -> bool {
@@ -131,8 +139,13 @@ impl<P: Pty> Actor<P> {
     pub(super) fn on_killed(&mut self, killed: Result<(), KillError>) {
         self.ending.killing = None;
         let problem = killed.err().map(|error| error.to_string());
-        // A session with processes stays, so that it can be seen and killed again.
-        self.ending.removing &= problem.is_none();
+        if problem.is_some() {
+            // A session with processes stays, so that it can be seen and killed again.
+            self.ending.removing = false;
+            let kept = self.rules.keep_ended.max(SURVIVORS_SHOWN_MIN);
+            let until = self.clock.now() + kept;
+            self.ending.remove_at = self.ending.remove_at.map(|at| at.max(until));
+        }
         if self.ending.removing {
             self.ending.remove_at = Some(self.clock.now());
         }

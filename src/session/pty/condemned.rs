@@ -76,9 +76,10 @@ pub fn strike(condemned: &[Condemned]) -> io::Result<()> {
     }
     let mut seen = HashSet::new();
     for _ in 0..PASSES_MAX {
-        let before = seen.len();
+        let mut struck = false;
         let mut pids = processes::newest_first()?;
-        if seen.is_empty() {
+        let is_first = seen.is_empty();
+        if is_first {
             // Parents before their children: a script must not see its program end and go on with its next line.
             pids.reverse();
         }
@@ -89,11 +90,13 @@ pub fn strike(condemned: &[Condemned]) -> io::Result<()> {
                 && let Some(process) = Process::find(pid)
                 && is_condemned(&process, &condemned)
             {
+                struck = true;
                 // It may have ended by now.
                 let _ = handle.signal(Signal::Kill.number());
             }
         }
-        if seen.len() == before {
+        // The first pass takes so long that a chain can have left every process that it reads.
+        if !struck && !is_first {
             return Ok(());
         }
     }

@@ -182,7 +182,7 @@ async fn end_tree_by<F>(tree: Tree, look: impl Fn(Option<Condemned>) -> F) -> Re
 where
     F: Future<Output = io::Result<Arc<Census>>>,
 {
-    let mut chase = Chase { tree, flees: false };
+    let mut chase = Chase { tree, flees: false, empty: 0 };
     let mut over = Instant::now();
     for stage in Stage::ALL {
         over += stage.grace();
@@ -191,7 +191,6 @@ where
         }
     }
     over += LAST_LOOKS_MAX;
-    let mut empty = 0;
     for _ in 0..LAST_LOOKS {
         let last = timeout_at(over, chase.look(Stage::Kill, &look)).await;
         let seen = last.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))??;
@@ -199,8 +198,7 @@ where
         if !left.is_empty() {
             return Err(KillError::Survivors { left });
         }
-        empty += usize::from(seen.is_empty());
-        if empty >= chase.empty_looks() {
+        if chase.is_done() {
             return Ok(());
         }
     }
@@ -212,12 +210,14 @@ struct Chase {
     tree: Tree,
     /// Processes of the tree end by themselves, each of which may have started another one that no look saw.
     flees: bool,
+    /// How many looks in a row have found no process.
+    empty: usize,
 }
 
 impl Chase {
-    /// How many looks in a row must find no process.
-    fn empty_looks(&self) -> usize {
-        if self.flees { LAST_LOOKS } else { 1 }
+    /// Whether enough looks in a row have found no process.
+    fn is_done(&self) -> bool {
+        self.empty >= if self.flees { LAST_LOOKS } else { 1 }
     }
 
     /// The processes that are left, by a census during which the shim did not die: the children of a shim that
@@ -237,6 +237,7 @@ impl Chase {
             self.flees |= strays(&census, &self.tree).any(|stray| stray.ended);
             let dies = |shim: Shim| lives_in(shim, &census) && !shim.lives();
             if !left.is_empty() || !self.tree.shim.is_some_and(dies) {
+                self.empty = if left.is_empty() { self.empty + 1 } else { 0 };
                 return Ok(left);
             }
         }
@@ -247,15 +248,15 @@ impl Chase {
     where
         F: Future<Output = io::Result<Arc<Census>>>,
     {
-        let (tree, mut empty) = (self.tree, 0);
-        while empty < self.empty_looks() {
+        let tree = self.tree;
+        while !self.is_done() {
             match self.look(stage, look).await {
-                Ok(left) if left.is_empty() => empty += 1,
+                Ok(left) if left.is_empty() => {}
                 Ok(left) => {
-                    empty = 0;
                     let striking = spawn_blocking(move || (strike(stage, &tree, &left), left));
                     let (all_there, left) = striking.await.unwrap_or((true, Vec::new()));
-                    self.flees |= !all_there;
+                    // In the last stage, the scan itself has ended some of them.
+                    self.flees |= !all_there && stage != Stage::Kill;
                     match stage {
                         Stage::Hangup | Stage::Terminate => all_ended(&left).await,
                         Stage::Kill => drop(timeout(KILLED_MAX, all_ended(&left)).await),
@@ -263,7 +264,7 @@ impl Chase {
                 }
                 Err(_) => {}
             }
-            if empty < self.empty_looks() {
+            if !self.is_done() {
                 sleep(LOOK_AGAIN).await;
             }
         }

@@ -83,6 +83,8 @@ pub enum Source {
     Session(i32),
     /// All processes with the mark of this session number, before they are looked up.
     Marked(u64),
+    /// All processes that ended before they were looked up. They may have been inside.
+    Ended,
 }
 
 impl Source {
@@ -93,10 +95,10 @@ impl Source {
         }
     }
 
-    /// Whether it is known to be inside a session.
+    /// Whether it is, or may have been, inside a session.
     pub fn is_inside(self) -> bool {
         match self {
-            Self::Session(_) | Self::Marked(_) => true,
+            Self::Session(_) | Self::Marked(_) | Self::Ended => true,
             Self::Process(_) | Self::Leader(_) => false,
         }
     }
@@ -109,6 +111,7 @@ impl fmt::Display for Source {
             Self::Leader(pid) => write!(f, "processes led by {pid}"),
             Self::Session(shim) => write!(f, "session of process {shim}"),
             Self::Marked(session) => write!(f, "session {session:012x}"),
+            Self::Ended => f.write_str("processes that have ended"),
         }
     }
 }

@@ -257,7 +257,7 @@ impl Room {
                 let _ = timeout(PLACING_INTERVAL, self.arrived.notified()).await;
                 short = 0;
             }
-            // A lookup may take milliseconds. No listener accepts two clients before the next one.
+            // A lookup may take milliseconds, and listeners accept clients between two of them.
             yield_now().await;
         }
     }
@@ -311,15 +311,15 @@ impl Insiders {
     /// The source of a client, as far as it is known before the lookup. `None` if the socket has no peer.
     fn source_of(&self, stream: &UnixStream) -> Option<Source> {
         let pid = getsockopt(stream, sockopt::PeerCredentials).ok()?.pid();
-        if let Some((_, place)) = self.known.get(&pid) {
-            return Some(Source::of(pid, *place));
-        }
         // A program that forks for each connection stays one source, also if each process leads a session.
         if let Some(session) = mark::deeper_session_of(pid) {
             return Some(Source::Marked(session));
         }
+        if let Some((_, place)) = self.known.get(&pid) {
+            return Some(Source::of(pid, *place));
+        }
         let leader = getsid(Some(Pid::from_raw(pid)));
-        Some(leader.map_or(Source::Process(pid), |leader| Source::Leader(leader.as_raw())))
+        Some(leader.map_or(Source::Ended, |leader| Source::Leader(leader.as_raw())))
     }
 
     /// Looks up the peer. A process inside a session can never leave it, so such a result is cached.

@@ -95,7 +95,9 @@ async fn an_ended_session_whose_processes_survive_a_kill_stays_and_can_be_killed
     desk.terminal.survive(Survivor { pid, name, user: None, stuck: true });
     let kill =
         || ManageOrder { caller: agent(1), act: Act::Kill, fresh: fresh(), over_any_lease: false };
+    // An ended session is kept for an hour, and again for one after a kill that failed.
     for _ in 0..2 {
+        tokio::time::sleep(Duration::from_secs(59 * 60)).await;
         let refused = desk.session.permitted_manage(kill(), Accepted::nothing()).await;
         assert!(matches!(refused, Err(SessionError::Terminal(_))), "{refused:?}");
     }

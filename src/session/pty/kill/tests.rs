@@ -229,7 +229,7 @@ async fn a_shim_that_dies_while_processes_are_read_hides_none_that_it_adopted() 
         let census = Census::of(table, |_| None, |one| one.pid == ProcessId(201));
         async move { Ok(Arc::new(census)) }
     };
-    let mut chase = Chase { tree: held, flees: false };
+    let mut chase = Chase { tree: held, flees: false, empty: 0 };
     let seen = chase.look(Stage::Hangup, &look).await.unwrap();
     assert_eq!(seen.iter().map(|process| process.pid.0).collect::<Vec<_>>(), [201]);
 }
