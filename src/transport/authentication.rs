@@ -182,10 +182,12 @@ impl Authority {
         let (authority, pass) = (self.clone(), self.pass(token.clone(), changes.clone()));
         let following = tokio::spawn(async move {
             pass.ended().await;
-            (authority.0.on_end.0)(pass.token.principal());
+            // First, so that a token that is back at once is followed again. This aborts only the current task, which
+            // waits for nothing more.
             let mut followed = authority.0.followed.lock().unwrap_or_else(PoisonError::into_inner);
-            // This aborts only the current task, which is done.
             followed.retain(|(it, _)| *it != pass.token);
+            drop(followed);
+            (authority.0.on_end.0)(pass.token.principal());
         });
         followed.push((token.clone(), AbortOnDropHandle::new(following)));
     }
