@@ -113,7 +113,7 @@ fn what_a_person_did_at_a_session_is_in_the_daemons_log() {
     let session = told(&home)["id"].as_str().unwrap().to_owned();
     let mut seat = Seat::attach(&home, "build");
     seat.until_status("the keyboard is free");
-    for (typed, status) in [("\x1ct", "you have"), ("\x1ch", "nobody has")] {
+    for (typed, status) in [("\x1ct", "you have"), ("\x1ch", "the keyboard is free")] {
         seat.types(typed);
         seat.until_status(status);
     }
@@ -136,7 +136,7 @@ fn the_list_of_keys_covers_nothing_of_the_status_and_goes_with_the_next_key() {
     seat.resize(Size { rows: 12, cols: 60 });
     seat.types("\x1c?");
     seat.until("all keys below each other", |shown| {
-        shown.text().contains("[ history\n? these keys | C-\\ itself\nbuild | nobody has")
+        shown.text().contains("[ history\n? these keys | C-\\ itself\nbuild | the keyboard is free")
     });
     let is_closed = |shown: &Shown| !shown.text().contains("d detach");
     seat.types("q");

@@ -98,7 +98,7 @@ fn a_place_too_deep_for_sockets_fails() {
 fn sockets_of_a_daemon_that_was_killed_are_a_warning() {
     let home = Home::new();
     home.daemon().kill();
-    assert_found(&home, "sockets", "warn", "3 that nobody answers at");
+    assert_found(&home, "sockets", "warn", "3 stale");
     assert_found(&home, "daemon", "warn", "none runs");
 }
 

@@ -182,7 +182,7 @@ fn the_time_of_a_command_is_kept_while_no_daemon_is_there() {
     let envelope: Value = serde_json::from_slice(&ended.stdout).unwrap();
     let data = &envelope["data"];
     assert_eq!((&data["status"], &data["exit_code"]), (&"timeout".into(), &Value::Null));
-    assert!(data["warning"].as_str().unwrap().contains("the command goes on"), "{data}");
+    assert!(data["warning"].as_str().unwrap().contains("the command keeps running"), "{data}");
     assert!(killed.elapsed() < AT_ONCE, "{:?}", killed.elapsed());
     let _next = home.daemon();
 }
