@@ -28,6 +28,7 @@ use crate::core::screen::emulator::Emulator;
 use crate::core::screen::guard::{Guard, Item};
 use crate::core::screen::row_numbers::RowNumbers;
 use crate::core::screen::sequence::{Report, Sequence};
+use crate::core::screen::snapshot::shell::WrittenCommands;
 use crate::core::shell::ShellView;
 use crate::core::shell::activity::Activity;
 use crate::core::shell::commands::record::Position;
@@ -93,6 +94,8 @@ pub struct Screen {
     emulator: Emulator,
     limits: ScreenLimits,
     last: Option<Arc<Frame>>,
+    /// The encoded commands of the last checkpoint.
+    written: WrittenCommands,
 }
 
 impl fmt::Debug for Screen {
@@ -122,6 +125,7 @@ impl Screen {
             emulator: Emulator::new(size, limits, ledger),
             limits,
             last: None,
+            written: WrittenCommands::default(),
         }
     }
 

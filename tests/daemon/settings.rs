@@ -65,9 +65,13 @@ async fn a_listener_beyond_the_quota_is_refused_whole_and_leaves_the_places_to_o
     let told = client.receiver.notification(acknowledged).await;
     assert_eq!(told["notifications"], json!({}), "{told}");
 
-    let one = client.send("subscriptions/listen", filter(&[uri("lease")])).await;
+    let mut one = filter(&[uri("lease"), uri("nothing")]);
+    let served = json!({"toolsListChanged": true, "resourceSubscriptions": [uri("lease")]});
+    // No prompt ever changes, so nothing of it is promised.
+    one["notifications"]["promptsListChanged"] = json!(true);
+    let one = client.send("subscriptions/listen", one).await;
     let told = client.receiver.notification(acknowledged).await;
-    assert_eq!(told["notifications"]["resourceSubscriptions"], json!([uri("lease")]));
+    assert_eq!(told["notifications"], served, "{told}");
     let refused = client.request("subscriptions/listen", filter(&[uri("grid")])).await.unwrap_err();
     assert_eq!(refused["data"]["error_code"], "quota_exceeded", "{refused}");
 

@@ -14,6 +14,7 @@ use crate::core::ids::{RowNumber, Watermark};
 use crate::core::screen::emulator::Emulator;
 use crate::core::screen::guard::Guard;
 use crate::core::screen::row_numbers::RowNumbers;
+use crate::core::screen::snapshot::shell::WrittenCommands;
 use crate::core::screen::snapshot::{SnapshotError, StoredScreen};
 use crate::core::screen::{Screen, ScreenLimits};
 
@@ -73,7 +74,7 @@ impl Screen {
             place: self.guard.kept(),
             emulator: self.emulator.kept(),
         };
-        let snapshot = snapshot.encode(&shell);
+        let snapshot = snapshot.encode(&shell, &mut self.written);
         Checkpoint { snapshot, rows, first_row, end_row, reserved }
     }
 
@@ -138,7 +139,8 @@ impl Screen {
         let repeatable: String = kept.emulator.settings.repeatable.into_iter().collect();
         parser.advance(&mut Nobody, repeatable.as_bytes());
         parser.advance(&mut Nobody, &passed);
-        Ok(Self { guard, parser, emulator, limits, last: None })
+        let written = WrittenCommands::default();
+        Ok(Self { guard, parser, emulator, limits, last: None, written })
     }
 
     /// Creates an empty screen that replaces one whose emulator failed, after the last published frame.

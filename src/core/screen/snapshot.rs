@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::core::frame::kept::KeptLine;
 use crate::core::screen::emulator::shell::MarkedShell;
 use crate::core::screen::snapshot::cells::KeptGrid;
-use crate::core::screen::snapshot::shell::KeptShell;
+use crate::core::screen::snapshot::shell::{KeptShell, WrittenCommands};
 
 /// The start of a snapshot: a magic number and the version of the format. Increase the version when
 /// any type below changes.
@@ -111,9 +111,9 @@ pub(crate) struct KeptSettings {
 }
 
 impl<'a> StoredScreen<'a> {
-    pub(crate) fn encode(&self, shell: &MarkedShell) -> Vec<u8> {
+    pub(crate) fn encode(&self, shell: &MarkedShell, commands: &mut WrittenCommands) -> Vec<u8> {
         let bytes = postcard::to_extend(self, FORMAT.to_vec());
-        let bytes = bytes.and_then(|bytes| postcard::to_extend(&KeptShell::of(shell), bytes));
+        let bytes = bytes.and_then(|bytes| commands.write(shell, bytes));
         bytes.expect("memory takes all that these types are made of")
     }
 

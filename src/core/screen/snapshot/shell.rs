@@ -21,7 +21,7 @@ use crate::core::shell::commands::{Commands, EndsBy, SentCommand, ShellPhase};
 type KeptPosition = (u64, u16);
 
 /// The shell on a screen, as stored.
-#[derive(Debug, Default, Serialize, Deserialize)]
+#[derive(Debug, Default, Deserialize)]
 pub(crate) struct KeptShell<'a> {
     #[serde(borrow)]
     commands: Vec<KeptCommand<'a>>,
@@ -97,10 +97,43 @@ fn entry_of<T: Copy>(table: &[T], index: u8) -> Result<T, Damage> {
     table.get(usize::from(index)).copied().ok_or(UNKNOWN)
 }
 
-impl<'a> KeptShell<'a> {
-    pub(crate) fn of(shell: &'a MarkedShell) -> Self {
-        let commands = shell.commands.iter().map(|record| KeptCommand::of(record)).collect();
-        Self { commands, state: KeptState::of(shell) }
+/// The commands in their last encoded form. Nearly all are unchanged each time, and encoding all of
+/// them takes longer than the rest of a snapshot.
+#[derive(Debug, Default)]
+pub(crate) struct WrittenCommands(VecDeque<(Arc<CommandRecord>, Box<[u8]>)>);
+
+impl WrittenCommands {
+    /// Appends the shell to a snapshot, as [`KeptShell`] reads it.
+    pub(crate) fn write(
+        &mut self,
+        shell: &MarkedShell,
+        bytes: Vec<u8>,
+    ) -> postcard::Result<Vec<u8>> {
+        self.update(&shell.commands)?;
+        let mut bytes = postcard::to_extend(&self.0.len(), bytes)?;
+        for (_, written) in &self.0 {
+            bytes.extend_from_slice(written);
+        }
+        postcard::to_extend(&KeptState::of(shell), bytes)
+    }
+
+    fn update(&mut self, commands: &Commands) -> postcard::Result<()> {
+        let oldest = commands.iter().next().map(|record| record.id);
+        while self.0.front().is_some_and(|(record, _)| Some(record.id) < oldest) {
+            self.0.pop_front();
+        }
+        let mut count = 0;
+        for (index, record) in commands.iter().enumerate() {
+            count = index + 1;
+            if self.0.get(index).is_some_and(|(written, _)| Arc::ptr_eq(written, record)) {
+                continue;
+            }
+            self.0.truncate(index);
+            let bytes = postcard::to_allocvec(&KeptCommand::of(record))?;
+            self.0.push_back((Arc::clone(record), bytes.into()));
+        }
+        self.0.truncate(count);
+        Ok(())
     }
 }
 
@@ -227,4 +260,94 @@ pub(crate) fn nanos(moment: Moment) -> u64 {
 
 pub(crate) fn moment(nanos: u64) -> Moment {
     Moment::from_boot(Duration::from_nanos(nanos))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::shell::commands::Submission;
+    use crate::core::shell::commands::record::Here;
+
+    const HERE: Here = Here {
+        position: Position { row: RowNumber(7), col: 2 },
+        top: RowNumber(0),
+        now: Moment::from_boot(Duration::from_secs(1)),
+        mark: Watermark(9),
+    };
+
+    /// A shell that was given commands.
+    struct Given {
+        shell: MarkedShell,
+        written: WrittenCommands,
+    }
+
+    impl Given {
+        fn submit(&mut self, text: &str, ends_by: EndsBy) {
+            let submission =
+                Submission { text, typed: text, by: None, ends_by, prompt: "$ ", echoed: true };
+            let commands = Arc::make_mut(&mut self.shell.commands);
+            commands.submit(submission, &HERE);
+        }
+
+        fn finish(&mut self) {
+            let commands = Arc::make_mut(&mut self.shell.commands);
+            commands.finish_sent(&HERE, Evidence::Kernel, true);
+        }
+
+        /// Writes what changed, which is to be the same as all that there is.
+        fn check(&mut self) {
+            let changed = self.written.write(&self.shell, Vec::new()).unwrap();
+            let all = WrittenCommands::default().write(&self.shell, Vec::new()).unwrap();
+            assert_eq!(changed, all);
+        }
+    }
+
+    fn given() -> Given {
+        Given { shell: MarkedShell::default(), written: WrittenCommands::default() }
+    }
+
+    #[test]
+    fn what_changed_is_written_as_if_all_were_written_anew() {
+        let mut given = given();
+        given.check();
+        for number in 0..2 * Commands::KEPT_MAX {
+            given.submit(&format!("echo {number}"), EndsBy::Kernel);
+            if number % 3 != 0 {
+                given.check();
+            }
+            given.finish();
+            if number % 5 != 0 {
+                given.check();
+            }
+        }
+        given.shell.commands = Arc::default();
+        given.check();
+    }
+
+    #[test]
+    fn a_command_that_goes_on_below_others_that_end_is_written_as_well() {
+        let mut given = given();
+        given.submit("before", EndsBy::Kernel);
+        given.finish();
+        given.submit("outer", EndsBy::Kernel);
+        given.check();
+        for number in 0..2 * Commands::KEPT_MAX {
+            given.submit(&format!("inner {number}"), EndsBy::Prompt);
+            if number % 3 != 0 {
+                given.check();
+            }
+            given.finish();
+            if number % 5 != 0 {
+                given.check();
+            }
+        }
+        let oldest = given.shell.commands.iter().next().unwrap();
+        assert_eq!((&*oldest.text, oldest.finish), ("outer", None));
+        // The one that they were a part of ends last.
+        given.finish();
+        given.check();
+        assert!(given.shell.commands.running().is_none());
+        given.submit("after", EndsBy::Kernel);
+        given.check();
+    }
 }
