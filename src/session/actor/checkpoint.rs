@@ -27,8 +27,9 @@ const QUIET: Duration = Duration::from_secs(1);
 /// How old what is kept may become where the output never falls silent.
 const AGE_MAX: Duration = Duration::from_secs(5);
 
-/// How long after the frame with the end of a command that is kept: whoever waits for it goes first.
-const AFTER_END: Duration = Duration::from_millis(1);
+/// How long after the frame with the end of a command that is kept: callers who wait for it go first, and the
+/// next command keeps it as well if it comes within this time.
+const AFTER_END: Duration = Duration::from_millis(10);
 
 /// How many rows of history are handed over within a moment.
 const LARGE_ROWS: u64 = 1_000;

@@ -142,10 +142,10 @@ impl KeptGrid<'_> {
 
 impl KeptCells<'static> {
     fn of(cells: &[Cell]) -> Self {
-        let looks_empty =
-            |cell: &Cell| cell.c == ' ' && CellLook::of(cell) == CellLook::of(&Cell::default());
+        let blank = Cell::default();
+        let looks_empty = |cell: &Cell| cell.c == ' ' && look_alike(cell, &blank);
         let used = cells.iter().rposition(|cell| !looks_empty(cell)).map_or(0, |at| at + 1);
-        let alike = cells[..used].chunk_by(|one, other| CellLook::of(one) == CellLook::of(other));
+        let alike = cells[..used].chunk_by(look_alike);
         let marked = cells.iter().enumerate().filter_map(|(column, cell)| {
             let marks: String = cell.zerowidth()?.iter().collect();
             (!marks.is_empty()).then(|| KeptMarks { column: column as u16, marks: marks.into() })
@@ -196,6 +196,13 @@ impl KeptStretch<'_> {
         }
         characters.next().map_or(Ok(()), |_| Err("a stretch has more text than columns"))
     }
+}
+
+/// Whether two cells are stored with the same look. Most neighbours are equal in the emulator already,
+/// which costs a fraction of the conversion.
+fn look_alike(one: &Cell, other: &Cell) -> bool {
+    (one.fg, one.bg, one.flags) == (other.fg, other.bg, other.flags)
+        || CellLook::of(one) == CellLook::of(other)
 }
 
 impl CellLook {

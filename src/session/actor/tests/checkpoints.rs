@@ -5,7 +5,7 @@ use std::sync::Mutex;
 use super::*;
 use crate::core::ids::RowNumber;
 use crate::core::shell::commands::EndsBy;
-use crate::core::shell::commands::record::CommandId;
+use crate::core::shell::commands::record::{CommandId, CommandRecord};
 use crate::session::command::CommandOrder;
 use crate::session::pty::{Note, TerminalCheckpoint};
 use crate::session::records::commands::CommandsRecord;
@@ -166,6 +166,18 @@ impl Desk {
         desk.until_shown("#").await;
         desk
     }
+
+    async fn until_ended(&self, id: CommandId) -> CommandRecord {
+        let mut frames = self.session.frames();
+        loop {
+            let frame = Arc::clone(&frames.borrow_and_update());
+            let record = frame.commands.value.get(id).filter(|record| record.finish.is_some());
+            if let Some(record) = record {
+                return (**record).clone();
+            }
+            frames.changed().await.expect("the session lives");
+        }
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -196,15 +208,27 @@ async fn the_end_of_a_command_is_kept_right_after_it_was_told() {
     let desk = Desk::at_a_prompt().await;
     let id = desk.send_command("make").await;
     desk.terminal.push("make\r\nout\r\n# ");
-    let mut frames = desk.session.frames();
-    let ended = |frame: &Arc<Frame>| {
-        let record = frame.commands.value.get(id);
-        record.is_some_and(|record| record.finish.is_some())
+    let told = desk.until_ended(id).await;
+    let told_at = desk.clock.now();
+    let is_kept = |terminal: &FakeTerminal| {
+        restored(terminal).commands().get(id).is_some_and(|record| **record == told)
     };
-    let told = Arc::clone(&frames.wait_for(ended).await.expect("the session lives"));
-    let (told, told_at) = (told.commands.value.get(id), desk.clock.now());
-    desk.wait_until(|terminal| restored(terminal).commands().get(id) == told).await;
-    assert!(desk.clock.now().since(told_at) < Duration::from_millis(5));
+    desk.wait_until(is_kept).await;
+    assert!(desk.clock.now().since(told_at) < Duration::from_millis(20));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_command_that_follows_at_once_is_kept_together_with_the_end_before() {
+    let desk = Desk::at_a_prompt().await;
+    let id = desk.send_command("make").await;
+    desk.terminal.push("make\r\nout\r\n# ");
+    desk.until_ended(id).await;
+    let before = desk.terminal.checkpoints().len();
+    let next = desk.send_command("test").await;
+    assert_eq!(desk.terminal.checkpoints().len(), before + 1);
+    let kept = restored(&desk.terminal);
+    let is_open = |id| kept.commands().is_open(id);
+    assert_eq!((is_open(id), is_open(next)), (false, true));
 }
 
 #[tokio::test(start_paused = true)]
