@@ -160,8 +160,9 @@ impl Acknowledged {
         wire: NoticeLane,
         context: &SubscriptionContext,
     ) -> Result<(), SurfaceError> {
-        let promised = self.take(context).ok_or(SurfaceError::Quota("subscriptions"))?;
         let filter = context.accepted();
+        let promised = self.take(context.requested(), filter);
+        let promised = promised.ok_or(SurfaceError::Quota("subscriptions"))?;
         let mut telling = JoinSet::new();
         if filter.tools_list_changed == Some(true) {
             telling.spawn(tell_tools(Arc::clone(daemon), standing.clone(), wire.clone()));
@@ -182,12 +183,16 @@ impl Acknowledged {
         Ok(())
     }
 
-    /// Takes what the request was acknowledged. Equal requests with equal acknowledgements may swap it.
-    fn take(&self, context: &SubscriptionContext) -> Option<Vec<Promised>> {
-        let nothing = context.accepted().resource_subscriptions.iter().flatten().next().is_none();
+    /// Takes what a request was acknowledged. Equal requests with equal acknowledgements may swap it.
+    fn take(
+        &self,
+        requested: &SubscriptionFilter,
+        acknowledged: &SubscriptionFilter,
+    ) -> Option<Vec<Promised>> {
         let mut open = self.lock();
-        let mine = open.iter().position(|(requested, promised)| {
-            requested == context.requested() && promised.is_empty() == nothing
+        let mine = open.iter().position(|(of, promised)| {
+            let uris = promised.iter().map(|promised| &promised.uri);
+            of == requested && uris.eq(acknowledged.resource_subscriptions.iter().flatten())
         })?;
         Some(open.remove(mine).1)
     }
@@ -200,4 +205,39 @@ impl Acknowledged {
 /// What a subscription to this URI waits for. `None` if the caller sees no such resource.
 fn watched(daemon: &Daemon, standing: &Standing, uri: &str) -> Option<Watched> {
     Resource::parse(uri).ok()??.watched(daemon, standing).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::ids::TenantId;
+    use crate::core::quota::Quota;
+    use crate::mcp::subscription_quota::tests::agent;
+
+    fn of_resources(uris: &[&str]) -> SubscriptionFilter {
+        let mut filter = SubscriptionFilter::default();
+        filter.resource_subscriptions = Some(uris.iter().map(|uri| (*uri).to_owned()).collect());
+        filter
+    }
+
+    #[test]
+    fn equal_requests_get_what_each_was_acknowledged() {
+        let quota = SubscriptionQuota::new(TenantId::of_uid(1), Quota { own: 10, others: 0 });
+        let open = Acknowledged::default();
+        let requested = of_resources(&["a", "b"]);
+        for uris in [&["a", "b"][..], &["b"], &[]] {
+            let promised = uris.iter().map(|uri| Promised {
+                uri: (*uri).to_owned(),
+                watched: Watched::Sessions,
+                place: quota.enter(&agent(1)).expect("ten are free"),
+            });
+            open.lock().push((requested.clone(), promised.collect()));
+        }
+        for uris in [&[][..], &["b"], &["a", "b"]] {
+            let taken = open.take(&requested, &of_resources(uris)).expect("it was acknowledged");
+            let taken: Vec<&str> = taken.iter().map(|promised| promised.uri.as_str()).collect();
+            assert_eq!(taken, uris);
+        }
+        assert!(open.take(&requested, &of_resources(&["a", "b"])).is_none());
+    }
 }

@@ -92,7 +92,7 @@ fn party(standing: &Standing) -> Party {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::core::caller::{Caller, Kind};
     use crate::core::ids::{ConnectionId, PrincipalId};
@@ -110,7 +110,7 @@ mod tests {
         Standing { caller, door, reach: Reach::Tenant, token: None, managed: false }
     }
 
-    fn agent(uid: u32) -> Standing {
+    pub(in crate::mcp) fn agent(uid: u32) -> Standing {
         standing(TenantId::of_uid(uid), Door::Gateway)
     }
 
