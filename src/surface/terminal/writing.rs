@@ -11,6 +11,7 @@ use crate::core::frame::Size;
 use crate::core::frame::delta::View;
 use crate::core::ids::{LeaseId, Watermark};
 use crate::core::input::idempotency::IdempotencyKey;
+use crate::session::clock::Clock;
 use crate::session::command::{Content, Expectation, WriteOrder, Written};
 use crate::surface::answer::budget::room_left;
 use crate::surface::answer::page::Form;
@@ -18,7 +19,7 @@ use crate::surface::argument::millis;
 use crate::surface::call::{Call, Target};
 use crate::surface::error::SurfaceError;
 use crate::surface::terminal::wait_for::{Memory, WaitConditions};
-use crate::surface::terminal::waiting::{Bounds, Watch};
+use crate::surface::terminal::waiting::{Bounds, FIRST_LOOK_LEAST, Watch};
 use crate::surface::tool::Answer;
 use crate::surface::turns::Share;
 use crate::wire::delta::DeltaWire;
@@ -85,10 +86,10 @@ pub async fn write(
     options: WriteOptions,
 ) -> Result<Answer<WriteResult>, SurfaceError> {
     let share = &call.share();
-    let waiting = WaitAfter::of(&options, share).await?;
+    let clock = call.daemon.sessions.clock().clone();
+    let waiting = WaitAfter::of(&options, share, &clock).await?;
     let target = call.take_target()?;
     call.touched(&target.session);
-    let clock = call.daemon.sessions.clock().clone();
     let order = order(&call, content, &options, waiting.is_some())?;
     let started = clock.now();
     let dry_run = options.dry_run;
@@ -120,17 +121,28 @@ struct WaitAfter {
 }
 
 impl WaitAfter {
-    async fn of(options: &WriteOptions, share: &Share) -> Result<Option<Self>, SurfaceError> {
-        let (conditions, memory) = match (&options.until, options.wait_ms) {
+    /// # Errors
+    /// [`SurfaceError::Quota`] when the patterns of others leave no turn to compile this one in the time
+    /// that the call may wait; and what [`WaitConditions::conditions`] says.
+    async fn of(
+        options: &WriteOptions,
+        share: &Share,
+        clock: &Clock,
+    ) -> Result<Option<Self>, SurfaceError> {
+        let still = WaitConditions { idle_ms: Some(200), ..WaitConditions::default() };
+        let wanted = match (&options.until, options.wait_ms) {
             (None, None | Some(0)) => return Ok(None),
-            (Some(wanted), _) => wanted.conditions(1, share).await?,
-            (None, Some(_)) => {
-                WaitConditions { idle_ms: Some(200), ..WaitConditions::default() }
-                    .conditions(1, share)
-                    .await?
-            }
+            (Some(wanted), _) => wanted,
+            (None, Some(_)) => &still,
         };
         let timeout = millis("wait_ms", options.wait_ms.unwrap_or(WAIT_MS_DEFAULT), 0..=600_000)?;
+        let (conditions, memory) = tokio::select! {
+            biased;
+            conditions = wanted.conditions(1, share) => conditions?,
+            () = clock.sleep_until(clock.now() + timeout.max(FIRST_LOOK_LEAST)) => {
+                return Err(SurfaceError::Quota("turns to compile patterns"));
+            }
+        };
         Ok(Some(Self { conditions, timeout, _memory: memory }))
     }
 }
@@ -169,12 +181,7 @@ async fn changes(target: &Target, since: Watermark, room: usize, share: &Share) 
 }
 
 impl WriteResult {
-    fn of(
-        target: &Target,
-        written: &Written,
-        dry_run: bool,
-        clock: &crate::session::clock::Clock,
-    ) -> Self {
+    fn of(target: &Target, written: &Written, dry_run: bool, clock: &Clock) -> Self {
         let now = clock.now();
         let left = |grant: &crate::core::lease::request::Grant| LeaseLeft {
             lease_id: grant.lease.to_string(),
@@ -216,5 +223,35 @@ impl WriteResult {
             text.push_str(&changed.rows_told());
         }
         text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::ids::TenantId;
+    use crate::surface::turns::Turns;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_write_is_refused_when_its_pattern_gets_no_turn_in_its_time() {
+        let (turns, clock) = (Turns::default(), Clock::paused());
+        let share = turns.share_of(&TenantId::of_uid(1));
+        let mut taken = Vec::new();
+        for _ in 0..turns.at_once() {
+            taken.push(share.turn().await);
+        }
+        let until = WaitConditions {
+            pattern: Some("a+".to_owned()),
+            regex: true,
+            ..WaitConditions::default()
+        };
+        let options =
+            WriteOptions { until: Some(until), wait_ms: Some(2_000), ..WriteOptions::default() };
+        let began = clock.now();
+        let refused = WaitAfter::of(&options, &share, &clock).await.err();
+        assert!(matches!(refused, Some(SurfaceError::Quota(_))), "{refused:?}");
+        assert_eq!(clock.now().since(began).as_secs(), 2);
+        drop(taken);
+        assert!(WaitAfter::of(&options, &share, &clock).await.is_ok());
     }
 }
