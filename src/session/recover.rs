@@ -89,16 +89,14 @@ impl Registry {
         record.size = Some(opening.screen.size());
         record.name = self.keep_name(&record.tenant, &record.name, record.id);
         let now = self.clock().now();
-        if let Some(holding) = &lease.holding {
-            self.remember_lease(holding.lease, record.id);
-        }
+        let held = lease.holding.as_ref().map(|holding| holding.lease);
         let lease = LeaseManager::recovered(lease, newest, self.limits().lease.clone(), now);
         let input = Input::new(lease, window).with_former(now, writes).after_paste(commands.paste);
         let (session, task) = make(self, pid, Setup { record, commands, opening, input, pty });
         let task = tokio::spawn(task);
         // A terminal that falls silent again is shown as it was stored.
         let _ = timeout(CATCHES_UP, session.live().caught_up()).await;
-        self.list(&session);
+        self.list(&session, held);
         self.look_after(session.clone(), task);
         tracing::info!(session = %session.id(), name = %session.name(), "session resumed");
         self.end_silence(session.id());

@@ -212,13 +212,14 @@ impl Registry {
         self.get(id)
     }
 
+    /// Has a listed session found by this lease, as long as it is listed.
     pub fn remember_lease(&self, lease: LeaseId, session: SessionId) {
         /// So many ids of one session are kept; older ones are answered as unknown.
         const LEASES_MAX: usize = 64;
+        let Some(mut entry) = self.0.entries.get_mut(&session) else { return };
         if self.index().leases.insert(lease, session).is_some() {
             return;
         }
-        let mut entry = self.0.entries.entry(session).or_default();
         entry.leases.push_back(lease);
         if entry.leases.len() > LEASES_MAX
             && let Some(oldest) = entry.leases.pop_front()
@@ -279,9 +280,15 @@ impl Registry {
         Outlets { facts, changes, live, counters, urgent: Arc::default() }
     }
 
-    /// Has a session found by everybody.
-    pub(in crate::session) fn list(&self, session: &Session) {
-        self.0.entries.entry(session.id()).or_default().session = Some(session.clone());
+    /// Has a session found by everybody, and by the lease that it begins with.
+    pub(in crate::session) fn list(&self, session: &Session, lease: Option<LeaseId>) {
+        let mut entry = self.0.entries.entry(session.id()).or_default();
+        entry.session = Some(session.clone());
+        if let Some(lease) = lease {
+            entry.leases.push_back(lease);
+            self.index().leases.insert(lease, session.id());
+        }
+        drop(entry);
         self.tell_listed(session);
     }
 
@@ -307,8 +314,9 @@ impl Registry {
     }
 
     fn forget(&self, session: &Session) {
-        let entry = self.0.entries.remove(&session.id());
+        // Once it is not found any more, another may have its name.
         self.free_name(session.tenant(), session.name(), session.id());
+        let entry = self.0.entries.remove(&session.id());
         for lease in entry.into_iter().flat_map(|(_, entry)| entry.leases) {
             self.index().leases.remove(&lease);
         }

@@ -99,7 +99,7 @@ impl Registry {
             session.ask_first(caller, request, reply);
         }
         self.0.counters.sessions_created.add(1);
-        self.list(&session);
+        self.list(&session, None);
         listed(&session);
         self.look_after(session.clone(), tokio::spawn(task));
         // Whoever ends the daemon either sees this session or is seen here.

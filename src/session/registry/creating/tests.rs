@@ -121,3 +121,15 @@ async fn what_ends_while_a_session_is_created_leaves_nobody_its_lease() {
     assert_eq!(grant, None);
     acquire(&session, other()).await.expect("nobody has its lease");
 }
+
+#[tokio::test]
+async fn a_lease_that_comes_after_the_end_of_its_session_is_not_remembered() {
+    let registry = registry();
+    let permit = permit(&caller(), PermittedAct::Create, None);
+    let (session, _) = registry.create(&permit, creation(), open).await.unwrap();
+    session.part(Parting::End);
+    registry.forgotten(session.id()).await;
+    registry.remember_lease(LeaseId(Uuid::from_u128(7)), session.id());
+    assert!(registry.0.entries.is_empty(), "an entry of a session that is gone");
+    assert!(registry.index().leases.is_empty(), "a lease of a session that is gone");
+}
