@@ -18,6 +18,29 @@ pub fn check(schema: &JsonObject, arguments: &JsonObject) -> Result<(), SurfaceE
     check_members(schema, arguments, "")
 }
 
+/// Turns numbers and booleans that models send as strings into what the schema asks for. A string that is
+/// neither stays, for [`check`] to complain about.
+pub fn unquote(schema: &JsonObject, arguments: &mut JsonObject) {
+    let Some(Value::Object(parameters)) = schema.get("properties") else { return };
+    for (name, value) in arguments {
+        let Some(Value::Object(parameter)) = parameters.get(name) else { continue };
+        match (parameter.get("type").and_then(Value::as_str), &mut *value) {
+            (Some("integer"), Value::String(text)) => {
+                if let Ok(number) = text.trim().parse::<u64>() {
+                    *value = number.into();
+                }
+            }
+            (Some("boolean"), Value::String(text)) => {
+                if let Ok(known) = text.trim().parse::<bool>() {
+                    *value = known.into();
+                }
+            }
+            (Some("object"), Value::Object(members)) => unquote(parameter, members),
+            _ => {}
+        }
+    }
+}
+
 /// Checks the members of an object; `prefix` is the path to it, such as `until.`.
 fn check_members(
     schema: &JsonObject,
@@ -39,26 +62,32 @@ fn check_members(
 
 /// Checks a value at `path` and all that is in it.
 fn check_value(schema: &Value, value: &Value, path: &str) -> Result<(), SurfaceError> {
-    if let Some(problem) = misfit(schema, value) {
-        return Err(SurfaceError::argument(path, problem));
-    }
-    if let Some(Value::Array(alternatives)) = schema.get("anyOf") {
-        let meant = alternatives.iter().find(|alternative| misfit(alternative, value).is_none());
-        let problem = || format!("{value:.60} is of no type that it may have");
-        let meant = meant.ok_or_else(|| SurfaceError::argument(path, problem()))?;
+    let meant =
+        alternative(schema, value).map_err(|problem| SurfaceError::argument(path, problem))?;
+    if meant != schema {
         return check_value(meant, value, path);
     }
     if let (Some(of_items), Value::Array(items)) = (schema.get("items"), value) {
         // What else an item may have is up to its reader: clients add members of their own.
-        let misfits = items.iter().map(|item| misfit(of_items, item)).enumerate();
-        if let Some((at, problem)) = misfits.filter_map(|(at, it)| Some((at, it?))).next() {
-            return Err(SurfaceError::argument(format!("{path}[{at}]"), problem));
+        for (at, item) in items.iter().enumerate() {
+            alternative(of_items, item)
+                .map_err(|problem| SurfaceError::argument(format!("{path}[{at}]"), problem))?;
         }
     }
     if let (Value::Object(schema), Value::Object(inner)) = (schema, value) {
         check_members(schema, inner, &format!("{path}."))?;
     }
     Ok(())
+}
+
+/// The schema that a value fits, of the alternatives where there are several.
+fn alternative<'a>(schema: &'a Value, value: &Value) -> Result<&'a Value, String> {
+    if let Some(problem) = misfit(schema, value) {
+        return Err(problem);
+    }
+    let Some(Value::Array(alternatives)) = schema.get("anyOf") else { return Ok(schema) };
+    let meant = alternatives.iter().find(|one| misfit(one, value).is_none());
+    meant.ok_or_else(|| format!("{value:.60} is of no type that it may have"))
 }
 
 /// Says how a value does not fit its schema; a null means that the argument is left out.

@@ -62,6 +62,8 @@ pub trait Tool: DeserializeOwned + JsonSchema + Send {
     const ACCESS: ToolAccess;
     /// Whether it can end or destroy something.
     const DESTRUCTIVE: bool = false;
+    /// Whether it can reach beyond this machine, as anything can that is typed.
+    const OPEN_WORLD: bool = false;
     /// Whether calling it again with the same arguments changes nothing more.
     const IDEMPOTENT: bool = false;
 
@@ -99,7 +101,8 @@ impl ToolEntry {
     }
 
     /// Reads the arguments and calls the tool.
-    pub async fn run(&self, call: Call, arguments: JsonObject) -> Result<Answer, SurfaceError> {
+    pub async fn run(&self, call: Call, mut arguments: JsonObject) -> Result<Answer, SurfaceError> {
+        argument::unquote(&self.description.input_schema, &mut arguments);
         argument::check(&self.description.input_schema, &arguments)?;
         (self.run)(call, arguments).await
     }
@@ -111,7 +114,7 @@ fn describe<T: Tool>() -> rmcp::model::Tool {
     tool.title = Some(T::TITLE.to_owned());
     tool.output_schema = Some(Arc::new(schema::of_result::<T::Result>()));
     let mut hints = ToolAnnotations::default();
-    hints.open_world_hint = Some(false);
+    hints.open_world_hint = Some(T::OPEN_WORLD);
     if T::ACCESS == ToolAccess::Read {
         hints.read_only_hint = Some(true);
     } else {

@@ -47,7 +47,7 @@ async fn bad_arguments_of_reading_tools() {
         ("read_screen", json!({"format": 1}), "format"),
         ("read_screen", json!({"since": -1}), "since"),
         ("read_screen", json!({"since": 1.5}), "since"),
-        ("read_screen", json!({"since": "1"}), "since"),
+        ("read_screen", json!({"since": "one"}), "since"),
         ("read_screen", json!({"top": 1000}), "top"),
         ("read_screen", json!({"count": 0}), "count"),
         ("read_screen", json!({"count": 1001}), "count"),
@@ -68,7 +68,7 @@ async fn bad_arguments_of_reading_tools() {
         ("wait_for", json!({"idle_ms": 0}), "idle_ms"),
         ("wait_for", json!({"idle_ms": 600_001}), "idle_ms"),
         ("wait_for", json!({"change": 1}), "change"),
-        ("wait_for", json!({"exit": "true"}), "exit"),
+        ("wait_for", json!({"exit": "soon"}), "exit"),
         ("wait_for", json!({"change": true, "timeout_ms": 600_001}), "timeout_ms"),
         ("wait_for", json!({"change": true, "timeout_ms": -1}), "timeout_ms"),
         ("wait_for", json!({"change": true, "since": true}), "since"),
@@ -275,6 +275,56 @@ async fn what_is_null_counts_as_left_out() {
     let session = start(&mut wire).await;
     let arguments = json!({"session": session, "since": null, "format": null, "count": null});
     assert_eq!(wire.structured("read_screen", arguments).await["text"], "ready");
+    daemon.stop().await;
+}
+
+#[tokio::test]
+async fn numbers_and_booleans_may_be_strings() {
+    let daemon = TestDaemon::writable().await;
+    let mut wire = daemon.client(Era::Legacy).await;
+    let session = start(&mut wire).await;
+    let arguments = json!({"session": session, "top": "0", "count": " 1 "});
+    assert_eq!(wire.structured("read_screen", arguments).await["text"], "ready");
+    let arguments = json!({
+        "session": session, "text": "echo $((6*7))", "enter": "true", "wait_ms": "20000",
+        "until": {"pattern": "42", "regex": "false"},
+    });
+    let sent = wire.structured("send_text", arguments).await;
+    assert_eq!(sent["wait"]["outcome"], "matched", "{sent}");
+    daemon.stop().await;
+}
+
+#[tokio::test]
+async fn a_text_that_ends_in_a_line_end_is_entered_once() {
+    let daemon = TestDaemon::writable().await;
+    let mut wire = daemon.client(Era::Modern).await;
+    let session = start(&mut wire).await;
+    for (number, (end, enter)) in
+        [("\n", false), ("\r\n", false), ("\r", true)].into_iter().enumerate()
+    {
+        let line = format!("echo $(({number}+500))");
+        let arguments = json!({
+            "session": session, "text": format!("{line}{end}"), "enter": enter, "wait_ms": 20_000,
+            "until": {"pattern": format!("{}", number + 500)},
+        });
+        let sent = wire.structured("send_text", arguments).await;
+        assert_eq!(sent["wait"]["outcome"], "matched", "{sent}");
+        assert_eq!(sent["written"], line.len() + 1, "{sent}");
+    }
+    daemon.stop().await;
+}
+
+#[tokio::test]
+async fn a_list_of_keys_may_have_names_and_objects() {
+    let daemon = TestDaemon::writable().await;
+    let mut wire = daemon.client(Era::Legacy).await;
+    let session = start(&mut wire).await;
+    let keys = json!(["e c h o", "Space", {"char": "4"}, "2", "Enter"]);
+    let arguments = json!({
+        "session": session, "keys": keys, "wait_ms": 20_000, "until": {"pattern": "42"},
+    });
+    let sent = wire.structured("send_keys", arguments).await;
+    assert_eq!((&sent["written"], &sent["wait"]["outcome"]), (&json!(8), &json!("matched")));
     daemon.stop().await;
 }
 

@@ -1,5 +1,6 @@
 //! The rows of one answer: as many whole ones as there is room for, and how many were left out.
 
+use std::borrow::Borrow;
 use std::ops::Deref;
 
 use serde_json::{Value, json};
@@ -148,6 +149,20 @@ fn first_columns(line: &Line, columns: u16) -> Line {
     }
 }
 
+/// Whether two rows are told as one line: neighbours without text.
+pub fn are_empty_neighbours(one: &LineWire, next: &LineWire) -> bool {
+    one.text.is_empty() && next.text.is_empty() && next.row == one.row + 1
+}
+
+/// A row with its number, or the numbers of empty neighbours.
+pub fn numbered<L: Borrow<LineWire>>(lines: &[L]) -> String {
+    match lines {
+        [first, .., last] => format!("{}-{}: empty", first.borrow().row, last.borrow().row),
+        [line] => format!("{}: {}", line.borrow().row, line.borrow().told()),
+        [] => String::new(),
+    }
+}
+
 impl DeltaWire {
     /// The delta of a screen as part of an answer: of its rows no more than fit into `bytes_max`,
     /// as they stand in this form, next to the other updates.
@@ -181,9 +196,13 @@ impl DeltaWire {
     /// The rows for a model, each on a line, and how to get those that are left out.
     pub fn rows_told(&self) -> String {
         let mut text = String::new();
-        for line in self.updates.iter().filter_map(UpdateWire::row) {
-            text.push_str(&format!("\n{}: {}", line.row, line.told()));
-            if line.columns_left_out.is_some() {
+        let lines: Vec<&LineWire> = self.updates.iter().filter_map(UpdateWire::row).collect();
+        for lines in lines.chunk_by(|one, next| are_empty_neighbours(one, next)) {
+            text.push('\n');
+            text.push_str(&numbered(lines));
+            if let [line] = lines
+                && line.columns_left_out.is_some()
+            {
                 let top = line.row - self.base_row;
                 text.push_str(&format!("\n[read_screen top={top} count=1 tells it whole]"));
             }
@@ -300,5 +319,17 @@ mod tests {
         let page = Page::of(&numbered(&lines), Format::Plain, whole);
         assert_eq!((page.lines.len(), page.lines[0].text.len()), (1, 1_000));
         assert_eq!((page.lines[0].columns_left_out, page.left_out), (None, 1));
+    }
+
+    #[test]
+    fn neighbours_without_text_take_one_line() {
+        let line = |row: u64, text: &str| LineWire {
+            row,
+            text: text.to_owned(),
+            ..LineWire::of(RowNumber(row), &Line::default(), Format::Plain)
+        };
+        let lines = [line(3, ""), line(4, "a"), line(5, ""), line(6, ""), line(7, ""), line(9, "")];
+        let rows: Vec<String> = lines.chunk_by(are_empty_neighbours).map(super::numbered).collect();
+        assert_eq!(rows, ["3: ", "4: a", "5-7: empty", "9: "]);
     }
 }

@@ -9,7 +9,7 @@ use crate::core::frame::line::Line;
 use crate::core::ids::{RowNumber, Watermark};
 use crate::session::handle::Session;
 use crate::surface::answer::budget::room_left;
-use crate::surface::answer::page::{Form, Larger, Page, PageRoom};
+use crate::surface::answer::page::{Form, Larger, Page, PageRoom, are_empty_neighbours, numbered};
 use crate::surface::argument::within;
 use crate::surface::call::Call;
 use crate::surface::error::SurfaceError;
@@ -180,12 +180,11 @@ fn changed(delta: &Delta) -> Vec<(RowNumber, &Line)> {
     delta.rows().map(|(row, line)| (row, &**line)).collect()
 }
 
-/// Changed rows for a model: each with its number, since they need not be neighbours.
+/// Changed rows for a model.
 pub fn changed_text(lines: &[LineWire]) -> String {
     if lines.is_empty() {
         return "no rows changed".to_owned();
     }
-    let rows: Vec<String> =
-        lines.iter().map(|line| format!("{}: {}", line.row, line.told())).collect();
+    let rows: Vec<String> = lines.chunk_by(are_empty_neighbours).map(numbered).collect();
     rows.join("\n")
 }

@@ -74,6 +74,8 @@ impl Tool for RunCommand {
         own output and exit code (null when unknown). status: completed, not_run, timeout (it \
         goes on), needs_input (it asks) or exited. busy: another one runs.";
     const ACCESS: ToolAccess = ToolAccess::WriteSession(PermittedAct::Type);
+    const DESTRUCTIVE: bool = true;
+    const OPEN_WORLD: bool = true;
 
     type Result = Followed;
 

@@ -45,7 +45,7 @@ pub struct SendText {
     #[allow(dead_code)] // Read by the gateway, which settles the right to the session.
     session: Option<String>,
     text: String,
-    /// Press Enter after it
+    /// Press Enter after it; a line end at its end does so too
     #[serde(default)]
     enter: bool,
     #[serde(default)]
@@ -62,11 +62,18 @@ impl Tool for SendText {
     const DESCRIPTION: &'static str = "Types text under your lease; enter=true runs it. With \
         wait_ms or until it also waits and returns what changed. Use send_keys for keys.";
     const ACCESS: ToolAccess = ToolAccess::WriteSession(PermittedAct::Type);
+    const DESTRUCTIVE: bool = true;
+    const OPEN_WORLD: bool = true;
 
     type Result = WriteResult;
 
     async fn call(self, call: Call) -> Result<Answer<WriteResult>, SurfaceError> {
-        let Self { text, enter, paste, encoding, options, .. } = self;
+        let Self { mut text, mut enter, paste, encoding, options, .. } = self;
+        if encoding == Encoding::Utf8
+            && let Some(line) = without_line_end(&text)
+        {
+            (text, enter) = (line.to_owned(), true);
+        }
         if text.is_empty() && !enter {
             return Err(SurfaceError::argument("text", "nothing to send"));
         }
@@ -81,6 +88,11 @@ impl Tool for SendText {
         };
         write(call, content, options).await
     }
+}
+
+/// The text before the line end that it ends in.
+fn without_line_end(text: &str) -> Option<&str> {
+    text.strip_suffix("\r\n").or_else(|| text.strip_suffix(['\n', '\r']))
 }
 
 impl From<PasteWord> for PasteRule {
@@ -115,21 +127,28 @@ impl Modifier {
     }
 }
 
-/// One key of a list.
+/// One item of a list: names as in a string, or one key.
 #[derive(Debug, Deserialize, JsonSchema)]
-pub struct KeyItem {
+#[serde(untagged)]
+pub enum KeyItem {
+    Names(String),
+    Key(KeyObject),
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+pub struct KeyObject {
     name: Option<String>,
     char: Option<String>,
     #[serde(default)]
     modifiers: Vec<Modifier>,
 }
 
-/// KeysWanted, as one string of names or as a list.
+/// Keys, as one string of names or as a list.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(
     untagged,
-    expecting = "must be a string of key names, or a list of objects with `name` or `char` and \
-                 `modifiers` of ctrl, alt, shift"
+    expecting = "must be a string of key names, or a list of such strings or of objects with `name` \
+                 or `char` and `modifiers` of ctrl, alt, shift"
 )]
 pub enum KeysWanted {
     Names(String),
@@ -153,6 +172,8 @@ impl Tool for SendKeys {
     const DESCRIPTION: &'static str = "Presses keys under your lease, such as \"C-c\", \"Escape : w \
         q Enter\". An unknown name sends nothing.";
     const ACCESS: ToolAccess = ToolAccess::WriteSession(PermittedAct::Type);
+    const DESTRUCTIVE: bool = true;
+    const OPEN_WORLD: bool = true;
 
     type Result = WriteResult;
 
@@ -175,15 +196,24 @@ impl KeysWanted {
         match self {
             Self::Names(names) => parse_keys(names),
             Self::List(items) if items.is_empty() => Err(KeyError::Empty),
-            Self::List(items) if items.len() > KEYS_MAX => {
-                Err(KeyError::TooMany { count: items.len() })
+            Self::List(items) => {
+                let mut keys = Vec::new();
+                for item in items {
+                    match item {
+                        KeyItem::Names(names) => keys.append(&mut parse_keys(names)?),
+                        KeyItem::Key(key) => keys.push(key.read()?),
+                    }
+                    if keys.len() > KEYS_MAX {
+                        return Err(KeyError::TooMany { count: keys.len().max(items.len()) });
+                    }
+                }
+                Ok(keys)
             }
-            Self::List(items) => items.iter().map(KeyItem::read).collect(),
         }
     }
 }
 
-impl KeyItem {
+impl KeyObject {
     fn read(&self) -> Result<Key, KeyError> {
         let modifiers = Modifier::all_of(&self.modifiers);
         let mut characters = self.char.as_deref().unwrap_or_default().chars();
@@ -243,6 +273,8 @@ impl Tool for SendMouse {
     const DESCRIPTION: &'static str = "Sends a mouse event under your lease; not_supported unless \
         the program asked for the mouse.";
     const ACCESS: ToolAccess = ToolAccess::WriteSession(PermittedAct::Type);
+    const DESTRUCTIVE: bool = true;
+    const OPEN_WORLD: bool = true;
 
     type Result = WriteResult;
 
