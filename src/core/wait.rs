@@ -18,6 +18,7 @@ use crate::core::moment::Moment;
 use crate::core::shell::activity::ActivityState;
 use crate::core::shell::commands::record::CommandRecord;
 use crate::core::shell::commands::{EndsBy, ShellPhase};
+use crate::core::wait::automaton::Steps;
 use crate::core::wait::logical::Hit;
 use crate::core::wait::look::{Look, Others, Scan, ScanRange, Searches, Which};
 use crate::core::wait::pattern::Pattern;
@@ -253,6 +254,23 @@ impl Wait {
 
     pub fn others(&self) -> &Others {
         &self.others
+    }
+
+    /// A line that matches the pattern and has been on the screen since before the wait, which therefore did not
+    /// count. The search takes about `steps` at most, and finds none beyond.
+    pub fn shown_before(&self, frame: &Frame, steps: usize) -> Option<Hit> {
+        let searches = Searches::of(self.conditions.pattern.as_ref(), None)?;
+        let (from_the_start, top) = (Watermark(0), frame.base_row);
+        let span = ScanRange {
+            seen: from_the_start,
+            base: from_the_start,
+            cursor_row: None,
+            top,
+            before: None,
+        };
+        let mut scan = Scan::new(searches, span, frame);
+        scan.run(frame, &mut Steps::new(steps));
+        scan.first.map(|(_, hit)| hit)
     }
 
     fn remember(&mut self, frame: &Frame, oldest: RowNumber) {

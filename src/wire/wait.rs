@@ -66,6 +66,10 @@ pub struct Waited {
     #[schemars(skip)]
     #[serde(default, skip_serializing_if = "is_zero")]
     pub matches_left_out: u64,
+    /// After a timeout: a line that matches and was on the screen before the wait.
+    #[schemars(skip)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shown_before: Option<MatchWire>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub exit: Option<ExitWire>,
     /// The command that ended, where the shell marks them.

@@ -68,7 +68,10 @@ async fn only_output_after_the_watermark_counts() {
         let first = shell.must("echo need''le", 0, "needle").await;
         let mark = first.number("watermark");
         let old = json!({"pattern": "needle", "since": mark, "timeout_ms": 200});
-        assert_eq!(shell.call("wait_for", old).await["outcome"], "timeout", "{}", shell.name);
+        let missed = shell.call("wait_for", old).await;
+        assert_eq!(missed["outcome"], "timeout", "{}", shell.name);
+        let shown = missed["shown_before"]["text"].as_str();
+        assert!(shown.is_some_and(|text| text.contains("needle")), "{}: {missed}", shell.name);
         shell.must("echo need''le", 0, "needle").await;
         let waited =
             shell.wait_for(json!({"pattern": "^needle$", "regex": true, "since": mark})).await;

@@ -227,7 +227,7 @@ impl Scan {
     }
 
     /// Continues until all rows are compared or the steps are spent.
-    fn run(&mut self, frame: &Frame, steps: &mut Steps) -> Option<()> {
+    pub(super) fn run(&mut self, frame: &Frame, steps: &mut Steps) -> Option<()> {
         self.owed -= steps.pay(self.owed);
         if self.owed > 0 {
             return None;

@@ -209,6 +209,21 @@ fn what_stood_there_before_the_call_does_not_count() {
 }
 
 #[test]
+fn a_line_that_stood_there_before_the_call_is_found_when_asked_for() {
+    let mut terminal = Terminal::new();
+    terminal.print("needle one");
+    terminal.print("hay");
+    let mut wait = begin_open(pattern("needle"), None, &terminal);
+    terminal.print("more hay");
+    assert_eq!(next(&mut wait, &terminal), None);
+    let found = wait.shown_before(&terminal.frame(), 1 << 16);
+    assert_eq!(found.map(Outcome::Matched), matched(0, "needle one", "needle"));
+    assert_eq!(wait.shown_before(&terminal.frame(), 0), None);
+    let wait = begin_open(pattern("straw"), None, &terminal);
+    assert_eq!(wait.shown_before(&terminal.frame(), 1 << 16), None);
+}
+
+#[test]
 fn the_line_the_cursor_is_on_counts_from_the_start() {
     let mut terminal = Terminal::new();
     terminal.print("$ make");

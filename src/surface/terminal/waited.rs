@@ -21,6 +21,8 @@ use crate::wire::word;
 const LAST_ROWS: usize = 10;
 /// How many bytes of each of those, and of the line that matched, it tells.
 const ROW_BYTES_MAX: usize = 1_000;
+/// How long a wait that timed out searches what was on the screen before it: some tenths of a millisecond.
+const SHOWN_BEFORE_STEPS_MAX: usize = 1 << 16;
 
 impl MatchWire {
     fn of(which: Which, hit: &Hit) -> Self {
@@ -76,6 +78,7 @@ impl Waited {
             text: None,
             more_matches: Vec::new(),
             matches_left_out: 0,
+            shown_before: None,
             exit: frame.exit.value.map(ExitWire::from),
             command: None,
             activity: (&*frame.activity.value).into(),
@@ -99,6 +102,10 @@ impl Waited {
             }
             Ok(Outcome::Exited(_)) => waited.outcome = WaitOutcome::Exited,
             Err(outcome) => waited.outcome = outcome,
+        }
+        if waited.outcome == WaitOutcome::Timeout {
+            let shown = wait.shown_before(frame, SHOWN_BEFORE_STEPS_MAX);
+            waited.shown_before = shown.map(|hit| MatchWire::of(Which::Pattern, &hit));
         }
         waited.add(wait.others());
         waited
@@ -146,13 +153,22 @@ impl Waited {
         }
     }
 
+    /// Where the text is that was on the screen before the wait.
+    fn before(&self) -> String {
+        self.shown_before.as_ref().map_or_else(String::new, |shown| {
+            let text = one_line(&shown.text);
+            format!("\nbefore the wait it was on the screen already, at row {}: {text}", shown.row)
+        })
+    }
+
     /// How a wait ended, for a model that is told besides what changed.
     pub fn headline(&self) -> String {
         format!(
-            "{}{} after {} ms{}",
+            "{}{} after {} ms{}{}",
             word(&self.outcome),
             self.place(),
             self.elapsed_ms,
+            self.before(),
             self.more()
         )
     }
@@ -182,10 +198,11 @@ impl Waited {
             count => format!(" ({count} rows went by unseen)"),
         };
         format!(
-            "{}{at}{command}{state}{exit}{missed} after {} ms, watermark {}{left}{}\n{}",
+            "{}{at}{command}{state}{exit}{missed} after {} ms, watermark {}{left}{}{}\n{}",
             word(&self.outcome),
             self.elapsed_ms,
             self.watermark,
+            self.before(),
             self.more(),
             self.last_rows.join("\n")
         )
