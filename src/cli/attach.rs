@@ -62,8 +62,9 @@ impl AttachCommand {
             carried = taken_along;
             match left {
                 Err(CliFailure::Request(ClientError::Closed)) if !carried.session.is_empty() => {
-                    let absence = Absence { name: &carried.name, context, signals: &mut signals };
-                    (daemon, terminal) = absence.until_back(kept).await?;
+                    let (name, daemon) = (&*carried.name, &mut daemon);
+                    let absence = Absence { name, daemon, context, signals: &mut signals };
+                    terminal = absence.until_back(kept).await?;
                 }
                 left => {
                     // Restores the terminal before anything else prints on it.
@@ -137,7 +138,7 @@ fn report(session: &str, name: &str, leaving: &Leaving) -> CommandReport {
 }
 
 /// How long to retry after the terminal was restored.
-const RETURN_MAX: Duration = Duration::from_secs(5);
+const OPEN_MAX: Duration = Duration::from_secs(5);
 /// How long to retry before that, with the terminal unchanged.
 const PAUSE_MAX: Duration = Duration::from_secs(3);
 
@@ -145,12 +146,15 @@ const PAUSE_MAX: Duration = Duration::from_secs(3);
 #[derive(Debug)]
 pub struct Absence<'a> {
     name: &'a str,
+    daemon: &'a mut DaemonClient,
     context: &'a Context,
     signals: &'a mut TerminalSignals,
 }
 
-/// Why a pause ended without a daemon.
+/// Why a pause ended.
 enum PauseEnd {
+    /// The next daemon answers.
+    Back,
     /// It timed out, or the person suspended the process.
     Pause,
     /// The person gave up.
@@ -162,56 +166,50 @@ impl Absence<'_> {
     ///
     /// # Errors
     /// No daemon returned in time, or the person gave up. The terminal is restored.
-    pub async fn until_back(
-        mut self,
-        mut terminal: Terminal,
-    ) -> Result<(DaemonClient, Terminal), CliFailure> {
-        let over = match self.pause(&mut terminal).await? {
-            Ok(daemon) => return Ok((daemon, terminal)),
-            Err(over) => over,
-        };
+    pub async fn until_back(mut self, mut terminal: Terminal) -> Result<Terminal, CliFailure> {
+        let over = self.pause(&mut terminal).await?;
+        if matches!(over, PauseEnd::Back) {
+            return Ok(terminal);
+        }
         // Input for the session must not reach the shell.
         terminal.discard_typed();
         drop(terminal);
-        match over {
-            PauseEnd::Patience => Err(ClientError::Closed.into()),
-            PauseEnd::Pause => {
-                let daemon = self.look_openly().await?;
-                Ok((daemon, Terminal::take().map_err(refused)?))
-            }
+        if matches!(over, PauseEnd::Patience) {
+            return Err(ClientError::Closed.into());
         }
+        self.look_openly().await?;
+        Terminal::take().map_err(refused)
     }
 
     /// Retries with the last picture on the terminal. Input waits in the terminal meanwhile.
-    async fn pause(
-        &mut self,
-        terminal: &mut Terminal,
-    ) -> Result<Result<DaemonClient, PauseEnd>, CliFailure> {
-        let mut looking = pin!(self.context.next_daemon(PAUSE_MAX, || true));
+    async fn pause(&mut self, terminal: &mut Terminal) -> Result<PauseEnd, CliFailure> {
+        let mut looking = pin!(self.daemon.resume(PAUSE_MAX));
         loop {
             tokio::select! {
-                found = &mut looking => return Ok(found.map_err(|_| PauseEnd::Pause)),
+                found = &mut looking => {
+                    return Ok(found.map_or(PauseEnd::Pause, |()| PauseEnd::Back));
+                }
                 hint = self.signals.next() => match hint {
                     Hint::Resized => terminal.resize(),
                     Hint::GoesOn => terminal.enter().map_err(terminal_failed)?,
-                    Hint::Stop => return Ok(Err(PauseEnd::Pause)),
-                    Hint::Leave => return Ok(Err(PauseEnd::Patience)),
+                    Hint::Stop => return Ok(PauseEnd::Pause),
+                    Hint::Leave => return Ok(PauseEnd::Patience),
                 },
                 painted = terminal.turn(&mut [], false) => if painted.is_err() {
-                    return Ok(Err(PauseEnd::Pause));
+                    return Ok(PauseEnd::Pause);
                 },
             }
         }
     }
 
     /// Retries after the terminal was restored.
-    async fn look_openly(&mut self) -> Result<DaemonClient, CliFailure> {
+    async fn look_openly(&mut self) -> Result<(), CliFailure> {
         let name = self.name;
         let gone = format!("[{name}: the daemon is gone; looking for it, C-c to stop]");
         self.context.output.note(&gone);
         let leaving = async { while !matches!(self.signals.next().await, Hint::Leave) {} };
         tokio::select! {
-            found = self.context.next_daemon(RETURN_MAX, || true) => found,
+            found = self.daemon.resume(OPEN_MAX) => found,
             () = leaving => Err(ClientError::Closed.into()),
         }
     }

@@ -9,22 +9,14 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use clap::Args;
-use tokio::time::{Instant, sleep, timeout};
 
 use crate::cli::daemon::DaemonClient;
 use crate::cli::failure::CliFailure;
 use crate::cli::output::CommandOutput;
-use crate::cli::start::{StartRights, Stay, settled, start};
+use crate::cli::start::{DaemonStart, StartRights, Stay, connect_or_start};
 use crate::config::paths::RuntimePaths;
-use crate::core::moment::Moment;
-use crate::transport::client::{ClientError, ConnectError};
+use crate::transport::client::{ConnectError, reach};
 use crate::transport::unix::lock::DaemonLock;
-
-/// How long to wait for the next daemon after one that exited.
-const RETURN_MAX: Duration = Duration::from_secs(10);
-
-/// How often to retry.
-const LOOK_INTERVAL: Duration = Duration::from_millis(50);
 
 /// How long to retry when a running daemon rejects connections, as during an upgrade.
 const PAUSE_MAX: Duration = Duration::from_secs(5);
@@ -104,57 +96,14 @@ impl Context {
     /// # Errors
     /// [`CliFailure::Unreachable`] when no daemon runs.
     pub async fn running_daemon(&self) -> Result<DaemonClient, CliFailure> {
-        let deadline = Instant::now() + PAUSE_MAX;
         let socket = self.operator_socket()?;
-        loop {
-            match DaemonClient::connect(&socket).await {
-                // An impostor at the socket does not make way for a daemon that is starting.
-                found @ Err(CliFailure::Unreachable {
-                    source: ConnectError::Impostor(_), ..
-                }) => {
-                    return found;
-                }
-                Err(_) if Instant::now() < deadline && is_locked(&socket) => {
-                    sleep(LOOK_INTERVAL).await;
-                }
-                found => return found,
-            }
-        }
-    }
-
-    /// Waits for the next daemon at the same place, for at most ten seconds.
-    pub async fn daemon_after(&self) -> Result<DaemonClient, CliFailure> {
-        self.next_daemon(RETURN_MAX, || true).await
-    }
-
-    /// Waits for the next daemon at the same place, for at most `most` and only while `worth_it` holds.
-    ///
-    /// # Errors
-    /// [`CliFailure::Unreachable`] when none runs by then.
-    pub async fn next_daemon(
-        &self,
-        most: Duration,
-        worth_it: impl Fn() -> bool,
-    ) -> Result<DaemonClient, CliFailure> {
-        let deadline = Instant::now() + most;
-        loop {
-            match DaemonClient::connect(&self.operator_socket()?).await {
-                Err(_) if Instant::now() < deadline && worth_it() => sleep(LOOK_INTERVAL).await,
-                found => return found,
-            }
-        }
-    }
-
-    /// Waits for the next daemon as [`Context::next_daemon`] does, and until a moment at most.
-    pub async fn next_daemon_until(
-        &self,
-        until: Moment,
-        worth_it: impl Fn() -> bool,
-    ) -> Option<DaemonClient> {
-        let left = self.output.clock().now().until(until);
-        let looking = self.next_daemon(RETURN_MAX.min(left), worth_it);
-        // The timeout also covers a process that listens but does not greet.
-        timeout(left, looking).await.ok()?.ok()
+        // An impostor at the socket does not make way for a daemon that is starting.
+        let waits = |error: &ConnectError| {
+            !matches!(error, ConnectError::Impostor(_)) && is_locked(&socket)
+        };
+        let connect = async || DaemonClient::try_connect(&socket).await;
+        let found = reach(connect, PAUSE_MAX, waits).await;
+        found.map_err(|source| CliFailure::unreachable(socket, source))
     }
 
     /// The daemon's place, for a command that does not use the operators' socket.
@@ -175,23 +124,11 @@ impl Context {
             // A daemon that we start listens at its default place, not at this one.
             return self.running_daemon().await;
         }
-        let paths = runtime_paths()?;
-        let connect = async || DaemonClient::try_connect(&paths.operator()).await;
-        let hung_up =
-            |error: &ConnectError| matches!(error, ConnectError::HungUp | ConnectError::NoGreeting);
-        match settled(connect, hung_up).await {
-            Ok(daemon) => Ok(daemon),
-            Err(ConnectError::Absent | ConnectError::Refused) => {
-                let reach = async || DaemonClient::try_connect(&paths.operator()).await.ok();
-                start(&paths, rights, Stay::Long, reach).await
-            }
-            Err(
-                source @ (ConnectError::Io(_)
-                | ConnectError::Impostor(_)
-                | ConnectError::HungUp
-                | ConnectError::NoGreeting),
-            ) => Err(CliFailure::unreachable(paths.operator(), source)),
-        }
+        let start = DaemonStart { paths: runtime_paths()?, rights, stay: Stay::Long };
+        let socket = start.paths.operator();
+        let connect = async || DaemonClient::try_connect(&socket).await;
+        let connected = connect_or_start(connect, Some(&start)).await?;
+        connected.map_err(|source| CliFailure::unreachable(socket, source))
     }
 
     /// The daemon's operator socket.
@@ -245,39 +182,6 @@ impl Spawn {
             context.daemon_to_create(StartRights::of_flag(self.allow_write)).await
         }
     }
-}
-
-/// How often to check whether the shim answers.
-pub const SILENCE_LOOK: Duration = Duration::from_millis(500);
-
-/// Whether a session's shim is silent, as the daemon reports after this delay.
-pub async fn is_silent(
-    daemon: &DaemonClient,
-    session: &str,
-    after: Duration,
-) -> Result<bool, CliFailure> {
-    sleep(after).await;
-    match daemon.session(session).await {
-        Ok(session) => Ok(session.activity.is_silent()),
-        Err(gone @ CliFailure::Request(ClientError::Closed)) => Err(gone),
-        // The next request about the session gets the same error.
-        Err(_) => Ok(false),
-    }
-}
-
-/// Waits until a session's shim answers, with a note for a person if it is silent at first.
-pub async fn outlast_silence(
-    daemon: &DaemonClient,
-    session: &str,
-    name: &str,
-    output: &CommandOutput,
-) -> Result<(), CliFailure> {
-    if is_silent(daemon, session, Duration::ZERO).await? {
-        output
-            .note(&format!("[{name}: its terminal does not answer; waiting for it, C-c to stop]"));
-        while is_silent(daemon, session, SILENCE_LOOK).await? {}
-    }
-    Ok(())
 }
 
 #[cfg(test)]

@@ -1,25 +1,35 @@
-//! A connection to a daemon, for commands: calls tools, reads resources, observes sessions.
+//! A client of the daemon that commands use: calls tools, reads resources, observes sessions, and resumes under the
+//! next daemon.
 //!
 //! It turns the protocol's answers into data, text and failures.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use serde::Deserialize as _;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
+use tokio::sync::watch;
+use tokio::time::{sleep, timeout};
 
 use crate::cli::failure::CliFailure;
-use crate::cli::output::CommandReport;
+use crate::cli::output::{CommandOutput, CommandReport};
 use crate::transport::client::exchange::PendingReply;
-use crate::transport::client::{Client, ClientError, ConnectError};
+use crate::transport::client::{Client, ClientError, ConnectError, reach};
 use crate::wire::error::ErrorWire;
 use crate::wire::error::{ENVELOPE_KEY, Envelope};
 use crate::wire::session::{SessionList, SessionWire};
+
+/// How long to wait for the next daemon after one that exited.
+pub const RETURN_MAX: Duration = Duration::from_secs(10);
+/// How often to check whether the shim answers.
+pub const SILENCE_LOOK: Duration = Duration::from_millis(500);
 
 #[derive(Debug)]
 pub struct DaemonClient {
     client: Client,
     path: PathBuf,
+    news: watch::Receiver<u64>,
 }
 
 /// The result of a tool.
@@ -47,7 +57,29 @@ impl DaemonClient {
     /// Connects to the daemon at this socket, for callers that handle a missing daemon.
     pub async fn try_connect(path: &Path) -> Result<Self, ConnectError> {
         let client = Client::connect(path).await?;
-        Ok(Self { client, path: path.to_owned() })
+        Ok(Self { news: client.news(), client, path: path.to_owned() })
+    }
+
+    /// Waits at most this long for the next daemon at the same socket, and continues with it. Requests and observations
+    /// end with the old one; only the caller knows which to repeat.
+    ///
+    /// # Errors
+    /// [`CliFailure::Unreachable`] when none answers by then.
+    pub async fn resume(&mut self, most: Duration) -> Result<(), CliFailure> {
+        self.resume_while(most, || true).await
+    }
+
+    /// Resumes as [`DaemonClient::resume`] does, and waits only while `worth_it` holds.
+    pub async fn resume_while(
+        &mut self,
+        most: Duration,
+        worth_it: impl Fn() -> bool,
+    ) -> Result<(), CliFailure> {
+        let looking = reach(async || Self::try_connect(&self.path).await, most, |_| worth_it());
+        // The timeout also covers a process that listens but does not greet.
+        let found = timeout(most, looking).await.unwrap_or(Err(ConnectError::NoGreeting));
+        *self = found.map_err(|source| CliFailure::unreachable(self.path.clone(), source))?;
+        Ok(())
     }
 
     /// Calls a tool with the members of `arguments`; null counts as absent.
@@ -84,10 +116,42 @@ impl DaemonClient {
         Ok(sessions.pop().ok_or(ClientError::Malformed)?)
     }
 
-    /// Subscribes to changes of a resource, which increase [`Client::news`].
+    /// Whether a session's shim is silent, as the daemon reports after this delay.
+    pub async fn is_silent(&self, session: &str, after: Duration) -> Result<bool, CliFailure> {
+        sleep(after).await;
+        match self.session(session).await {
+            Ok(session) => Ok(session.activity.is_silent()),
+            Err(gone @ CliFailure::Request(ClientError::Closed)) => Err(gone),
+            // The next request about the session gets the same error.
+            Err(_) => Ok(false),
+        }
+    }
+
+    /// Waits until a session's shim answers, with a note for a person if it is silent at first.
+    pub async fn outlast_silence(
+        &self,
+        session: &str,
+        name: &str,
+        output: &CommandOutput,
+    ) -> Result<(), CliFailure> {
+        if self.is_silent(session, Duration::ZERO).await? {
+            output.note(&format!(
+                "[{name}: its terminal does not answer; waiting for it, C-c to stop]"
+            ));
+            while self.is_silent(session, SILENCE_LOOK).await? {}
+        }
+        Ok(())
+    }
+
+    /// Subscribes to changes of a resource, which count as [`DaemonClient::news`].
     pub async fn subscribe(&self, uri: &str) -> Result<(), CliFailure> {
         self.client.request("resources/subscribe", json!({"uri": uri})).await?;
         Ok(())
+    }
+
+    /// Changes whenever a subscribed resource of this daemon has changed.
+    pub fn news(&mut self) -> &mut watch::Receiver<u64> {
+        &mut self.news
     }
 
     /// The connection itself, for requests that are not calls.

@@ -177,7 +177,11 @@ impl CliFailure {
                  what else is wrong, and a daemon that starts listens in its own place again",
             ),
             Self::Unreachable {
-                source: ConnectError::Io(_) | ConnectError::HungUp | ConnectError::NoGreeting,
+                source:
+                    ConnectError::Io(_)
+                    | ConnectError::HungUp
+                    | ConnectError::NoGreeting
+                    | ConnectError::Rejected(_),
                 ..
             }
             | Self::Usage(_)

@@ -9,18 +9,17 @@ use std::time::Duration;
 use anyhow::Context as _;
 use clap::Args;
 
-use crate::cli::context::{Context, DaemonPlace, is_silent};
+use crate::cli::context::{Context, DaemonPlace};
 use crate::cli::daemon::DaemonClient;
 use crate::cli::exit::CommandExit;
 use crate::cli::failure::CliFailure;
 use crate::cli::logging::{LogFormat, start_logging};
-use crate::cli::start::{StartRights, Stay, settled, start};
-use crate::config::paths::RuntimePaths;
+use crate::cli::start::{DaemonStart, StartRights, Stay, connect_or_start};
 use crate::core::code::Code;
 use crate::core::ids::SessionId;
 use crate::core::token::Secret;
 use crate::session::pty::environment::ClientEnvironment;
-use crate::transport::bridge::{CreationDefaults, Dial, JoinError, Undialed, Upstream, bridge};
+use crate::transport::bridge::{CreationDefaults, Dial, Undialed, Upstream, bridge};
 use crate::transport::client::ConnectError;
 use crate::transport::connection::link;
 use crate::transport::signals::Signals;
@@ -51,14 +50,13 @@ pub struct McpCommand {
     token_file: Option<PathBuf>,
 }
 
-/// How to reach the daemon, and how to start one if allowed.
+/// How to reach the daemon.
 struct Way {
     socket: PathBuf,
     /// With `--session`: the daemon's gateway, which answers even without that session, and the session.
     gateway: Option<(PathBuf, SessionId)>,
-    /// The place of the daemon that may be started.
-    start: Option<RuntimePaths>,
-    rights: StartRights,
+    /// How to start one, if allowed.
+    start: Option<DaemonStart>,
     token_file: Option<PathBuf>,
 }
 
@@ -85,7 +83,6 @@ impl McpCommand {
             socket,
             gateway: None,
             start: None,
-            rights: StartRights::of_flag(self.allow_write),
             token_file: self.token_file.clone(),
         };
         if let Some(socket) = context.given_socket() {
@@ -100,7 +97,9 @@ impl McpCommand {
         let gateway =
             if self.read_only { paths.gateway_read_only() } else { paths.gateway().to_owned() };
         let Some(session) = &self.session else {
-            let start = (may_start && !self.no_spawn).then_some(paths);
+            let rights = StartRights::of_flag(self.allow_write);
+            let start = DaemonStart { paths, rights, stay: Stay::Short };
+            let start = Some(start).filter(|_| may_start && !self.no_spawn);
             return Ok(Way { start, ..way(gateway) });
         };
         // A daemon that we would start does not have the session.
@@ -114,25 +113,11 @@ impl Way {
     async fn dial(&self, dial: Dial) -> Result<Upstream, CliFailure> {
         let secret = self.token_file.as_deref().map(secret_in).transpose()?;
         let connect = async || Upstream::connect(&self.socket, secret.as_ref()).await;
-        let hung_up = |error: &JoinError| {
-            matches!(error, JoinError::Connect(ConnectError::HungUp | ConnectError::NoGreeting))
-        };
-        let connected = settled(connect, hung_up).await;
-        match (connected, &self.start, dial) {
-            (Ok(upstream), _, _) => Ok(upstream),
-            (Err(JoinError::Rejected(said)), _, _) => Err(CliFailure::of_tool(*said)),
-            (
-                Err(JoinError::Connect(ConnectError::Absent | ConnectError::Refused)),
-                Some(paths),
-                Dial::ConnectOrStart,
-            ) => {
-                let reach = async || match Upstream::connect(&self.socket, secret.as_ref()).await {
-                    Err(JoinError::Rejected(said)) => Some(Err(CliFailure::of_tool(*said))),
-                    connected => connected.ok().map(Ok),
-                };
-                start(paths, self.rights, Stay::Short, reach).await?
-            }
-            (Err(JoinError::Connect(source)), _, _) => Err(self.absence(source).await),
+        let start = self.start.as_ref().filter(|_| dial == Dial::ConnectOrStart);
+        match connect_or_start(connect, start).await? {
+            Ok(upstream) => Ok(upstream),
+            Err(ConnectError::Rejected(said)) => Err(CliFailure::of_tool(*said)),
+            Err(source) => Err(self.absence(source).await),
         }
     }
 
@@ -146,9 +131,7 @@ impl Way {
             Some(_) | None => None,
         };
         match daemon {
-            Some((daemon, id))
-                if is_silent(&daemon, &id, Duration::ZERO).await.unwrap_or(false) =>
-            {
+            Some((daemon, id)) if daemon.is_silent(&id, Duration::ZERO).await.unwrap_or(false) => {
                 let message = "the terminal of the session does not answer";
                 CliFailure::of_tool(ErrorWire::new(Code::TerminalSilent, message))
             }
@@ -176,6 +159,7 @@ fn undialed(failure: CliFailure) -> Undialed {
     let code = code.unwrap_or(Code::UpstreamUnavailable);
     Undialed { code, reason: failure.to_string() }
 }
+
 async fn find(gateway: &Path, session: &str) -> Result<SessionId, CliFailure> {
     let session = DaemonClient::connect(gateway).await?.session(session).await?;
     Ok(session.id.parse().context("the daemon names no session")?)

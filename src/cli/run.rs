@@ -8,7 +8,6 @@ pub mod output;
 mod resumed;
 
 use std::pin::pin;
-use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
@@ -102,7 +101,7 @@ impl RunCommand {
             return Err(CliFailure::Usage(words.to_owned()));
         }
         millis_within("--timeout", self.timeout, 1..=600_000).map_err(CliFailure::Usage)?;
-        let mut daemon = Arc::new(self.spawn.daemon(context).await?);
+        let mut daemon = self.spawn.daemon(context).await?;
         let listen = || Interrupts::listen().context("cannot listen for signals");
         let Some(name) = &self.session else {
             let mut interrupts = listen()?;
@@ -116,18 +115,17 @@ impl RunCommand {
         self.run_in((&id, name), &mut daemon, context, &mut listen()?).await
     }
 
-    /// Runs it in the session with this id and name. Afterwards `daemon` may be a later daemon.
+    /// Runs it in the session with this id and name.
     async fn run_in(
         &self,
         (id, name): (&str, &str),
-        daemon: &mut Arc<DaemonClient>,
+        daemon: &mut DaemonClient,
         context: &Context,
         interrupts: &mut Interrupts,
     ) -> Result<CommandReport, CliFailure> {
         let line = line_of(&self.command);
         let session = id.to_owned();
-        let mut live =
-            LiveCommand::begin(Arc::clone(daemon), &context.output, session, &line).await?;
+        let mut live = LiveCommand::begin(daemon, &context.output, session, &line).await?;
         let resumed = ResumedCommand {
             context,
             name,
@@ -136,13 +134,12 @@ impl RunCommand {
         };
         // A lease from before does not apply to a new session.
         let lease = if self.session.is_some() { self.lease.id()? } else { None };
-        let posted = daemon.post("run", self.arguments(id, &line, lease))?;
+        let posted = live.daemon.post("run", self.arguments(id, &line, lease))?;
         let mut ended = follow(posted, &mut live, interrupts).await;
         ended = finished(ended, &mut live, &resumed).await;
         while let Err(CliFailure::Request(ClientError::Closed)) = ended {
             ended = resumed.follow(&mut live, interrupts).await;
             ended = finished(ended, &mut live, &resumed).await;
-            *daemon = live.daemon();
         }
         match ended? {
             FollowEnd::Answered(answer) => Ok(report(answer, name)),
@@ -213,7 +210,7 @@ async fn finished(
     // After the session's end, no other daemon has the output.
     let elsewhere = matches!(failure, CliFailure::Request(ClientError::Closed))
         && answer.data["status"] != "exited"
-        && resumed.is_held(live);
+        && resumed.is_held(&live.session);
     if elsewhere || matches!(failure, CliFailure::Output(_)) {
         return Err(failure);
     }
@@ -263,8 +260,7 @@ async fn prevented(live: &LiveCommand<'_>) -> Option<String> {
     let look = json!({
         "session": live.session, "id": live.known()?, "timeout_ms": 0, "on_cancel": "interrupt",
     });
-    let daemon = live.daemon();
-    let told = timeout(LOOK_MAX, daemon.call("follow_command", look)).await.ok()?.ok()?;
+    let told = timeout(LOOK_MAX, live.daemon.call("follow_command", look)).await.ok()?.ok()?;
     told.data["warning"].as_str().map(str::to_owned)
 }
 

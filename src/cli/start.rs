@@ -11,12 +11,13 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use tokio::process::{Child, Command};
-use tokio::time::{Instant, sleep};
+use tokio::time::Instant;
 
 use crate::cli::failure::CliFailure;
 use crate::cli::own_lease::LEASE;
 use crate::cli::start::log::Log;
 use crate::config::paths::RuntimePaths;
+use crate::transport::client::{ConnectError, reach};
 use crate::transport::daemon::TURN_MAX;
 use crate::transport::notify::VARIABLES;
 use crate::transport::unix::directory;
@@ -27,8 +28,6 @@ const READY_MAX: Duration = TURN_MAX.saturating_add(Duration::from_secs(5));
 const OTHER_READY_MAX: Duration = Duration::from_secs(1);
 /// How long a peer that closes the connection without a greeting counts as a daemon that is ending.
 const HANGING_UP_MAX: Duration = Duration::from_secs(1);
-/// How often to retry.
-const LOOK_INTERVAL: Duration = Duration::from_millis(10);
 
 /// Whether the started daemon allows writing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,46 +61,55 @@ impl Stay {
     }
 }
 
-/// Connects to the running daemon. If it closes the connection because it is ending, retries.
-pub async fn settled<T, E>(
-    reach: impl AsyncFn() -> Result<T, E>,
-    hung_up: impl Fn(&E) -> bool,
-) -> Result<T, E> {
-    let until = Instant::now() + HANGING_UP_MAX;
-    loop {
-        match reach().await {
-            Err(error) if hung_up(&error) && Instant::now() < until => sleep(LOOK_INTERVAL).await,
-            reached => return reached,
-        }
-    }
+/// How to start a daemon.
+#[derive(Debug)]
+pub struct DaemonStart {
+    pub paths: RuntimePaths,
+    pub rights: StartRights,
+    pub stay: Stay,
 }
 
-/// Starts a daemon and connects to it, or to another one that started first.
+/// Connects to the running daemon, or to the next one while it is ending. If none runs, starts one where `start`
+/// says how.
 ///
 /// # Errors
 /// [`CliFailure::NotStarted`] when none answers in time, with its last log line and its log's path.
-pub async fn start<T>(
-    paths: &RuntimePaths,
-    rights: StartRights,
-    stay: Stay,
-    reach: impl AsyncFn() -> Option<T>,
-) -> Result<T, CliFailure> {
-    directory::prepare(paths).context("cannot start a daemon")?;
-    let log = Log::open(paths).context("cannot start a daemon")?;
-    let mut child = spawn(&log, rights, stay).context("cannot start a daemon")?;
-    let mut deadline = Instant::now() + READY_MAX;
-    let mut runs = true;
-    while Instant::now() < deadline {
-        if let Some(reached) = reach().await {
-            return Ok(reached);
+pub async fn connect_or_start<T>(
+    connect: impl AsyncFn() -> Result<T, ConnectError>,
+    start: Option<&DaemonStart>,
+) -> Result<Result<T, ConnectError>, CliFailure> {
+    match (reach(&connect, HANGING_UP_MAX, ConnectError::may_be_ending).await, start) {
+        (Err(ConnectError::Absent | ConnectError::Refused), Some(start)) => {
+            start.and_connect(connect).await
         }
-        if runs && has_ended(&mut child) {
-            runs = false;
-            deadline = deadline.min(Instant::now() + OTHER_READY_MAX);
-        }
-        sleep(LOOK_INTERVAL).await;
+        (reached, _) => Ok(reached),
     }
-    Err(CliFailure::NotStarted { said: log.last_words(), log: log.path().to_owned() })
+}
+
+impl DaemonStart {
+    /// Starts a daemon and connects to it, or to another one that started first.
+    async fn and_connect<T>(
+        &self,
+        connect: impl AsyncFn() -> Result<T, ConnectError>,
+    ) -> Result<Result<T, ConnectError>, CliFailure> {
+        directory::prepare(&self.paths).context("cannot start a daemon")?;
+        let log = Log::open(&self.paths).context("cannot start a daemon")?;
+        let mut child = spawn(&log, self.rights, self.stay).context("cannot start a daemon")?;
+        let mut ended_at = None;
+        let waits = |error: &ConnectError| {
+            if ended_at.is_none() && has_ended(&mut child) {
+                ended_at = Some(Instant::now());
+            }
+            let other_waits = ended_at.is_none_or(|at| at.elapsed() < OTHER_READY_MAX);
+            other_waits && !matches!(error, ConnectError::Rejected(_))
+        };
+        match reach(connect, READY_MAX, waits).await {
+            reached @ (Ok(_) | Err(ConnectError::Rejected(_))) => Ok(reached),
+            Err(_) => {
+                Err(CliFailure::NotStarted { said: log.last_words(), log: log.path().to_owned() })
+            }
+        }
+    }
 }
 
 /// Starts the process. This process reaps it if it ends first.

@@ -16,7 +16,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::{MissedTickBehavior, interval};
 
 use crate::cli::context::Context;
-use crate::cli::daemon::DaemonClient;
+use crate::cli::daemon::{DaemonClient, RETURN_MAX};
 use crate::cli::duration::parse_duration;
 use crate::cli::exit::CommandExit;
 use crate::cli::failure::CliFailure;
@@ -96,8 +96,8 @@ impl TopCommand {
             };
             let changed = match told {
                 Err(CliFailure::Request(ClientError::Closed)) => {
-                    let daemon = context.daemon_after().await.map_err(|_| ClientError::Closed)?;
-                    *feed = Feed::open(daemon, feed.clock.clone()).await?;
+                    feed.daemon.resume(RETURN_MAX).await.map_err(|_| ClientError::Closed)?;
+                    feed.begin().await?;
                     true
                 }
                 advanced => advanced?,
@@ -138,7 +138,6 @@ struct Feed {
     daemon: DaemonClient,
     clock: Clock,
     picture: SessionPicture,
-    news: tokio::sync::watch::Receiver<u64>,
     subscribed: HashSet<String>,
     /// Whether the subscriptions to both lists succeeded.
     lists: bool,
@@ -148,29 +147,40 @@ struct Feed {
 
 impl Feed {
     async fn open(daemon: DaemonClient, clock: Clock) -> Result<Self, CliFailure> {
-        let news = daemon.client().news();
-        let mut lists = true;
-        for list in ["termgate://sessions", "termgate://leases"] {
-            lists &= subscribe(&daemon, list).await?;
-        }
-        let picture = picture(&daemon, &clock, None).await?;
-        let subscribed = HashSet::new();
-        let mut feed = Self { daemon, clock, picture, news, subscribed, lists, due: false };
-        feed.follow().await?;
+        let (picture, subscribed) = (SessionPicture::default(), HashSet::new());
+        let mut feed = Self { daemon, clock, picture, subscribed, lists: true, due: true };
+        feed.begin().await?;
         Ok(feed)
+    }
+
+    /// Subscribes to everything under a new daemon, and reads its first picture.
+    async fn begin(&mut self) -> Result<(), CliFailure> {
+        self.subscribed.clear();
+        self.lists = true;
+        for list in ["termgate://sessions", "termgate://leases"] {
+            self.lists &= subscribe(&self.daemon, list).await?;
+        }
+        // Rates start again with each daemon.
+        self.picture = SessionPicture::default();
+        self.read().await
     }
 
     /// Updates the picture. Returns whether anything but the time changed.
     async fn advance(&mut self) -> Result<bool, CliFailure> {
-        let told = self.news.has_changed().unwrap_or(true);
+        let told = self.daemon.news().has_changed().unwrap_or(true);
         if !self.due && !told {
             self.picture = self.picture.still(self.clock.now());
             return Ok(false);
         }
-        self.news.borrow_and_update();
-        self.picture = picture(&self.daemon, &self.clock, Some(&self.picture)).await?;
-        self.follow().await?;
-        Ok(true)
+        self.daemon.news().mark_unchanged();
+        self.read().await.map(|()| true)
+    }
+
+    /// Reads the next picture, and follows what it shows.
+    async fn read(&mut self) -> Result<(), CliFailure> {
+        let list: SessionList = self.daemon.call("list_sessions", json!({})).await?.read()?;
+        self.picture = SessionPicture::of(list.sessions, self.clock.now(), &self.picture);
+        self.follow().await
     }
 
     /// Subscribes to new sessions, within the bound.
@@ -202,15 +212,6 @@ async fn subscribe(daemon: &DaemonClient, uri: &str) -> Result<bool, CliFailure>
         Err(ClientError::Refused { .. }) => Ok(false),
         Err(error) => Err(error.into()),
     }
-}
-
-async fn picture(
-    daemon: &DaemonClient,
-    clock: &Clock,
-    before: Option<&SessionPicture>,
-) -> Result<SessionPicture, CliFailure> {
-    let list: SessionList = daemon.call("list_sessions", json!({})).await?.read()?;
-    Ok(SessionPicture::of(list.sessions, clock.now(), before))
 }
 
 fn paint(screen: &TopScreen, picture: &SessionPicture) -> Result<(), CliFailure> {

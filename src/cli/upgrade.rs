@@ -7,7 +7,7 @@ use std::time::Duration;
 use clap::Args;
 use serde::Deserialize as _;
 use serde_json::json;
-use tokio::time::{sleep, timeout};
+use tokio::time::timeout;
 
 use crate::cli::context::Context;
 use crate::cli::daemon::DaemonClient;
@@ -15,13 +15,11 @@ use crate::cli::failure::CliFailure;
 use crate::cli::output::CommandReport;
 use crate::cli::status::STATUS;
 use crate::mcp::upgrade::UPGRADE_METHOD;
-use crate::transport::client::ClientError;
+use crate::transport::client::{ClientError, reach};
 use crate::wire::status::{DaemonStatus, Upgrading};
 
 /// How long a daemon may take to hand off its sessions and resume them.
 const BACK_MAX: Duration = Duration::from_secs(20);
-/// How often to retry.
-const LOOK_INTERVAL: Duration = Duration::from_millis(10);
 
 /// Replace the daemon with the program on disk and keep its sessions
 ///
@@ -41,23 +39,18 @@ impl UpgradeCommand {
     pub async fn run(self, context: &Context) -> Result<CommandReport, CliFailure> {
         let daemon = context.running_daemon().await?;
         let granted = daemon.client().request(UPGRADE_METHOD, json!({})).await?;
-        let status = timeout(BACK_MAX, next_status(daemon)).await;
-        let status = status.map_err(|_| CliFailure::NotBack(BACK_MAX))?;
+        let status = timeout(BACK_MAX, next_status(daemon)).await.ok().and_then(Result::ok);
+        let status = status.ok_or(CliFailure::NotBack(BACK_MAX))?;
         let granted = Upgrading::deserialize(granted).map_err(|_| ClientError::Malformed)?;
         let done = Upgrading { from: granted.from, to: status.version, pid: status.pid };
         let text = format!("termgate {} -> {} (pid {})", done.from, done.to, done.pid);
         Ok(CommandReport::new(json!(done), text))
     }
 }
-async fn next_status(daemon: DaemonClient) -> DaemonStatus {
-    let socket = daemon.path().to_owned();
+
+/// The status of the next daemon that gives one.
+async fn next_status(daemon: DaemonClient) -> Result<DaemonStatus, CliFailure> {
     daemon.client().closed().await;
-    loop {
-        if let Ok(next) = DaemonClient::try_connect(&socket).await
-            && let Ok(status) = next.read(STATUS).await
-        {
-            return status;
-        }
-        sleep(LOOK_INTERVAL).await;
-    }
+    let status = async || DaemonClient::connect(daemon.path()).await?.read(STATUS).await;
+    reach(status, BACK_MAX, |_: &CliFailure| true).await
 }

@@ -10,7 +10,7 @@ use tokio::time::timeout;
 
 use crate::cli::candidates::offer_sessions;
 use crate::cli::context::Context;
-use crate::cli::daemon::ToolAnswer;
+use crate::cli::daemon::{RETURN_MAX, ToolAnswer};
 use crate::cli::duration::{millis, millis_within, parse_duration};
 use crate::cli::exit::{CommandExit, WaitedFor};
 use crate::cli::failure::CliFailure;
@@ -103,11 +103,12 @@ impl WaitCommand {
                 Ok(told) => return Ok(lasted(told, clock.now().since(begun))),
                 Err(failure) => return Err(failure),
             }
-            daemon = match context.next_daemon_until(until, || true).await {
-                Some(daemon) => daemon,
-                None if clock.now() < until => return Err(self.not_back(&asked["since"])),
-                None => return Ok(self.overdue(&asked["since"], clock.now().since(begun))),
-            };
+            if daemon.resume(RETURN_MAX.min(clock.now().until(until))).await.is_err() {
+                return match clock.now() < until {
+                    true => Err(self.not_back(&asked["since"])),
+                    false => Ok(self.overdue(&asked["since"], clock.now().since(begun))),
+                };
+            }
             asked["timeout_ms"] = json!(millis(clock.now().until(until)));
         }
     }

@@ -6,8 +6,8 @@ use serde::{Deserialize as _, Serialize};
 use serde_json::{Value, json};
 
 use crate::cli::candidates::offer_sessions;
-use crate::cli::context::{Context, outlast_silence};
-use crate::cli::daemon::DaemonClient;
+use crate::cli::context::Context;
+use crate::cli::daemon::{DaemonClient, RETURN_MAX};
 use crate::cli::exit::CommandExit;
 use crate::cli::failure::CliFailure;
 use crate::cli::output::reader_gone;
@@ -64,7 +64,7 @@ impl WatchCommand {
         loop {
             match self.follow(&daemon, context, place).await {
                 Err(CliFailure::Request(ClientError::Closed)) if place.since.is_some() => {
-                    daemon = context.daemon_after().await.map_err(|_| place.left(&self.session))?;
+                    daemon.resume(RETURN_MAX).await.map_err(|_| place.left(&self.session))?;
                 }
                 ended => return ended,
             }
@@ -79,7 +79,7 @@ impl WatchCommand {
         place: &mut WatchPosition,
     ) -> Result<CommandExit, CliFailure> {
         if place.since.is_some() {
-            outlast_silence(daemon, &place.session, &self.session, &context.output).await?;
+            daemon.outlast_silence(&place.session, &self.session, &context.output).await?;
         }
         let mut deltas = daemon.client().observe(&self.parameters(place))?;
         while let Some(delta) = deltas.next().await? {

@@ -17,13 +17,14 @@ use rmcp::model::ClientJsonRpcMessage;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::net::unix::OwnedWriteHalf;
 use tokio::sync::mpsc;
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, timeout};
 
+use crate::core::code::Code;
 use crate::transport::bridge::memory::{Broken, ClientState, For, Outgoing, Remembered};
 pub use crate::transport::bridge::message::CreationDefaults;
 use crate::transport::bridge::message::{BridgedMessage, failed};
-pub use crate::transport::bridge::upstream::{Dial, JoinError, Undialed, Upstream};
-use crate::transport::bridge::upstream::{RETRY_MIN, insist};
+pub use crate::transport::bridge::upstream::{Dial, Undialed, Upstream};
+use crate::transport::client::reach;
 use crate::transport::connection::link::ClientLink;
 use crate::transport::framing::lines::{InputLine, LineInput, LineReader};
 use crate::transport::framing::{self, MessageRefusal};
@@ -35,8 +36,6 @@ const LINE_MAX: usize = 4 * 1024 * 1024;
 const TOKENS_MAX: usize = 200_000;
 /// How long requests wait for a new daemon. Later requests cause one attempt each.
 const AWAY_MAX: Duration = Duration::from_secs(10);
-/// The longest interval between attempts to reconnect while no request waits.
-const RETRY_MAX: Duration = Duration::from_secs(5);
 /// How long a daemon may take for its last answers after the client's input has ended. A little more than the daemon's
 /// own limit.
 const WINDING_UP_MAX: Duration = Duration::from_secs(4);
@@ -202,10 +201,13 @@ impl<R: AsyncRead + Unpin> ClientSide<R> {
         dial: &impl AsyncFn(Dial) -> Result<Upstream, Undialed>,
     ) -> Option<Upstream> {
         let give_up_at = Instant::now() + AWAY_MAX;
-        let mut delay = RETRY_MIN;
+        let insist = async || dial(Dial::ConnectOrStart).await;
+        let may_pass = |error: &Undialed| error.code == Code::UpstreamUnavailable;
+        let mut looking =
+            pin!(reach(async || dial(Dial::Connect).await, Duration::MAX, |_: &Undialed| true));
         loop {
             if !self.unsent.is_empty() {
-                match insist(dial, give_up_at).await {
+                match reach(insist, give_up_at - Instant::now(), may_pass).await {
                     Ok(upstream) => return Some(upstream),
                     Err(Undialed { code, reason }) => {
                         tracing::warn!(reason, "no daemon can be reached");
@@ -221,12 +223,7 @@ impl<R: AsyncRead + Unpin> ClientSide<R> {
                     LineInput::Refused(refusal) => self.passing.tell([refusal.to_line()]).await,
                     LineInput::End => return None,
                 },
-                () = sleep(delay) => {
-                    if let Ok(upstream) = dial(Dial::Connect).await {
-                        return Some(upstream);
-                    }
-                    delay = (delay * 2).min(RETRY_MAX);
-                }
+                found = looking.as_mut() => return found.ok(),
             }
         }
     }

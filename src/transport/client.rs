@@ -16,18 +16,23 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::UnixStream;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
-use tokio::time::timeout;
+use tokio::time::{Instant, sleep, timeout};
 
 use crate::mcp::request_class::OBSERVE_METHOD;
 use crate::transport::client::exchange::{OpenRequests, PendingReply};
 use crate::transport::unix::dial::{ROOM_MAX, connect_or_wait};
 use crate::transport::unix::impostor::{Impostor, check_listener};
+use crate::wire::error::ErrorWire;
 
 /// Deltas that may wait for an observer. Above this, the client stops reading from the daemon.
 const DELTAS_MAX: usize = 64;
 
 /// How long a daemon may take to greet.
 pub(in crate::transport) const GREETING_MAX: Duration = Duration::from_secs(5);
+
+/// The time between two attempts to reach a daemon. It grows with the time since the first.
+const LOOK_INTERVAL_MIN: Duration = Duration::from_millis(10);
+const LOOK_INTERVAL_MAX: Duration = Duration::from_secs(5);
 
 /// Why there is no connection to a daemon.
 #[derive(Debug, thiserror::Error)]
@@ -49,6 +54,16 @@ pub enum ConnectError {
     /// The listener did not greet in time, or not as a daemon does.
     #[error("the daemon does not greet")]
     NoGreeting,
+    /// The daemon rejects the token; contains its error data.
+    #[error("the daemon does not take the token")]
+    Rejected(Box<ErrorWire>),
+}
+
+impl ConnectError {
+    /// Whether the listener may be a daemon that is ending.
+    pub fn may_be_ending(&self) -> bool {
+        matches!(self, Self::HungUp | Self::NoGreeting)
+    }
 }
 
 impl From<io::Error> for ConnectError {
@@ -81,6 +96,27 @@ pub async fn dial(path: impl AsRef<Path>) -> Result<UnixStream, ConnectError> {
     let stream = connect_or_wait(path.as_ref(), ROOM_MAX).await?;
     check_listener(&stream)?;
     Ok(stream)
+}
+
+/// Connects until it succeeds, the time is over, or `waits` says that the failure is final. Connects at least once.
+///
+/// Every wait for a daemon is this one, whether it starts, ends, restarts or is upgraded.
+pub async fn reach<T, E>(
+    connect: impl AsyncFn() -> Result<T, E>,
+    most: Duration,
+    mut waits: impl FnMut(&E) -> bool,
+) -> Result<T, E> {
+    let begun = Instant::now();
+    loop {
+        match connect().await {
+            Err(error) if begun.elapsed() < most && waits(&error) => {
+                let elapsed = begun.elapsed();
+                let interval = (elapsed / 16).clamp(LOOK_INTERVAL_MIN, LOOK_INTERVAL_MAX);
+                sleep(interval.min(most.saturating_sub(elapsed))).await;
+            }
+            reached => return reached,
+        }
+    }
 }
 
 /// Says why a request has no result.

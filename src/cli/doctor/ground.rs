@@ -77,7 +77,8 @@ async fn ask(socket: PathBuf) -> FoundDaemon {
                 error @ (ConnectError::Io(_)
                 | ConnectError::Impostor(_)
                 | ConnectError::HungUp
-                | ConnectError::NoGreeting),
+                | ConnectError::NoGreeting
+                | ConnectError::Rejected(_)),
             ) => {
                 return FoundDaemon::Broken(error.to_string());
             }

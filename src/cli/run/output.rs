@@ -2,10 +2,7 @@
 //!
 //! The tool reports how the command ended, or [`Printed`] as of its last read.
 
-use std::sync::Arc;
-
 use serde::Deserialize as _;
-use tokio::sync::watch;
 
 use crate::cli::daemon::DaemonClient;
 use crate::cli::failure::CliFailure;
@@ -17,13 +14,12 @@ use crate::wire::command::{CommandStatus, CommandWire, KnownCommands, OutputFact
 /// A command that was sent or is about to be sent.
 pub(super) struct LiveCommand<'a> {
     pub(super) session: String,
-    daemon: Arc<DaemonClient>,
+    pub(super) daemon: &'a mut DaemonClient,
     output: &'a CommandOutput,
     /// Its text in the form that the session lists.
     text: String,
     /// The newest command before it.
     before: u64,
-    news: watch::Receiver<u64>,
     /// Its number and output, once the session lists it.
     printed: Option<(u64, Printed)>,
 }
@@ -31,25 +27,22 @@ pub(super) struct LiveCommand<'a> {
 impl<'a> LiveCommand<'a> {
     /// Starts to watch the session, before the command is sent.
     pub(super) async fn begin(
-        daemon: Arc<DaemonClient>,
+        daemon: &'a mut DaemonClient,
         output: &'a CommandOutput,
         session: String,
         line: &str,
     ) -> Result<Self, CliFailure> {
         let text = line.trim_end_matches(['\n', '\r']);
         let text = text[..text.floor_char_boundary(CommandRecord::TEXT_MAX)].to_owned();
-        let news = daemon.client().news();
-        let mut live = Self { session, daemon, output, text, before: 0, news, printed: None };
-        live.daemon.subscribe(&live.list()).await?;
+        let mut live = Self { session, daemon, output, text, before: 0, printed: None };
+        live.subscribe().await?;
         let known: KnownCommands = live.daemon.read(&live.list()).await?;
         live.before = known.commands.iter().map(|it| it.command_id).max().unwrap_or_default();
         Ok(live)
     }
 
-    /// Continues under the next daemon, without repeating output.
-    pub(super) async fn resume(&mut self, daemon: Arc<DaemonClient>) -> Result<(), CliFailure> {
-        self.news = daemon.client().news();
-        self.daemon = daemon;
+    /// Subscribes to the command under a new daemon.
+    pub(super) async fn subscribe(&self) -> Result<(), CliFailure> {
         self.daemon.subscribe(&self.list()).await?;
         if let Some((_, printed)) = &self.printed {
             self.daemon.subscribe(printed.uri()).await?;
@@ -63,11 +56,6 @@ impl<'a> LiveCommand<'a> {
             OutputForm::Json => Ok(()),
             OutputForm::People => self.show().await,
         }
-    }
-
-    /// The daemon in use.
-    pub(super) fn daemon(&self) -> Arc<DaemonClient> {
-        Arc::clone(&self.daemon)
     }
 
     /// The command's number, once it is known.
@@ -120,14 +108,14 @@ impl<'a> LiveCommand<'a> {
 
     async fn advance(&mut self) -> Result<(), CliFailure> {
         // Without a daemon there are no changes, and the pending answer reports that as well.
-        self.news.changed().await.map_err(|_| ClientError::Closed)?;
+        self.daemon.news().changed().await.map_err(|_| ClientError::Closed)?;
         self.show().await
     }
 
     async fn show(&mut self) -> Result<(), CliFailure> {
         self.number().await?;
         match &mut self.printed {
-            Some((_, printed)) => printed.show(&self.daemon, self.output).await,
+            Some((_, printed)) => printed.show(self.daemon, self.output).await,
             None => Ok(()),
         }
     }

@@ -3,13 +3,13 @@
 //! It never sends the command again.
 
 use std::path::Path;
-use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
-use crate::cli::context::{Context, outlast_silence};
+use crate::cli::context::Context;
+use crate::cli::daemon::RETURN_MAX;
 use crate::cli::duration::millis;
 use crate::cli::exit::CommandExit;
 use crate::cli::failure::CliFailure;
@@ -39,28 +39,30 @@ impl ResumedCommand<'_> {
         live: &mut LiveCommand<'_>,
         interrupts: &mut Interrupts,
     ) -> Result<FollowEnd, CliFailure> {
-        let found = tokio::select! {
-            found = self.context.next_daemon_until(self.until, || self.is_held(live)) => found,
+        let session = &live.session;
+        // Whether a daemon can follow the command in time.
+        let returning = async {
+            let most = RETURN_MAX.min(self.time_left());
+            if live.daemon.resume_while(most, || self.is_held(session)).await.is_err() {
+                return Ok(false);
+            }
+            let answers = live.daemon.outlast_silence(session, self.name, &self.context.output);
+            let answers = timeout(self.time_left(), answers).await;
+            answers.map_or(Ok(false), |answers| answers.map(|()| true))
+        };
+        let is_back = tokio::select! {
+            is_back = returning => is_back?,
             _ = interrupts.next() => return Err(self.left(live)),
             () = reader_gone() => return Ok(FollowEnd::Unread),
         };
-        let Some(daemon) = found else {
-            let overdue = self.time_left().is_zero() && self.is_held(live);
+        if !is_back {
+            let overdue = self.time_left().is_zero() && self.is_held(session);
             return if overdue { Ok(FollowEnd::Overdue) } else { Err(self.left(live)) };
-        };
-        let answers = outlast_silence(&daemon, &live.session, self.name, &self.context.output);
-        tokio::select! {
-            answers = timeout(self.time_left(), answers) => match answers {
-                Ok(answers) => answers?,
-                Err(_) => return Ok(FollowEnd::Overdue),
-            },
-            _ = interrupts.next() => return Err(self.left(live)),
-            () = reader_gone() => return Ok(FollowEnd::Unread),
         }
-        live.resume(Arc::new(daemon)).await?;
+        live.subscribe().await?;
         let Some(number) = live.number().await? else { return Err(self.unsent(live)) };
         // Sent before anything is shown, so that ending this program interrupts the command.
-        let posted = live.daemon().post("follow_command", self.arguments(live, number))?;
+        let posted = live.daemon.post("follow_command", self.arguments(live, number))?;
         match live.catch_up().await {
             Err(failure) if failure.is_unread() => Ok(FollowEnd::Unread),
             shown => {
@@ -103,8 +105,8 @@ impl ResumedCommand<'_> {
     }
 
     /// Whether the session still has a shim.
-    pub(super) fn is_held(&self, live: &LiveCommand<'_>) -> bool {
-        is_held(self.context, &live.session).unwrap_or(true)
+    pub(super) fn is_held(&self, session: &str) -> bool {
+        is_held(self.context, session).unwrap_or(true)
     }
 
     fn left(&self, live: &LiveCommand<'_>) -> CliFailure {
@@ -120,7 +122,7 @@ impl ResumedCommand<'_> {
         let name = self.name;
         let number = live.known();
         let details = json!({"session": live.session, "command_id": number});
-        if !self.is_held(live) {
+        if !self.is_held(&live.session) {
             let what = "the daemon exited, and the session and the command with it";
             let hint = "`termgate ls` shows the sessions there are".to_owned();
             return CliFailure::Left { what, hint, details };

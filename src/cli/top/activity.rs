@@ -18,7 +18,7 @@ pub(super) const HEAD: [&str; 9] =
     ["NAME", "STATE", "HOLDER", "KIND", "WAITERS", "OBSERVERS", "IDLE", "OUTPUT/S", "LAST LINE"];
 
 /// The sessions at one moment, the busiest first.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct SessionPicture {
     sessions: Vec<Shown>,
     taken_at: Moment,
@@ -33,15 +33,13 @@ struct Shown {
 }
 
 impl SessionPicture {
-    /// Creates a picture of a list, with rates since an earlier picture.
-    pub(super) fn of(sessions: Vec<SessionWire>, now: Moment, before: Option<&Self>) -> Self {
-        let elapsed = before.map(|before| now.since(before.taken_at));
-        let known = before.map(Self::counts).unwrap_or_default();
+    /// Creates a picture of a list, with the rates of sessions in an earlier picture.
+    pub(super) fn of(sessions: Vec<SessionWire>, now: Moment, before: &Self) -> Self {
+        let (elapsed, known) = (now.since(before.taken_at), before.counts());
         let shown = |session: SessionWire| {
-            let bytes_per_second = match (known.get(&*session.id), elapsed) {
-                (Some(earlier), Some(elapsed)) => rate(session.output_bytes - earlier, elapsed),
-                (None, _) | (_, None) => 0,
-            };
+            let earlier = known.get(&*session.id);
+            let bytes_per_second =
+                earlier.map_or(0, |earlier| rate(session.output_bytes - earlier, elapsed));
             Shown { session, bytes_per_second }
         };
         let mut shown: Vec<Shown> = sessions.into_iter().map(shown).collect();
@@ -151,9 +149,9 @@ mod tests {
 
     #[test]
     fn the_output_of_a_session_is_counted_by_the_second_from_one_picture_to_the_next() {
-        let first = SessionPicture::of(vec![session("a", 100)], at(10), None);
+        let first = SessionPicture::of(vec![session("a", 100)], at(10), &SessionPicture::default());
         assert_eq!(first.rows()[0][7], "0 B");
-        let second = SessionPicture::of(vec![session("a", 4_196)], at(12), Some(&first));
+        let second = SessionPicture::of(vec![session("a", 4_196)], at(12), &first);
         let row = ["a", "running", "ada#p2", "agent", "3", "1", "500ms", "2.0 KiB", "done"];
         assert_eq!(second.rows(), [row.map(str::to_owned)]);
         assert_eq!(second.data()["sessions"][0]["bytes_per_second"], 2_048);
@@ -162,15 +160,15 @@ mod tests {
 
     #[test]
     fn a_session_that_is_new_has_done_nothing_yet() {
-        let first = SessionPicture::of(vec![session("a", 100)], at(10), None);
-        let second = SessionPicture::of(vec![session("b", 5_000)], at(11), Some(&first));
+        let first = SessionPicture::of(vec![session("a", 100)], at(10), &SessionPicture::default());
+        let second = SessionPicture::of(vec![session("b", 5_000)], at(11), &first);
         assert_eq!(second.data()["sessions"][0]["bytes_per_second"], 0);
     }
 
     #[test]
     fn while_nothing_happens_only_the_time_goes_on() {
-        let first = SessionPicture::of(vec![session("a", 0)], at(10), None);
-        let busy = SessionPicture::of(vec![session("a", 9)], at(11), Some(&first));
+        let first = SessionPicture::of(vec![session("a", 0)], at(10), &SessionPicture::default());
+        let busy = SessionPicture::of(vec![session("a", 9)], at(11), &first);
         let still = busy.still(at(20));
         assert_eq!((still.rows()[0][6].as_str(), still.rows()[0][7].as_str()), ("10s", "0 B"));
     }
@@ -178,13 +176,10 @@ mod tests {
     #[test]
     fn the_busiest_comes_first_and_those_that_ended_last() {
         let quiet = vec![session("a", 0), session("b", 0), session("c", 0)];
-        let first = SessionPicture::of(quiet, at(10), None);
+        let first = SessionPicture::of(quiet, at(10), &SessionPicture::default());
         let ended = SessionWire { state: SessionState::Exited, ..session("a", 90) };
-        let second = SessionPicture::of(
-            vec![ended, session("b", 10), session("c", 50)],
-            at(11),
-            Some(&first),
-        );
+        let second =
+            SessionPicture::of(vec![ended, session("b", 10), session("c", 50)], at(11), &first);
         assert_eq!(second.ids().collect::<Vec<_>>(), ["c", "b", "a"]);
     }
 }

@@ -1,16 +1,15 @@
-//! The bridge's connection to a daemon, reached with retries and checked by one request before it is used.
+//! The bridge's connection to a daemon, checked by one request before it is used.
 //!
 //! An answered request proves that a daemon is at the socket. The daemon then keeps an idle connection open.
 
 use std::path::Path;
-use std::time::Duration;
 
 use rmcp::model::RequestId;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::timeout;
 
 use crate::core::code::Code;
 use crate::core::token::Secret;
@@ -21,20 +20,8 @@ use crate::transport::framing::lines::{InputLine, LineInput, LineReader};
 use crate::transport::limits::{ANSWER_MAX, Limits};
 use crate::wire::error::ErrorWire;
 
-/// The delay between attempts.
-pub(super) const RETRY_MIN: Duration = Duration::from_millis(50);
-
 /// The id of the bridge's own requests. They end one by one before the client's first message is sent.
 const OWN: &str = "termgate-mcp";
-
-#[derive(Debug, thiserror::Error)]
-pub enum JoinError {
-    #[error(transparent)]
-    Connect(#[from] ConnectError),
-    /// The daemon rejects the token; contains its error data.
-    #[error("the daemon does not take the token")]
-    Rejected(Box<ErrorWire>),
-}
 
 /// A connection to a daemon that has answered.
 #[derive(Debug)]
@@ -45,7 +32,7 @@ pub struct Upstream {
 
 impl Upstream {
     /// Connects to the daemon at `path`, shows the token if there is one, and waits for the first answer.
-    pub async fn connect(path: &Path, secret: Option<&Secret>) -> Result<Self, JoinError> {
+    pub async fn connect(path: &Path, secret: Option<&Secret>) -> Result<Self, ConnectError> {
         let (reader, writer) = dial(path).await?.into_split();
         let mut upstream =
             Self { lines: LineReader::new(reader, &Limits::patient(ANSWER_MAX)), writer };
@@ -53,16 +40,13 @@ impl Upstream {
             if let Some(secret) = secret {
                 upstream.authenticate(secret).await?;
             }
-            upstream.ask("server/discover", &greeting()).await?;
-            Ok(())
+            upstream.ask("server/discover", &greeting()).await
         };
-        match timeout(GREETING_MAX, meeting).await {
-            Ok(met) => met.map(|()| upstream),
-            Err(_) => Err(ConnectError::NoGreeting.into()),
-        }
+        timeout(GREETING_MAX, meeting).await.unwrap_or(Err(ConnectError::NoGreeting))?;
+        Ok(upstream)
     }
 
-    async fn authenticate(&mut self, secret: &Secret) -> Result<(), JoinError> {
+    async fn authenticate(&mut self, secret: &Secret) -> Result<(), ConnectError> {
         let params = json!({"token": secret.reveal()});
         let answer = self.ask(AUTHENTICATE_METHOD, &params).await?;
         let answer: TokenAnswer = serde_json::from_slice(answer.bytes()).unwrap_or_default();
@@ -70,7 +54,7 @@ impl Upstream {
             None => Ok(()),
             Some(TokenRefusal { data }) => {
                 let unknown = || ErrorWire::new(Code::NotSupported, "this daemon takes no token");
-                Err(JoinError::Rejected(Box::new(data.unwrap_or_else(unknown))))
+                Err(ConnectError::Rejected(Box::new(data.unwrap_or_else(unknown))))
             }
         }
     }
@@ -129,21 +113,4 @@ pub struct Undialed {
     /// The error code for waiting requests. [`Code::UpstreamUnavailable`] means that a later attempt may succeed.
     pub code: Code,
     pub reason: String,
-}
-
-/// Retries until the deadline, but tries at least once. Stops at once when a daemon rejected the connection.
-pub(super) async fn insist(
-    dial: &impl AsyncFn(Dial) -> Result<Upstream, Undialed>,
-    give_up_at: Instant,
-) -> Result<Upstream, Undialed> {
-    loop {
-        match dial(Dial::ConnectOrStart).await {
-            Err(Undialed { code: Code::UpstreamUnavailable, .. })
-                if Instant::now() < give_up_at =>
-            {
-                sleep(RETRY_MIN).await;
-            }
-            dialed => return dialed,
-        }
-    }
 }

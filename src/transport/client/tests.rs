@@ -52,6 +52,18 @@ async fn connected() -> (Client, Daemon) {
     (client.unwrap(), daemon)
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_daemon_is_looked_for_until_the_end_of_the_time_or_a_final_failure() {
+    let tries = std::cell::Cell::new(0);
+    let connect = async || {
+        tries.set(tries.get() + 1);
+        Err::<(), u32>(tries.get())
+    };
+    assert_eq!(reach(connect, Duration::ZERO, |_| true).await, Err(1));
+    assert_eq!(reach(connect, Duration::MAX, |tried| *tried < 4).await, Err(4));
+    assert_eq!(reach(connect, LOOK_INTERVAL_MIN * 5 / 2, |_| true).await, Err(8));
+}
+
 #[tokio::test]
 async fn a_call_gives_the_result_of_its_tool() {
     let (client, mut daemon) = connected().await;

@@ -10,8 +10,7 @@ use crate::cli::attach::layout::status_bar;
 use crate::cli::attach::prefix_key::{ChordCommand, TypedPart};
 use crate::cli::attach::terminal::{Hint, Terminal, TerminalEvent, TerminalSignals};
 use crate::cli::attach::unanswered::Batch;
-use crate::cli::context::{SILENCE_LOOK, is_silent};
-use crate::cli::daemon::DaemonClient;
+use crate::cli::daemon::{DaemonClient, SILENCE_LOOK};
 use crate::cli::failure::CliFailure;
 
 /// The most bytes of input that are kept during the silence.
@@ -52,7 +51,7 @@ impl Carried {
     ) -> Option<Result<Leaving, CliFailure>> {
         let (session, mut silent) = (self.session.clone(), false);
         let mut typed = [0; TYPED_MAX];
-        let mut looking = pin!(is_silent(daemon, &session, Duration::ZERO));
+        let mut looking = pin!(daemon.is_silent(&session, Duration::ZERO));
         loop {
             if silent && !terminal.is_behind() {
                 self.say_silent(terminal, ahead);
@@ -61,7 +60,7 @@ impl Carried {
                 looked = &mut looking => match looked {
                     Ok(true) => {
                         silent = true;
-                        looking.set(is_silent(daemon, &session, SILENCE_LOOK));
+                        looking.set(daemon.is_silent(&session, SILENCE_LOOK));
                     }
                     Ok(false) => return None,
                     Err(error) => return Some(Err(error)),
