@@ -45,13 +45,6 @@ impl Autostart {
     }
 }
 
-#[derive(Debug)]
-pub struct DaemonPlace {
-    pub paths: RuntimePaths,
-    /// Whether a command may start one there.
-    pub may_start: bool,
-}
-
 /// The environment of a command.
 #[derive(Debug)]
 pub struct Context {
@@ -106,17 +99,17 @@ impl Context {
         found.map_err(|source| CliFailure::unreachable(socket, source))
     }
 
-    /// The daemon's place, for a command that does not use the operators' socket.
-    pub fn place(&self) -> Result<DaemonPlace, CliFailure> {
+    /// The daemon's place, for a command that does not use the operators' socket, and whether it may start one there.
+    pub fn place(&self) -> Result<(RuntimePaths, bool), CliFailure> {
         let Some(operator) = chosen_socket(self.socket.clone()) else {
             let may_start = Autostart::of(env::var_os(AUTOSTART)) != Autostart::Never;
-            return Ok(DaemonPlace { paths: runtime_paths()?, may_start });
+            return Ok((runtime_paths()?, may_start));
         };
         // Its sockets are in one directory. A daemon that we start uses its default directory.
         let operator = std::path::absolute(operator).context("the socket")?;
         let root = operator.parent().context("the socket is in no directory")?;
         let paths = RuntimePaths::at(root.to_owned()).context("the socket")?;
-        Ok(DaemonPlace { paths, may_start: false })
+        Ok((paths, false))
     }
 
     async fn daemon_or_start(&self, rights: StartRights) -> Result<DaemonClient, CliFailure> {

@@ -176,14 +176,7 @@ impl CliFailure {
                 "nothing was said to it. Look at what it is (`ps`) and end it; `termgate doctor` says \
                  what else is wrong, and a daemon that starts listens in its own place again",
             ),
-            Self::Unreachable {
-                source:
-                    ConnectError::Io(_)
-                    | ConnectError::HungUp
-                    | ConnectError::NoGreeting
-                    | ConnectError::Rejected(_),
-                ..
-            }
+            Self::Unreachable { .. }
             | Self::Usage(_)
             | Self::Config { .. }
             | Self::NotStarted { .. }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use clap::Args;
 
-use crate::cli::context::{Context, DaemonPlace};
+use crate::cli::context::Context;
 use crate::cli::daemon::DaemonClient;
 use crate::cli::exit::CommandExit;
 use crate::cli::failure::CliFailure;
@@ -93,7 +93,7 @@ impl McpCommand {
             }
             return Ok(way(socket.clone()));
         }
-        let DaemonPlace { paths, may_start } = context.place()?;
+        let (paths, may_start) = context.place()?;
         let gateway =
             if self.read_only { paths.gateway_read_only() } else { paths.gateway().to_owned() };
         let Some(session) = &self.session else {

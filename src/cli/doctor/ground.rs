@@ -73,15 +73,7 @@ async fn ask(socket: PathBuf) -> FoundDaemon {
         let daemon = match DaemonClient::try_connect(&socket).await {
             Ok(daemon) => daemon,
             Err(ConnectError::Absent | ConnectError::Refused) => return FoundDaemon::Absent,
-            Err(
-                error @ (ConnectError::Io(_)
-                | ConnectError::Impostor(_)
-                | ConnectError::HungUp
-                | ConnectError::NoGreeting
-                | ConnectError::Rejected(_)),
-            ) => {
-                return FoundDaemon::Broken(error.to_string());
-            }
+            Err(error) => return FoundDaemon::Broken(error.to_string()),
         };
         match daemon.read(STATUS).await {
             Ok(status) => FoundDaemon::Running(Box::new(status)),
