@@ -10,7 +10,7 @@ use serde::Deserialize as _;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 use tokio::sync::watch;
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 
 use crate::cli::failure::CliFailure;
 use crate::cli::output::{CommandOutput, CommandReport};
@@ -75,9 +75,14 @@ impl DaemonClient {
         most: Duration,
         worth_it: impl Fn() -> bool,
     ) -> Result<(), CliFailure> {
-        let looking = reach(async || Self::try_connect(&self.path).await, most, |_| worth_it());
-        // The timeout also covers a process that listens but does not greet.
-        let found = timeout(most, looking).await.unwrap_or(Err(ConnectError::NoGreeting));
+        let begun = Instant::now();
+        let connect = async || {
+            // The timeout covers a process that listens but does not greet.
+            let left = most.saturating_sub(begun.elapsed());
+            let connected = timeout(left, Self::try_connect(&self.path)).await;
+            connected.unwrap_or(Err(ConnectError::NoGreeting))
+        };
+        let found = reach(connect, most, |_| worth_it()).await;
         *self = found.map_err(|source| CliFailure::unreachable(self.path.clone(), source))?;
         Ok(())
     }

@@ -54,7 +54,8 @@ impl TopCommand {
         }
         let daemon = context.daemon().await?;
         let clock = context.output.clock().clone();
-        let mut feed = Feed::open(daemon, clock).await?;
+        let mut feed = Feed::new(daemon, clock);
+        feed.advance().await?;
         if self.once {
             print(context, &feed.picture)?;
             return Ok(CommandExit::Done);
@@ -96,9 +97,9 @@ impl TopCommand {
             };
             let changed = match told {
                 Err(CliFailure::Request(ClientError::Closed)) => {
-                    feed.daemon.resume(RETURN_MAX).await.map_err(|_| ClientError::Closed)?;
-                    feed.begin().await?;
-                    true
+                    feed.resume().await?;
+                    ticks.reset_immediately();
+                    continue;
                 }
                 advanced => advanced?,
             };
@@ -146,23 +147,19 @@ struct Feed {
 }
 
 impl Feed {
-    async fn open(daemon: DaemonClient, clock: Clock) -> Result<Self, CliFailure> {
+    fn new(daemon: DaemonClient, clock: Clock) -> Self {
         let (picture, subscribed) = (SessionPicture::default(), HashSet::new());
-        let mut feed = Self { daemon, clock, picture, subscribed, lists: true, due: true };
-        feed.begin().await?;
-        Ok(feed)
+        Self { daemon, clock, picture, subscribed, lists: false, due: true }
     }
 
-    /// Subscribes to everything under a new daemon, and reads its first picture.
-    async fn begin(&mut self) -> Result<(), CliFailure> {
-        self.subscribed.clear();
-        self.lists = true;
-        for list in ["termgate://sessions", "termgate://leases"] {
-            self.lists &= subscribe(&self.daemon, list).await?;
-        }
+    /// Continues under the next daemon.
+    async fn resume(&mut self) -> Result<(), CliFailure> {
+        self.daemon.resume(RETURN_MAX).await.map_err(|_| ClientError::Closed)?;
         // Rates start again with each daemon.
         self.picture = SessionPicture::default();
-        self.read().await
+        self.subscribed.clear();
+        (self.lists, self.due) = (false, true);
+        Ok(())
     }
 
     /// Updates the picture. Returns whether anything but the time changed.
@@ -173,14 +170,14 @@ impl Feed {
             return Ok(false);
         }
         self.daemon.news().mark_unchanged();
-        self.read().await.map(|()| true)
-    }
-
-    /// Reads the next picture, and follows what it shows.
-    async fn read(&mut self) -> Result<(), CliFailure> {
+        if !self.lists {
+            self.lists = subscribe(&self.daemon, "termgate://sessions").await?
+                && subscribe(&self.daemon, "termgate://leases").await?;
+        }
         let list: SessionList = self.daemon.call("list_sessions", json!({})).await?.read()?;
         self.picture = SessionPicture::of(list.sessions, self.clock.now(), &self.picture);
-        self.follow().await
+        self.follow().await?;
+        Ok(true)
     }
 
     /// Subscribes to new sessions, within the bound.

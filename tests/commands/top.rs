@@ -1,6 +1,9 @@
 //! `top`: one table, a table that is painted anew, and the terminal as it was before.
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write};
+use std::net::Shutdown;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::PathBuf;
 use std::process::Stdio;
 
 use serde_json::Value;
@@ -115,6 +118,44 @@ fn it_goes_on_under_the_next_daemon() {
     terminal.wait_for("first");
     daemon.kill();
     let _daemon = home.daemon();
+    home.printed("new --name second -- cat");
+    terminal.wait_for("second");
+    terminal.type_in("q");
+    assert_eq!(terminal.wait_for_end().1, Some(0));
+}
+
+/// A socket behind which the daemon is. It hangs up at the second list, then at the first subscription, then never.
+fn hanging_up_twice(home: &Home) -> PathBuf {
+    let (socket, daemon) = (home.path("proxy.sock"), home.path("run/termgate/operator.sock"));
+    let listener = UnixListener::bind(&socket).unwrap();
+    std::thread::spawn(move || {
+        for (word, passed) in [("list_sessions", 1), ("resources/subscribe", 0), ("", usize::MAX)] {
+            let (client, _) = listener.accept().unwrap();
+            let mut daemon = UnixStream::connect(&daemon).unwrap();
+            let (mut told, mut to_client) =
+                (daemon.try_clone().unwrap(), client.try_clone().unwrap());
+            std::thread::spawn(move || std::io::copy(&mut told, &mut to_client));
+            let mut asked = 0;
+            for line in BufReader::new(&client).lines().map_while(Result::ok) {
+                asked += usize::from(line.contains(word));
+                if asked > passed {
+                    break;
+                }
+                writeln!(daemon, "{line}").unwrap();
+            }
+            client.shutdown(Shutdown::Both).unwrap();
+        }
+    });
+    socket
+}
+
+#[test]
+fn it_goes_on_when_the_next_daemon_ends_at_once() {
+    let home = Home::new();
+    let _daemon = home.daemon();
+    home.printed("new --name first -- cat");
+    let socket = hanging_up_twice(&home);
+    let mut terminal = top(&home, &format!("--socket {} --interval 100ms", socket.display()));
     home.printed("new --name second -- cat");
     terminal.wait_for("second");
     terminal.type_in("q");
