@@ -4,7 +4,7 @@
 
 pub mod client;
 pub mod edit;
-pub mod family;
+pub mod entry_format;
 pub mod file;
 pub mod format;
 pub mod own_command;
@@ -25,7 +25,7 @@ use crate::cli::context::Context;
 use crate::cli::exit::CommandExit;
 use crate::cli::failure::CliFailure;
 use crate::cli::install::client::{CLIENTS, McpClient, present};
-use crate::cli::install::family::{AgentRights, NAME, ServerEntry, parse_name};
+use crate::cli::install::entry_format::{AgentRights, NAME, ServerEntry, parse_name};
 use crate::cli::install::place::{InstallScope, Surroundings};
 use crate::cli::install::plan::{
     ChangeRequest, ClientChange, Deed, Manner, Wish, file_of, hook_up,
@@ -206,7 +206,7 @@ fn printed(
     let (mut texts, mut items) = (Vec::new(), Vec::new());
     for client in clients {
         let file = file_of(client, order.scope, around)?;
-        let snippet = client.family.snippet(&order.server).trim_end().to_owned();
+        let snippet = client.entry_format.snippet(&order.server).trim_end().to_owned();
         items.push(json!({"client": client.name, "file": file, "snippet": snippet}));
         let head = format!("{}, in {}:\n", client.title, around.shown(&file));
         texts.push(if clients.len() == 1 { snippet } else { head + &snippet + "\n" });

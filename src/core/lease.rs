@@ -11,9 +11,9 @@ pub mod view;
 
 mod holding;
 mod people;
-pub(crate) mod right;
 mod transitions;
 mod waiters;
+pub(crate) mod write_right;
 
 #[cfg(test)]
 mod tests;
@@ -27,9 +27,9 @@ use crate::core::lease::request::{
     AcquireRequest, Acquired, Grant, HandOver, HoldToken, ReleaseRequest, Released, RenewRequest,
     TakeRule, WaiterId,
 };
-use crate::core::lease::right::Right;
 use crate::core::lease::view::{LeaseChange, LeaseEvent, LeaseView};
 use crate::core::lease::waiters::Waiters;
+use crate::core::lease::write_right::WriteRight;
 use crate::core::moment::Moment;
 
 #[derive(Clone, Debug, Default)]
@@ -192,7 +192,7 @@ impl LeaseManager {
     ) -> Result<Released, LeaseError> {
         self.on_time(now);
         match self.right(now, caller, request.presented, None) {
-            Ok(Right::TakeUp(_)) => {
+            Ok(WriteRight::TakeUp(_)) => {
                 self.in_force().take_back(now);
                 Ok(Released::Returned)
             }
@@ -310,7 +310,7 @@ impl LeaseManager {
         caller: &Caller,
         presented: Option<LeaseId>,
         take: TakeRule,
-    ) -> Result<Right, LeaseError> {
+    ) -> Result<WriteRight, LeaseError> {
         let terms = self.terms_under(take)?;
         self.right(now, caller, presented, terms)
     }

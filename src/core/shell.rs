@@ -9,8 +9,8 @@ pub mod commands;
 pub mod readiness;
 pub mod unmarked_ends;
 
-mod judging;
-mod looks;
+mod current_activity;
+mod kernel_polling;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,7 +19,7 @@ use crate::core::moment::Moment;
 use crate::core::shell::activity::{ActivityState, KernelView, LeaderRest};
 use crate::core::shell::commands::record::Position;
 use crate::core::shell::commands::{Commands, EndsBy, ShellPhase};
-use crate::core::shell::looks::{Looks, PAUSE_MAX, READ_AHEAD_MAX};
+use crate::core::shell::kernel_polling::{KernelPolling, PAUSE_MAX, READ_AHEAD_MAX};
 use crate::core::shell::readiness::Readiness;
 
 /// What a terminal shows, as far as the shell in it is judged by it.
@@ -70,7 +70,7 @@ struct Typed {
 pub struct Shell {
     /// The shell was asked to mark its prompts.
     marks_expected: bool,
-    looks: Looks,
+    polling: KernelPolling,
     typed: Typed,
     /// Where the shell is by its marks, and since when.
     place: (ShellPhase, Option<Position>),
@@ -90,7 +90,7 @@ impl Shell {
     pub fn begin(now: Moment, marks_expected: bool, found: bool) -> Self {
         Self {
             marks_expected,
-            looks: Looks::begin(now),
+            polling: KernelPolling::begin(now),
             typed: Typed {
                 at: now,
                 ahead: found,
@@ -110,18 +110,18 @@ impl Shell {
     }
 
     pub fn seen(&self) -> Option<&KernelView> {
-        self.looks.seen.as_ref()
+        self.polling.seen.as_ref()
     }
 
     /// Whether the kernel was asked long enough after the last output or input that a program has done all
     /// that it does at once.
     pub fn settled(&self) -> bool {
-        self.looks.settled()
+        self.polling.settled()
     }
 
     /// Whether the next look is such a one.
     pub fn settles(&self) -> bool {
-        self.looks.settles()
+        self.polling.settles()
     }
 
     /// Whether half a line may stand where a shell without a line editor reads, be it an answer of the
@@ -157,7 +157,7 @@ impl Shell {
         self.typed.entered |= bytes.last().is_some_and(|byte| ENTERS.contains(byte));
         self.typed.at = now;
         self.stir(now);
-        self.looks.stir_by_input(now);
+        self.polling.stir_by_input(now);
         self.active_at = now;
     }
 
@@ -203,9 +203,9 @@ impl Shell {
         attended: bool,
     ) -> Option<Moment> {
         if self.is_at_another_prompt(commands) {
-            return Some(self.looks.stirred_at);
+            return Some(self.polling.stirred_at);
         }
-        self.looks.due(interval, attended)
+        self.polling.due(interval, attended)
     }
 
     /// Whether the shell has marked a prompt since the kernel was last asked: it may be in front again, and
@@ -217,24 +217,24 @@ impl Shell {
 
     /// Whether something follows from a look that saw this, so that all output has to be here first.
     pub fn decides(&self, seen: Option<&KernelView>) -> bool {
-        self.looks.decides(seen)
+        self.polling.decides(seen)
     }
 
     /// Notes a look that saw what belongs to output that has not come.
     pub fn on_early_look(&mut self, now: Moment, commands: &Commands) {
-        self.looks.postpone(now);
+        self.polling.postpone(now);
         self.note_place(now, commands);
     }
 
     pub fn on_look(&mut self, now: Moment, seen: Option<KernelView>, commands: &Commands) {
         let in_front =
             |seen: &Option<KernelView>| seen.as_ref().is_some_and(|it| it.shell_in_front);
-        if in_front(&seen) && !in_front(&self.looks.seen) {
+        if in_front(&seen) && !in_front(&self.polling.seen) {
             self.active_at = now;
         }
-        self.looks.note(seen, now);
+        self.polling.note(seen, now);
         // From here on it is known whether a program waits.
-        self.typed.answered &= !self.looks.settled();
+        self.typed.answered &= !self.polling.settled();
         self.note_place(now, commands);
     }
 
@@ -257,7 +257,7 @@ impl Shell {
                 let entered = self.typed.entered || commands.prompted_at().is_some();
                 self.settled() && in_front && entered
             }
-            ShellPhase::Prompting => self.looks.quiet() && in_front,
+            ShellPhase::Prompting => self.polling.quiet() && in_front,
             ShellPhase::Running => self.settled() && in_front && commands.output_has_ended(),
             ShellPhase::Unmarked => false,
         }
@@ -265,7 +265,7 @@ impl Shell {
 
     /// Notes what the shell does about what was typed, once all its output is here.
     pub fn on_rest(&mut self, now: Moment, rest: LeaderRest, commands: &Commands) {
-        let silent = now.since(self.looks.stirred_at) >= PAUSE_MAX;
+        let silent = now.since(self.polling.stirred_at) >= PAUSE_MAX;
         self.rests = match rest {
             LeaderRest::Waits => true,
             LeaderRest::Pauses | LeaderRest::Unknown => silent,
@@ -279,7 +279,7 @@ impl Shell {
     }
 
     fn stir(&mut self, now: Moment) {
-        self.looks.stir(now);
+        self.polling.stir(now);
         self.rests = false;
     }
 
@@ -304,7 +304,7 @@ impl Shell {
     fn waits(&self, state: ActivityState) -> bool {
         match state {
             ActivityState::NeedsInput | ActivityState::SecretPrompt => true,
-            ActivityState::FullScreen => self.looks.quiet(),
+            ActivityState::FullScreen => self.polling.quiet(),
             ActivityState::Prompt
             | ActivityState::Running
             | ActivityState::Exited

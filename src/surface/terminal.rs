@@ -31,7 +31,7 @@ pub fn entries() -> Vec<ToolEntry> {
         ToolEntry::of::<lease::AcquireLease>(),
         ToolEntry::of::<lease::RenewLease>(),
         ToolEntry::of::<lease::ReleaseLease>(),
-        ToolEntry::of::<run::RunCommand>(),
+        ToolEntry::of::<run::RunTool>(),
         ToolEntry::of::<send::SendText>(),
         ToolEntry::of::<send::SendKeys>(),
         ToolEntry::of::<send::SendMouse>(),

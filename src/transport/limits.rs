@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::config::ConnectionConfig;
 use crate::mcp::outbox::UnsentLimits;
-use crate::transport::line_memory::{ReadingRoom, Share};
+use crate::transport::line_memory::{LineMemory, ReadingRoom};
 
 /// The longest line a client may send, in bytes, without its end.
 pub const LINE_MAX: usize = 1024 * 1024;
@@ -49,7 +49,7 @@ pub struct Limits {
     /// Time for the client to read the last answers.
     pub closing: Duration,
     /// Memory for long lines, shared by all connections of the user.
-    pub incoming: Share,
+    pub incoming: LineMemory,
     /// Where the long lines of all connections are parsed.
     pub parsing: ReadingRoom,
 }
@@ -66,7 +66,7 @@ impl Default for Limits {
             long_max: 256,
             winding_up: Duration::from_secs(2),
             closing: Duration::from_secs(5),
-            incoming: Share::of_bytes(16 * 1024 * 1024),
+            incoming: LineMemory::of_bytes(16 * 1024 * 1024),
             parsing: ReadingRoom::of_bytes(4 * 1024 * 1024),
         }
     }
@@ -90,7 +90,7 @@ impl Limits {
             line_max,
             first_message: FOREVER,
             inside_message: FOREVER,
-            incoming: Share::of_bytes(2 * line_max),
+            incoming: LineMemory::of_bytes(2 * line_max),
             ..Self::default()
         }
     }
@@ -116,7 +116,7 @@ impl Limits {
             inside_message: config.inside_message,
             short_max: config.short_requests,
             long_max: config.long_requests,
-            incoming: Share::of_bytes(config.incoming.own),
+            incoming: LineMemory::of_bytes(config.incoming.own),
             parsing,
             ..Self::default()
         }

@@ -15,7 +15,7 @@ const AT_ONCE: usize = 8;
 
 /// The memory of one user for long lines. Clones share it.
 #[derive(Clone, Debug)]
-pub struct Share(Arc<Mutex<UserLines>>);
+pub struct LineMemory(Arc<Mutex<UserLines>>);
 
 #[derive(Debug)]
 struct UserLines {
@@ -27,7 +27,7 @@ struct UserLines {
     begun: BTreeMap<u64, BytesMut>,
 }
 
-impl Share {
+impl LineMemory {
     pub fn of_bytes(bytes_max: usize) -> Self {
         let begun = BTreeMap::new();
         Self(Arc::new(Mutex::new(UserLines { bytes_max, used: 0, last: 0, begun })))
@@ -61,7 +61,7 @@ impl UserLines {
 /// An incomplete line; later lines may displace it.
 #[derive(Debug)]
 pub struct Begun {
-    share: Share,
+    share: LineMemory,
     number: u64,
 }
 
@@ -107,7 +107,7 @@ impl Drop for Begun {
 /// The memory of a complete line, until it is dropped.
 #[derive(Debug)]
 pub struct KeptMemory {
-    share: Share,
+    share: LineMemory,
     bytes: usize,
 }
 
@@ -152,7 +152,7 @@ impl ReadingRoom {
 mod tests {
     use super::*;
 
-    fn begun(share: &Share, bytes: usize) -> Begun {
+    fn begun(share: &LineMemory, bytes: usize) -> Begun {
         let line = share.begin();
         assert!(line.add(&vec![b'x'; bytes]));
         line
@@ -160,7 +160,7 @@ mod tests {
 
     #[test]
     fn whoever_began_first_gives_way() {
-        let share = Share::of_bytes(100);
+        let share = LineMemory::of_bytes(100);
         let (first, second) = (begun(&share, 40), begun(&share, 40));
         let third = begun(&share, 40);
         assert_eq!((first.so_far(), second.so_far(), third.so_far()), (None, Some(40), Some(40)));
@@ -170,7 +170,7 @@ mod tests {
 
     #[test]
     fn a_line_that_goes_on_takes_the_room_of_those_before_it() {
-        let share = Share::of_bytes(100);
+        let share = LineMemory::of_bytes(100);
         let (first, second) = (begun(&share, 40), begun(&share, 10));
         assert!(second.add(&[b'y'; 90]));
         assert_eq!((first.so_far(), second.so_far()), (None, Some(100)));
@@ -178,7 +178,7 @@ mod tests {
 
     #[test]
     fn a_whole_line_gives_way_to_nobody() {
-        let share = Share::of_bytes(100);
+        let share = LineMemory::of_bytes(100);
         let (_, kept) = begun(&share, 80).end().unwrap();
         let other = begun(&share, 20);
         assert!(!other.add(b"x"));
@@ -188,7 +188,7 @@ mod tests {
 
     #[test]
     fn all_is_given_back() {
-        let share = Share::of_bytes(100);
+        let share = LineMemory::of_bytes(100);
         for _ in 0..3 {
             let (first, second) = (begun(&share, 50), begun(&share, 50));
             let third = begun(&share, 50);
@@ -200,7 +200,7 @@ mod tests {
 
     #[test]
     fn a_line_larger_than_all_room_gives_way_at_once() {
-        let share = Share::of_bytes(100);
+        let share = LineMemory::of_bytes(100);
         let line = begun(&share, 100);
         assert!(!line.add(b"x"));
         assert_eq!((line.so_far(), share.lock().used), (None, 0));

@@ -3,7 +3,7 @@
 use crate::cli::doctor::check::Check;
 use crate::cli::doctor::ground::DoctorFacts;
 use crate::cli::install::client::{ClientSighting, Knowledge, sightings};
-use crate::cli::install::family::NAME;
+use crate::cli::install::entry_format::NAME;
 use crate::cli::install::place::Surroundings;
 use crate::wire::word;
 

@@ -4,8 +4,8 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::cli::install::family::{
-    CONTEXT_SERVERS, COPILOT, EXTENSIONS, Family, FoundEntry, MCP_SERVERS, OPENCODE, SERVERS,
+use crate::cli::install::entry_format::{
+    CONTEXT_SERVERS, COPILOT, EXTENSIONS, EntryFormat, FoundEntry, MCP_SERVERS, OPENCODE, SERVERS,
     TOML_SERVERS, TYPED,
 };
 use crate::cli::install::file::{ClientFile, FileError};
@@ -17,7 +17,7 @@ pub struct McpClient {
     pub name: &'static str,
     /// The client's own name for display.
     pub title: &'static str,
-    pub family: Family,
+    pub entry_format: EntryFormat,
     pub user: ClientPath,
     pub project: Option<ClientPath>,
     /// Exists when the client is installed.
@@ -111,7 +111,7 @@ pub static CLIENTS: [McpClient; 14] = [
     McpClient {
         name: "claude-code",
         title: "Claude Code",
-        family: TYPED,
+        entry_format: TYPED,
         user: place(Base::Variable("CLAUDE_CONFIG_DIR", ""), &[".claude.json"]),
         project: project(&[".mcp.json"]),
         sign: place(Base::Variable("CLAUDE_CONFIG_DIR", ""), &[".claude.json", ".claude"]),
@@ -125,7 +125,7 @@ pub static CLIENTS: [McpClient; 14] = [
     McpClient {
         name: "claude-desktop",
         title: "Claude Desktop",
-        family: MCP_SERVERS,
+        entry_format: MCP_SERVERS,
         user: place(Base::Config, &["Claude/claude_desktop_config.json"]),
         project: None,
         sign: place(Base::Config, &["Claude"]),
@@ -136,7 +136,7 @@ pub static CLIENTS: [McpClient; 14] = [
     McpClient {
         name: "cline",
         title: "Cline",
-        family: MCP_SERVERS,
+        entry_format: MCP_SERVERS,
         user: place(
             Base::Config,
             &["Code/User/globalStorage/saoudrizwan.claude-dev/settings/cline_mcp_settings.json"],
@@ -150,7 +150,7 @@ pub static CLIENTS: [McpClient; 14] = [
     McpClient {
         name: "codex",
         title: "Codex",
-        family: TOML_SERVERS,
+        entry_format: TOML_SERVERS,
         user: place(Base::Variable("CODEX_HOME", ".codex"), &["config.toml"]),
         project: project(&[".codex/config.toml"]),
         sign: place(Base::Variable("CODEX_HOME", ".codex"), &[""]),
@@ -161,7 +161,7 @@ pub static CLIENTS: [McpClient; 14] = [
     McpClient {
         name: "copilot",
         title: "GitHub Copilot CLI",
-        family: COPILOT,
+        entry_format: COPILOT,
         user: place(Base::Variable("COPILOT_HOME", ".copilot"), &["mcp-config.json"]),
         project: project(&[".github/mcp.json"]),
         sign: place(Base::Variable("COPILOT_HOME", ".copilot"), &[""]),
@@ -172,7 +172,7 @@ pub static CLIENTS: [McpClient; 14] = [
     McpClient {
         name: "cursor",
         title: "Cursor",
-        family: MCP_SERVERS,
+        entry_format: MCP_SERVERS,
         user: place(Base::Home, &[".cursor/mcp.json"]),
         project: project(&[".cursor/mcp.json"]),
         sign: place(Base::Home, &[".cursor"]),
@@ -183,7 +183,7 @@ pub static CLIENTS: [McpClient; 14] = [
     McpClient {
         name: "gemini",
         title: "Gemini CLI",
-        family: MCP_SERVERS,
+        entry_format: MCP_SERVERS,
         user: place(Base::Home, &[".gemini/settings.json"]),
         project: project(&[".gemini/settings.json"]),
         sign: place(Base::Home, &[".gemini"]),
@@ -194,7 +194,7 @@ pub static CLIENTS: [McpClient; 14] = [
     McpClient {
         name: "goose",
         title: "goose",
-        family: EXTENSIONS,
+        entry_format: EXTENSIONS,
         user: place(Base::Config, &["goose/config.yaml"]),
         project: None,
         sign: place(Base::Config, &["goose"]),
@@ -205,7 +205,7 @@ pub static CLIENTS: [McpClient; 14] = [
     McpClient {
         name: "junie",
         title: "Junie",
-        family: MCP_SERVERS,
+        entry_format: MCP_SERVERS,
         user: place(Base::Home, &[".junie/mcp/mcp.json"]),
         project: project(&[".junie/mcp/mcp.json"]),
         sign: place(Base::Home, &[".junie"]),
@@ -216,7 +216,7 @@ pub static CLIENTS: [McpClient; 14] = [
     McpClient {
         name: "kiro",
         title: "Kiro",
-        family: MCP_SERVERS,
+        entry_format: MCP_SERVERS,
         user: place(Base::Home, &[".kiro/settings/mcp.json"]),
         project: project(&[".kiro/settings/mcp.json"]),
         sign: place(Base::Home, &[".kiro"]),
@@ -227,7 +227,7 @@ pub static CLIENTS: [McpClient; 14] = [
     McpClient {
         name: "opencode",
         title: "opencode",
-        family: OPENCODE,
+        entry_format: OPENCODE,
         user: place(Base::Config, &["opencode/opencode.json", "opencode/opencode.jsonc"]),
         project: project(&["opencode.json", "opencode.jsonc"]),
         sign: place(Base::Config, &["opencode"]),
@@ -238,7 +238,7 @@ pub static CLIENTS: [McpClient; 14] = [
     McpClient {
         name: "vscode",
         title: "VS Code",
-        family: SERVERS,
+        entry_format: SERVERS,
         user: place(Base::Config, &["Code/User/mcp.json"]),
         project: project(&[".vscode/mcp.json"]),
         sign: place(Base::Config, &["Code"]),
@@ -249,7 +249,7 @@ pub static CLIENTS: [McpClient; 14] = [
     McpClient {
         name: "windsurf",
         title: "Windsurf",
-        family: MCP_SERVERS,
+        entry_format: MCP_SERVERS,
         user: place(Base::Home, &[".codeium/windsurf/mcp_config.json"]),
         project: None,
         sign: place(Base::Home, &[".codeium/windsurf"]),
@@ -260,7 +260,7 @@ pub static CLIENTS: [McpClient; 14] = [
     McpClient {
         name: "zed",
         title: "Zed",
-        family: CONTEXT_SERVERS,
+        entry_format: CONTEXT_SERVERS,
         user: place(Base::Config, &["zed/settings.json"]),
         project: project(&[".zed/settings.json"]),
         sign: place(Base::Config, &["zed"]),
@@ -339,7 +339,7 @@ fn knowledge(client: &McpClient, file: &Path, name: &str) -> Knowledge {
 fn find(client: &McpClient, file: &Path, name: &str) -> Result<Option<FoundEntry>, FileError> {
     let file = ClientFile::read(file)?;
     let Some(text) = file.text() else { return Ok(None) };
-    Ok(client.family.find(text, name)?)
+    Ok(client.entry_format.find(text, name)?)
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ use tokio::io::AsyncReadExt;
 use tokio::process::{Child, ChildStderr, Command};
 use tokio::time::timeout;
 
-use crate::cli::install::family::ServerEntry;
+use crate::cli::install::entry_format::ServerEntry;
 use crate::cli::install::place::InstallScope;
 use crate::core::one_line::one_line;
 use crate::wire::word;
@@ -138,7 +138,7 @@ async fn listen(mut stderr: ChildStderr, kept: &mut Vec<u8>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cli::install::family::AgentRights;
+    use crate::cli::install::entry_format::AgentRights;
 
     #[test]
     fn a_word_with_blanks_and_quotes_reaches_the_command_whole_and_is_shown_quoted() {

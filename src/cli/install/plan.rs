@@ -11,7 +11,7 @@ use serde::Serialize;
 use crate::cli::failure::CliFailure;
 use crate::cli::install::client::McpClient;
 use crate::cli::install::edit::{TextChange, install, uninstall};
-use crate::cli::install::family::{FoundEntry, ServerEntry};
+use crate::cli::install::entry_format::{FoundEntry, ServerEntry};
 use crate::cli::install::file::{ClientFile, FileError};
 use crate::cli::install::own_command::{Writes, run, shown, words};
 use crate::cli::install::place::{InstallScope, Surroundings};
@@ -146,7 +146,7 @@ fn is_done(
     file: &ClientFile,
 ) -> Result<bool, FileError> {
     let name = &order.server.name;
-    let found = file.text().map(|text| client.family.find(text, name)).transpose()?.flatten();
+    let found = file.text().map(|text| client.entry_format.find(text, name)).transpose()?.flatten();
     Ok(match order.wish {
         Wish::Install => found == Some(FoundEntry::Program(order.server.launch.clone())),
         Wish::Uninstall => found.is_none(),
@@ -182,10 +182,12 @@ fn plan(
     order: &ChangeRequest,
     file: &ClientFile,
 ) -> Result<TextChange, FileError> {
-    let (family, server) = (&client.family, &order.server);
+    let (entry_format, server) = (&client.entry_format, &order.server);
     Ok(match (order.wish, file.text()) {
-        (Wish::Install, text) => install(family, text, server)?,
-        (Wish::Uninstall, Some(text)) => uninstall(family, text, &server.name, &file.earlier())?,
+        (Wish::Install, text) => install(entry_format, text, server)?,
+        (Wish::Uninstall, Some(text)) => {
+            uninstall(entry_format, text, &server.name, &file.earlier())?
+        }
         (Wish::Uninstall, None) => TextChange::Unchanged,
     })
 }
@@ -289,10 +291,10 @@ fn edit(
 fn failure(client: &McpClient, order: &ChangeRequest, file: &Path, why: FileError) -> CliFailure {
     let hint = match order.wish {
         Wish::Install => {
-            format!("put this into it yourself:\n{}", client.family.snippet(&order.server))
+            format!("put this into it yourself:\n{}", client.entry_format.snippet(&order.server))
         }
         Wish::Uninstall => {
-            let (name, container) = (&order.server.name, client.family.container);
+            let (name, container) = (&order.server.name, client.entry_format.container);
             format!("remove `{name}` below `{container}` from it yourself")
         }
     };

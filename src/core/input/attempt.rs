@@ -13,7 +13,7 @@ use crate::core::input::queue::{Awaited, NewWrite};
 use crate::core::input::request::{DiscardCause, WriteError, WriteId};
 use crate::core::keys::Unit;
 use crate::core::lease::request::{Grant, HoldToken, TakeRule};
-use crate::core::lease::right::Right;
+use crate::core::lease::write_right::WriteRight;
 use crate::core::moment::Moment;
 
 /// What a caller shows and asks for before it writes.
@@ -41,7 +41,7 @@ pub enum Tried {
 pub struct AllowedAct {
     now: Moment,
     caller: Caller,
-    right: Right,
+    right: WriteRight,
     step: u64,
 }
 
@@ -179,7 +179,7 @@ impl Input {
         caller: &Caller,
         presented: Option<LeaseId>,
         take: TakeRule,
-    ) -> Result<Right, WriteError> {
+    ) -> Result<WriteRight, WriteError> {
         self.check_open(now)?;
         Ok(self.lease.right_under(now, caller, presented, take)?)
     }
@@ -194,7 +194,11 @@ impl Input {
         Ok(())
     }
 
-    fn check_seen(&self, right: &Right, expected: Option<Watermark>) -> Result<(), WriteError> {
+    fn check_seen(
+        &self,
+        right: &WriteRight,
+        expected: Option<Watermark>,
+    ) -> Result<(), WriteError> {
         self.lease.check_seen(right, expected).map_err(|since| WriteError::NotSeen { since })
     }
 

@@ -9,8 +9,8 @@ use crate::core::lease::error::{EndCause, LeaseError};
 use crate::core::lease::holding::{AfterPerson, Holding, LeaseDue, Suspended};
 use crate::core::lease::limits::{LeasePurpose, Terms};
 use crate::core::lease::request::{Grant, OnDisconnect};
-use crate::core::lease::right::Right;
 use crate::core::lease::view::LeaseChange;
+use crate::core::lease::write_right::WriteRight;
 use crate::core::lease::{LeaseManager, LeaseState};
 use crate::core::moment::Moment;
 
@@ -86,7 +86,7 @@ impl LeaseManager {
     /// tells the watermark to read from, where a frame shows it already.
     pub(crate) fn check_seen(
         &self,
-        right: &Right,
+        right: &WriteRight,
         expected: Option<Watermark>,
     ) -> Result<(), Option<Watermark>> {
         if !right.keeps_lease() {

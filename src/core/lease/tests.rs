@@ -107,11 +107,11 @@ fn right(
     second: u64,
     who: &Caller,
     shown: Option<u128>,
-) -> Result<Right, LeaseError> {
+) -> Result<WriteRight, LeaseError> {
     lease.right_under(at(second), who, shown.map(id), TakeRule::HeldOnly)
 }
 
-fn refusal(answer: Result<Right, LeaseError>) -> LeaseError {
+fn refusal(answer: Result<WriteRight, LeaseError>) -> LeaseError {
     answer.expect_err("was to be refused")
 }
 

@@ -10,21 +10,21 @@ use crate::core::lease::error::{EndCause, LeaseError};
 use crate::core::lease::holding::{HolderPresence, Holding, LeaseDue, Offer};
 use crate::core::lease::limits::Terms;
 use crate::core::lease::request::{Grant, HandOver, Released, WaiterId};
-use crate::core::lease::right::Right;
 use crate::core::lease::view::LeaseChange;
 use crate::core::lease::waiters::LeaseWaiter;
+use crate::core::lease::write_right::WriteRight;
 use crate::core::lease::{LeaseManager, LeaseState};
 use crate::core::moment::Moment;
 
 impl LeaseManager {
     /// Uses a right that was just found: the lease is taken, revived, moved or renewed.
-    pub(crate) fn exercise(&mut self, now: Moment, caller: &Caller, right: Right) -> Grant {
+    pub(crate) fn exercise(&mut self, now: Moment, caller: &Caller, right: WriteRight) -> Grant {
         match right {
-            Right::Use => self.use_held(now, caller),
-            Right::Revive => self.revive(now, caller),
-            Right::Move => self.move_to(now, caller),
-            Right::Take(terms) => self.start(now, caller.clone(), terms, None),
-            Right::TakeUp(terms) => {
+            WriteRight::Use => self.use_held(now, caller),
+            WriteRight::Revive => self.revive(now, caller),
+            WriteRight::Move => self.move_to(now, caller),
+            WriteRight::Take(terms) => self.start(now, caller.clone(), terms, None),
+            WriteRight::TakeUp(terms) => {
                 self.finish(EndCause::HandedOver { to: caller.name() });
                 self.start(now, caller.clone(), terms, None)
             }

@@ -9,8 +9,8 @@ use crate::core::moment::Moment;
 use crate::core::shell::activity::ActivityState;
 use crate::core::shell::commands::record::Position;
 use crate::core::shell::commands::{Commands, EndsBy, ShellPhase};
-use crate::core::shell::judging::{is_prompt, is_question};
-use crate::core::shell::looks::{MARKS_PATIENCE, SOON};
+use crate::core::shell::current_activity::{is_prompt, is_question};
+use crate::core::shell::kernel_polling::{MARKS_PATIENCE, SOON};
 use crate::core::shell::{ScreenFacts, Shell};
 
 /// Whether a terminal takes a command now.
@@ -63,7 +63,8 @@ impl Shell {
         let in_front = self.seen().is_some_and(|seen| seen.shell_in_front);
         let edits = self.seen().is_none_or(|seen| !seen.canonical);
         let ready = |ends_by| Readiness::Ready(ReadyPrompt { ends_by, edits });
-        let unmarked_yet = self.marks_expected && now.since(self.looks.stirred_at) < MARKS_PATIENCE;
+        let unmarked_yet =
+            self.marks_expected && now.since(self.polling.stirred_at) < MARKS_PATIENCE;
         match (state, commands.phase()) {
             // What was sent has yet to be read, or interrupted.
             (ActivityState::Prompt, ShellPhase::Reading | ShellPhase::Unmarked)

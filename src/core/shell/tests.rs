@@ -5,7 +5,7 @@ use super::activity::Foreground;
 use super::commands::Submission;
 use super::commands::mark::{Mark, MarkKind};
 use super::commands::record::Here;
-use super::looks::{LOOKS, OTHER_PROMPT_QUIET, SOON};
+use super::kernel_polling::{LOOKS, OTHER_PROMPT_QUIET, SOON};
 use super::readiness::ReadyPrompt;
 use super::unmarked_ends::CommandEnding;
 use super::*;
@@ -104,7 +104,7 @@ impl Judged {
 
     /// Asks the kernel so many times since the last output or input.
     fn look(&mut self, view: &KernelView, times: usize) -> &mut Self {
-        let stirred_at = self.shell.looks.stirred_at;
+        let stirred_at = self.shell.polling.stirred_at;
         for offset in LOOKS.iter().take(times) {
             self.now = stirred_at + *offset;
             self.shell.on_look(self.now, Some(view.clone()), &self.commands);
@@ -377,7 +377,7 @@ fn another_prompt_of_a_program_is_believed_when_it_stands_still() {
     judged.show(3, "other=> ").quiet(&raw(program()));
     judged.is(ActivityState::Running, Evidence::Kernel);
     assert_eq!(judged.ending(), None);
-    judged.now = judged.shell.looks.stirred_at + OTHER_PROMPT_QUIET;
+    judged.now = judged.shell.polling.stirred_at + OTHER_PROMPT_QUIET;
     assert_eq!(judged.ending(), Some(CommandEnding::Finished(Evidence::Pattern)));
 }
 

@@ -3,8 +3,8 @@
 use crate::core::moment::Moment;
 use crate::core::shell::activity::{ActivityState, Evidence};
 use crate::core::shell::commands::{EndsBy, SentCommand, ShellPhase};
-use crate::core::shell::judging::is_prompt;
-use crate::core::shell::looks::OTHER_PROMPT_QUIET;
+use crate::core::shell::current_activity::is_prompt;
+use crate::core::shell::kernel_polling::OTHER_PROMPT_QUIET;
 use crate::core::shell::{ScreenFacts, Shell};
 
 /// What the commands are to be told.
@@ -43,7 +43,7 @@ impl Shell {
     /// within a prompt reads without a line editor.
     fn reads_without_prompt(&self, facts: &ScreenFacts<'_>) -> bool {
         match facts.commands.phase() {
-            ShellPhase::Prompting => self.looks.quiet() && self.rests && self.edits(),
+            ShellPhase::Prompting => self.polling.quiet() && self.rests && self.edits(),
             ShellPhase::Running => {
                 self.settled() && self.rests && facts.commands.output_has_ended()
             }
@@ -69,20 +69,20 @@ impl Shell {
             // The kernel knows that a shell reads before its prompt has come here. Another prompt than the
             // one before is believed when nothing follows.
             EndsBy::Kernel => {
-                let ended = state == ActivityState::Prompt && (returned || self.looks.quiet());
+                let ended = state == ActivityState::Prompt && (returned || self.polling.quiet());
                 ended.then_some(evidence)
             }
             EndsBy::Prompt => {
                 let same = returned && !sent.prompt.is_empty();
                 let other = is_prompt(before) && self.other_prompt_stands(now);
                 let waits = matches!(state, ActivityState::NeedsInput | ActivityState::Prompt);
-                (self.looks.quiet() && waits && (same || other)).then_some(Evidence::Pattern)
+                (self.polling.quiet() && waits && (same || other)).then_some(Evidence::Pattern)
             }
         }
     }
 
     pub(super) fn other_prompt_stands(&self, now: Moment) -> bool {
-        now.since(self.looks.stirred_at) >= OTHER_PROMPT_QUIET
+        now.since(self.polling.stirred_at) >= OTHER_PROMPT_QUIET
     }
 
     /// Whether more came since a command was sent than a prompt that stands still.

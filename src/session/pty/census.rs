@@ -101,7 +101,7 @@ fn is_stray(process: &Process) -> bool {
 }
 
 #[derive(Debug)]
-struct Asked {
+struct ScanRequest {
     condemned: Option<Condemned>,
     answer: oneshot::Sender<Result<Arc<Census>, io::ErrorKind>>,
 }
@@ -110,7 +110,7 @@ type Look = fn(&[Condemned]) -> io::Result<Census>;
 
 /// The callers that wait for the next scan; `None` while no thread runs.
 #[derive(Debug)]
-struct Queue(Mutex<Option<Vec<Asked>>>);
+struct Queue(Mutex<Option<Vec<ScanRequest>>>);
 
 static QUEUE: Queue = Queue::new();
 
@@ -134,7 +134,7 @@ impl Queue {
         look: Look,
     ) -> io::Result<Arc<Census>> {
         let (sender, answer) = oneshot::channel();
-        let asked = Asked { condemned, answer: sender };
+        let asked = ScanRequest { condemned, answer: sender };
         let is_first = {
             let mut waiting = self.waiting();
             let is_first = waiting.is_none();
@@ -179,7 +179,7 @@ impl Queue {
         }
     }
 
-    fn waiting(&self) -> MutexGuard<'_, Option<Vec<Asked>>> {
+    fn waiting(&self) -> MutexGuard<'_, Option<Vec<ScanRequest>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -46,7 +46,7 @@ pub enum OnCancel {
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
-pub struct RunCommand {
+pub struct RunTool {
     /// Id, prefix or name
     #[allow(dead_code)] // Read by the gateway, which settles the right to the session.
     session: Option<String>,
@@ -67,7 +67,7 @@ pub struct RunCommand {
     pub idempotency_key: Option<String>,
 }
 
-impl Tool for RunCommand {
+impl Tool for RunTool {
     const NAME: &'static str = "run";
     const TITLE: &'static str = "Run a command";
     const DESCRIPTION: &'static str = "Runs one command at the prompt under your lease; answers its \

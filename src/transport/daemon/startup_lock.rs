@@ -9,7 +9,7 @@ use tokio::time::{Instant, sleep};
 use crate::config::paths::RuntimePaths;
 use crate::session::pty::ProcessId;
 use crate::session::pty::processes::Process;
-use crate::transport::unix::lock::{DaemonLock, Keeping, LockError};
+use crate::transport::unix::lock::{DaemonLock, LockError, LockState};
 
 /// The interval between attempts to take the lock.
 const LOOK_INTERVAL: Duration = Duration::from_millis(50);
@@ -65,7 +65,7 @@ pub(super) async fn lost(lock: &DaemonLock) {
         // meanwhile and end this daemon, whose state is stale.
         sleep(KEEP_INTERVAL).await;
         let lock = lock.clone();
-        if matches!(spawn_blocking(move || lock.keep()).await, Ok(Keeping::Lost)) {
+        if matches!(spawn_blocking(move || lock.keep()).await, Ok(LockState::Lost)) {
             return;
         }
     }

@@ -12,7 +12,7 @@ use tokio::time::{Duration, Instant, timeout_at};
 
 use crate::transport::framing::MessageRefusal;
 use crate::transport::limits::{LINE_FREE, LINE_SHORT, Limits};
-use crate::transport::line_memory::{Begun, KeptMemory, Share};
+use crate::transport::line_memory::{Begun, KeptMemory, LineMemory};
 
 /// The minimum and maximum size of one read.
 const READ_MIN: usize = 4 * 1024;
@@ -65,7 +65,7 @@ pub struct LineReader<R> {
     searched: usize,
     /// The earlier part of a long line.
     long: Option<Long>,
-    share: Share,
+    share: LineMemory,
     greeting_by: Option<Instant>,
     line_by: Option<Instant>,
     inside_message: Duration,
@@ -200,7 +200,7 @@ enum Dropped {
 }
 
 impl Long {
-    fn begin(share: &Share) -> Self {
+    fn begin(share: &LineMemory) -> Self {
         Self { id: IdFinder::default(), kept: Ok(share.begin()) }
     }
 

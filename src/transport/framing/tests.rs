@@ -10,7 +10,7 @@ use tokio::time::{Duration, timeout};
 use super::lines::{LineInput, LineReader};
 use super::*;
 use crate::transport::limits::{LINE_FREE, Limits};
-use crate::transport::line_memory::Share;
+use crate::transport::line_memory::LineMemory;
 
 fn refused(line: &str) -> Value {
     let refusal = parse::<ClientJsonRpcMessage>(line.as_bytes()).unwrap_err();
@@ -172,7 +172,7 @@ async fn a_line_that_is_too_long_is_told_with_the_id_of_its_message() {
 
 #[tokio::test]
 async fn lines_that_are_not_whole_keep_no_line_of_their_user_waiting() {
-    let limits = Limits { incoming: Share::of_bytes(1_000_000), ..Limits::default() };
+    let limits = Limits { incoming: LineMemory::of_bytes(1_000_000), ..Limits::default() };
     let half = format!("{{\"id\":5,\"x\":\"{}", "x".repeat(400_000));
     let mut halves = Vec::new();
     for _ in 0..4 {
@@ -209,7 +209,7 @@ async fn lines_that_are_not_whole_keep_no_line_of_their_user_waiting() {
 
 #[tokio::test]
 async fn short_lines_need_no_memory_of_their_user() {
-    let limits = Limits { incoming: Share::of_bytes(0), ..Limits::default() };
+    let limits = Limits { incoming: LineMemory::of_bytes(0), ..Limits::default() };
     let (mut near, mut lines) = reading(&limits);
     let short = "x".repeat(LINE_FREE / 4);
     near.write_all(format!("{short}\n").as_bytes()).await.unwrap();

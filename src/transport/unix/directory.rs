@@ -96,7 +96,7 @@ fn make(path: &Path) -> Result<(), DirectoryError> {
 fn check_above(path: &Path, us: u32) -> Result<(), DirectoryError> {
     let found = Found::at(path)?;
     found.judge_above(path, us)?;
-    if found.kind == Kind::Link {
+    if found.kind == EntryKind::Link {
         // The link itself is trusted, so everything above its target must be trusted as well.
         let target = fs::canonicalize(path)
             .map_err(|source| DirectoryError::Io { path: path.to_owned(), source })?;
@@ -108,7 +108,7 @@ fn check_above(path: &Path, us: u32) -> Result<(), DirectoryError> {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum EntryKind {
     Directory,
     Link,
     Other,
@@ -117,7 +117,7 @@ enum Kind {
 /// What is at a path, without following a link.
 #[derive(Clone, Copy, Debug)]
 struct Found {
-    kind: Kind,
+    kind: EntryKind,
     owner: u32,
     mode: u32,
 }
@@ -131,9 +131,9 @@ impl Found {
 
     fn of(metadata: &Metadata) -> Self {
         let kind = match metadata.file_type() {
-            kind if kind.is_dir() => Kind::Directory,
-            kind if kind.is_symlink() => Kind::Link,
-            _ => Kind::Other,
+            kind if kind.is_dir() => EntryKind::Directory,
+            kind if kind.is_symlink() => EntryKind::Link,
+            _ => EntryKind::Other,
         };
         // The set-group-ID bit (02000) gives no access.
         Self { kind, owner: metadata.uid(), mode: metadata.permissions().mode() & 0o1777 }
@@ -143,9 +143,9 @@ impl Found {
         let Self { kind, owner, mode } = self;
         let path = path.to_owned();
         match kind {
-            Kind::Link => return Err(DirectoryError::Symlink { path }),
-            Kind::Other => return Err(DirectoryError::NotADirectory { path }),
-            Kind::Directory => {}
+            EntryKind::Link => return Err(DirectoryError::Symlink { path }),
+            EntryKind::Other => return Err(DirectoryError::NotADirectory { path }),
+            EntryKind::Directory => {}
         }
         if owner != us {
             return Err(DirectoryError::Owner { path, owner, us });
@@ -164,9 +164,9 @@ impl Found {
         }
         match kind {
             // The mode of a link has no effect.
-            Kind::Link => return Ok(()),
-            Kind::Other => return Err(DirectoryError::NotADirectory { path }),
-            Kind::Directory => {}
+            EntryKind::Link => return Ok(()),
+            EntryKind::Other => return Err(DirectoryError::NotADirectory { path }),
+            EntryKind::Directory => {}
         }
         // In a sticky directory, other users can add names but cannot replace ours.
         if mode & 0o022 != 0 && mode & 0o1000 == 0 {

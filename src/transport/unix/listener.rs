@@ -49,13 +49,13 @@ pub enum BindError {
 
 /// A client that has connected and was not looked up yet.
 #[derive(Debug)]
-pub struct Accepted {
+pub struct AcceptedClient {
     pub stream: UnixStream,
     /// The reserve of descriptors, if this client needed it. Keep it until the client is served.
     pub lent: Option<Lent>,
 }
 
-impl Accepted {
+impl AcceptedClient {
     /// Whether the client has closed the connection.
     pub fn has_hung_up(&self) -> bool {
         // The kernel always reports these events, even when none are requested.
@@ -75,7 +75,7 @@ enum WhenFull {
 
 /// Which process owns the socket file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Owner {
+enum SocketOwner {
     Ours,
     /// A service manager, which listens at the path also without us.
     Manager,
@@ -97,7 +97,7 @@ pub struct SocketFile {
     path: PathBuf,
     /// Device and inode.
     identity: (u64, u64),
-    owner: Owner,
+    owner: SocketOwner,
     // The path may be removed only under the lock, so the lock lives as long.
     _lock: DaemonLock,
 }
@@ -137,7 +137,7 @@ impl Listener {
                 let _ = remove(&temporary);
             }
         })?;
-        Ok(Self::new(listener, path, file, Owner::Ours, lock))
+        Ok(Self::new(listener, path, file, SocketOwner::Ours, lock))
     }
 
     /// Takes over a socket that a service manager bound to this path. Call it within a runtime.
@@ -159,14 +159,14 @@ impl Listener {
         socket.set_nonblocking(true).map_err(failed)?;
         let listener = UnixListener::from_std(socket).map_err(failed)?;
         let file = identity(path).map_err(failed)?;
-        Ok(Self::new(listener, path, file, Owner::Manager, lock))
+        Ok(Self::new(listener, path, file, SocketOwner::Manager, lock))
     }
 
     fn new(
         listener: UnixListener,
         path: &Path,
         file: (u64, u64),
-        owner: Owner,
+        owner: SocketOwner,
         lock: &DaemonLock,
     ) -> Self {
         reserve::fill();
@@ -203,7 +203,7 @@ impl Listener {
     /// Waits for the next client.
     ///
     /// Cancel-safe. After a failed accept it logs the error, waits and retries.
-    pub async fn accept(&self) -> Accepted {
+    pub async fn accept(&self) -> AcceptedClient {
         loop {
             // An earlier client may have used the reserve.
             let complete = reserve::fill();
@@ -214,7 +214,7 @@ impl Listener {
                     tokio::time::sleep(BACK_OFF).await;
                     None
                 }
-                Ok((stream, _)) => Some(Accepted { stream, lent: None }),
+                Ok((stream, _)) => Some(AcceptedClient { stream, lent: None }),
                 Err(error) => self.recover(error).await,
             };
             if let Some(accepted) = accepted {
@@ -223,7 +223,7 @@ impl Listener {
         }
     }
 
-    async fn recover(&self, error: io::Error) -> Option<Accepted> {
+    async fn recover(&self, error: io::Error) -> Option<AcceptedClient> {
         match error.raw_os_error() {
             Some(libc::ECONNABORTED | libc::EINTR) => return None,
             Some(libc::EMFILE | libc::ENFILE) => {
@@ -239,11 +239,13 @@ impl Listener {
     }
 
     /// Accepts the next client with the reserve, and keeps or rejects it.
-    async fn accept_when_full(&self) -> Option<Accepted> {
+    async fn accept_when_full(&self) -> Option<AcceptedClient> {
         let lent = Some(reserve::lend());
         let next = poll_fn(|context| Poll::Ready(self.listener.poll_accept(context))).await;
         match (next, self.when_full) {
-            (Poll::Ready(Ok((stream, _))), WhenFull::LetIn) => Some(Accepted { stream, lent }),
+            (Poll::Ready(Ok((stream, _))), WhenFull::LetIn) => {
+                Some(AcceptedClient { stream, lent })
+            }
             (_turned_away, WhenFull::LetIn | WhenFull::TurnAway) => None,
         }
     }
@@ -251,7 +253,7 @@ impl Listener {
 
 impl Drop for SocketFile {
     fn drop(&mut self) {
-        if self.owner == Owner::Ours && self.is_in_place() {
+        if self.owner == SocketOwner::Ours && self.is_in_place() {
             // On failure the file stays, and the next daemon replaces it.
             let _ = fs::remove_file(&self.path);
         }

@@ -16,7 +16,7 @@ use nix::libc;
 use crate::session::pty::ProcessId;
 use crate::session::pty::processes::is_stopped;
 use crate::transport::unix::handed::onward::{inherited, keep_open};
-use crate::transport::unix::lock::owner::Owner;
+use crate::transport::unix::lock::owner::LockOwner;
 
 /// How often another program may replace the file before we give up.
 const ATTEMPTS_MAX: usize = 8;
@@ -65,18 +65,18 @@ impl DaemonLock {
     }
 
     /// Takes the lock again if its file was removed or replaced. Blocks for milliseconds.
-    pub fn keep(&self) -> Keeping {
+    pub fn keep(&self) -> LockState {
         if self.counts() {
-            return Keeping::Ours;
+            return LockState::Ours;
         }
         match seize(&self.path) {
             Ok(file) => {
                 *self.held.file() = file;
                 tracing::warn!(path = %self.path.display(), "the file of the lock is made anew");
-                Keeping::Ours
+                LockState::Ours
             }
-            Err(Refused::By(_)) => Keeping::Lost,
-            Err(Refused::Unclear(_) | Refused::Io(_)) => Keeping::Unclear,
+            Err(Refused::By(_)) => LockState::Lost,
+            Err(Refused::Unclear(_) | Refused::Io(_)) => LockState::Unclear,
         }
     }
 
@@ -86,10 +86,10 @@ impl DaemonLock {
         if !matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)) {
             return None;
         }
-        match Owner::of(&file) {
-            Owner::Outside(pid) => Some(pid),
-            Owner::Inside => None,
-            Owner::Unknown => written_pid(&mut file),
+        match LockOwner::of(&file) {
+            LockOwner::Outside(pid) => Some(pid),
+            LockOwner::Inside => None,
+            LockOwner::Unknown => written_pid(&mut file),
         }
     }
 
@@ -119,7 +119,7 @@ impl DaemonLock {
 
 /// Which daemon has the lock, after [`DaemonLock::keep`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Keeping {
+pub enum LockState {
     Ours,
     /// Another daemon has it.
     Lost,
@@ -160,10 +160,10 @@ fn seize(path: &Path) -> Result<File, Refused> {
             // Before an exec, this process may have taken the lock already. Then the lock is ours.
             Err(TryLockError::WouldBlock) => match inherited(&file).map(File::from) {
                 Some(left) if left.try_lock().is_ok() => file = left,
-                Some(_) | None => match Owner::of(&file) {
-                    Owner::Outside(pid) => return Err(Refused::By(pid)),
-                    Owner::Unknown => return Err(Refused::Unclear(written_pid(&mut file))),
-                    Owner::Inside => {
+                Some(_) | None => match LockOwner::of(&file) {
+                    LockOwner::Outside(pid) => return Err(Refused::By(pid)),
+                    LockOwner::Unknown => return Err(Refused::Unclear(written_pid(&mut file))),
+                    LockOwner::Inside => {
                         if is_at(&file, path) {
                             fs::remove_file(path).map_err(Refused::Io)?;
                         }

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::core::quota::Quota;
-use crate::transport::line_memory::Share;
+use crate::transport::line_memory::LineMemory;
 
 /// Maximum number of users with open connections.
 pub const USERS_MAX: usize = 64;
@@ -63,7 +63,7 @@ type Table = Arc<Mutex<HashMap<Party, Entry>>>;
 #[derive(Debug)]
 struct Entry {
     count: usize,
-    incoming: Share,
+    incoming: LineMemory,
 }
 
 impl ConnectionQuota {
@@ -78,7 +78,7 @@ impl ConnectionQuota {
         if !self.has_room(&open, party) {
             return None;
         }
-        let nobody = || Entry { count: 0, incoming: Share::of_bytes(incoming) };
+        let nobody = || Entry { count: 0, incoming: LineMemory::of_bytes(incoming) };
         let entry = open.entry(party).or_insert_with(nobody);
         if entry.count >= connections {
             return None;
@@ -125,7 +125,7 @@ impl Party {
 #[derive(Debug)]
 pub struct Ticket {
     party: Party,
-    incoming: Share,
+    incoming: LineMemory,
     open: Table,
 }
 
@@ -135,7 +135,7 @@ impl Ticket {
     }
 
     /// The party's memory for long lines.
-    pub fn incoming(&self) -> Share {
+    pub fn incoming(&self) -> LineMemory {
         self.incoming.clone()
     }
 }

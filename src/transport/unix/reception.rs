@@ -29,7 +29,7 @@ use crate::shim::mark;
 use crate::shim::stat::{ProcessStat, seen};
 use crate::transport::connection::link::{self, Hangup, UnixLink};
 use crate::transport::unix::fair_queue::FairQueue;
-use crate::transport::unix::listener::{Accepted, Listener, SocketFile};
+use crate::transport::unix::listener::{AcceptedClient, Listener, SocketFile};
 use crate::transport::unix::peer::{Peer, Place, Source};
 use crate::transport::unix::reserve;
 
@@ -181,7 +181,7 @@ struct Room {
 }
 
 struct Waiting {
-    accepted: Accepted,
+    accepted: AcceptedClient,
     /// Whether it may use the reserve of descriptors.
     lends: bool,
     give_up_at: Instant,
@@ -272,7 +272,7 @@ impl Room {
         match looked {
             Ok((peer, hangup)) => {
                 // The reserve is refilled before the client is served.
-                let Waiting { accepted: Accepted { stream, .. }, admit, .. } = client;
+                let Waiting { accepted: AcceptedClient { stream, .. }, admit, .. } = client;
                 admit(Arrival { link: link::unix(stream, hangup), peer });
             }
             Err(error) if is_shortage(&error) && Instant::now() < client.give_up_at => {

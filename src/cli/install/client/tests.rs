@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::*;
-use crate::cli::install::family::{AgentRights, ServerEntry};
+use crate::cli::install::entry_format::{AgentRights, ServerEntry};
 use crate::cli::install::place::Surroundings;
 
 fn around(variables: &[(&str, &str)]) -> Surroundings {
@@ -98,7 +98,7 @@ fn an_entry_is_told_with_its_program_and_whether_that_is_there() {
         ServerEntry::bridge("termgate".to_owned(), program, AgentRights::AsConfigured)
     };
     put(program.clone(), "");
-    let cursor = &McpClient::named("cursor").unwrap().family;
+    let cursor = &McpClient::named("cursor").unwrap().entry_format;
     put(home.path().join(".cursor/mcp.json"), &cursor.snippet(&server(&program)));
     put(home.path().join("work/.cursor/mcp.json"), &cursor.snippet(&server(Path::new("/gone"))));
     put(home.path().join(".kiro/settings/mcp.json"), "{");

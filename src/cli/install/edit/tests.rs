@@ -6,7 +6,7 @@ use proptest::{prop_assert, prop_assert_eq, proptest};
 
 use super::*;
 use crate::cli::install::client::CLIENTS;
-use crate::cli::install::family::{AgentRights, MCP_SERVERS, TOML_SERVERS};
+use crate::cli::install::entry_format::{AgentRights, MCP_SERVERS, TOML_SERVERS};
 use crate::cli::install::format::FileFormat;
 
 fn server() -> ServerEntry {
@@ -17,8 +17,8 @@ fn server() -> ServerEntry {
     )
 }
 
-fn added(family: &Family, text: Option<&str>) -> String {
-    match install(family, text, &server()).unwrap() {
+fn added(entry_format: &EntryFormat, text: Option<&str>) -> String {
+    match install(entry_format, text, &server()).unwrap() {
         TextChange::Added(text) => text,
         other @ (TextChange::Unchanged
         | TextChange::Updated(_)
@@ -28,9 +28,9 @@ fn added(family: &Family, text: Option<&str>) -> String {
 }
 
 /// Texts of this format as they are found, with and without a container.
-fn samples(family: &Family) -> Vec<String> {
-    let container = family.container;
-    match family.format {
+fn samples(entry_format: &EntryFormat) -> Vec<String> {
+    let container = entry_format.container;
+    match entry_format.format {
         FileFormat::Json => vec![
             String::new(),
             "\n".to_owned(),
@@ -56,9 +56,9 @@ fn samples(family: &Family) -> Vec<String> {
 #[test]
 fn installing_twice_changes_nothing_the_second_time() {
     for client in &CLIENTS {
-        for text in samples(&client.family) {
-            let once = added(&client.family, Some(&text));
-            let twice = install(&client.family, Some(&once), &server()).unwrap();
+        for text in samples(&client.entry_format) {
+            let once = added(&client.entry_format, Some(&text));
+            let twice = install(&client.entry_format, Some(&once), &server()).unwrap();
             assert_eq!(twice, TextChange::Unchanged, "{}: {once}", client.name);
         }
     }
@@ -67,10 +67,10 @@ fn installing_twice_changes_nothing_the_second_time() {
 #[test]
 fn uninstalling_gives_back_the_bytes_that_were_there() {
     for client in &CLIENTS {
-        for text in samples(&client.family) {
-            let once = added(&client.family, Some(&text));
+        for text in samples(&client.entry_format) {
+            let once = added(&client.entry_format, Some(&text));
             let earlier = [text.clone()];
-            let left = uninstall(&client.family, &once, "termgate", &earlier).unwrap();
+            let left = uninstall(&client.entry_format, &once, "termgate", &earlier).unwrap();
             assert_eq!(left, TextChange::Removed(text), "{}", client.name);
         }
     }
@@ -78,23 +78,23 @@ fn uninstalling_gives_back_the_bytes_that_were_there() {
 
 #[test]
 fn an_update_in_between_does_not_hide_what_was_there_first() {
-    let family = MCP_SERVERS;
+    let entry_format = MCP_SERVERS;
     let first = "{\"a\":1}".to_owned();
-    let second = added(&family, Some(&first));
+    let second = added(&entry_format, Some(&first));
     let server =
         ServerEntry::bridge("termgate".to_owned(), "/new".to_owned(), AgentRights::ReadOnly);
-    let TextChange::Updated(third) = install(&family, Some(&second), &server).unwrap() else {
+    let TextChange::Updated(third) = install(&entry_format, Some(&second), &server).unwrap() else {
         panic!("it was there in another form");
     };
-    let left = uninstall(&family, &third, "termgate", &[second, first.clone()]).unwrap();
+    let left = uninstall(&entry_format, &third, "termgate", &[second, first.clone()]).unwrap();
     assert_eq!(left, TextChange::Removed(first));
 }
 
 #[test]
 fn a_file_that_held_nothing_but_our_entry_goes() {
-    for client in CLIENTS.iter().filter(|client| client.family.format != FileFormat::Yaml) {
-        let text = added(&client.family, None);
-        let left = uninstall(&client.family, &text, "termgate", &[]).unwrap();
+    for client in CLIENTS.iter().filter(|client| client.entry_format.format != FileFormat::Yaml) {
+        let text = added(&client.entry_format, None);
+        let left = uninstall(&client.entry_format, &text, "termgate", &[]).unwrap();
         assert_eq!(left, TextChange::RemovedFile, "{}", client.name);
     }
 }
@@ -126,8 +126,8 @@ fn an_empty_container_of_somebody_else_stays() {
 #[test]
 fn nothing_is_taken_out_that_is_not_there() {
     for client in &CLIENTS {
-        for text in samples(&client.family) {
-            let left = uninstall(&client.family, &text, "termgate", &[]).unwrap();
+        for text in samples(&client.entry_format) {
+            let left = uninstall(&client.entry_format, &text, "termgate", &[]).unwrap();
             assert_eq!(left, TextChange::Unchanged, "{}", client.name);
         }
     }
@@ -195,20 +195,20 @@ fn marks(text: &str) -> Vec<&str> {
 
 /// Whatever the text is, it is refused, or nothing is lost and everything comes back.
 fn nothing_is_lost(
-    family: &Family,
+    entry_format: &EntryFormat,
     text: &str,
 ) -> Result<(), proptest::test_runner::TestCaseError> {
-    let Ok(TextChange::Added(after)) = install(family, Some(text), &server()) else {
+    let Ok(TextChange::Added(after)) = install(entry_format, Some(text), &server()) else {
         return Ok(());
     };
     prop_assert_eq!(marks(&after), marks(text), "{}", after);
-    let again = install(family, Some(&after), &server());
+    let again = install(entry_format, Some(&after), &server());
     prop_assert_eq!(again, Ok(TextChange::Unchanged), "{}", after);
-    let undone = uninstall(family, &after, "termgate", &[text.to_owned()]);
+    let undone = uninstall(entry_format, &after, "termgate", &[text.to_owned()]);
     prop_assert_eq!(undone, Ok(TextChange::Removed(text.to_owned())), "{}", after);
-    if let Ok(left) = family.take(&after, "termgate", Emptied::Stays) {
+    if let Ok(left) = entry_format.take(&after, "termgate", Emptied::Stays) {
         prop_assert_eq!(marks(&left), marks(text), "{}", left);
-        prop_assert!(family.find(&left, "termgate") == Ok(None), "{}", left);
+        prop_assert!(entry_format.find(&left, "termgate") == Ok(None), "{}", left);
     }
     Ok(())
 }

@@ -30,7 +30,7 @@ use crate::session::stats::Attending;
 use crate::surface::call::{Call, Target};
 use crate::surface::error::SurfaceError;
 use crate::surface::terminal::run::Script;
-use crate::surface::terminal::run::{OnCancel, RunCommand};
+use crate::surface::terminal::run::{OnCancel, RunTool};
 use crate::surface::terminal::writing::{fingerprint, idempotency_key, lease_id};
 use crate::wire::error::RefusalCause;
 
@@ -38,7 +38,7 @@ use crate::wire::error::RefusalCause;
 #[derive(Debug)]
 pub struct Sending<'a> {
     pub call: &'a Call,
-    pub parameters: &'a RunCommand,
+    pub parameters: &'a RunTool,
     pub target: &'a Target,
     /// Without the ends of lines behind it.
     pub text: &'a str,

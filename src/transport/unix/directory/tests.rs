@@ -172,7 +172,7 @@ const STRANGER: u32 = 1_001;
 const ROOT: u32 = 0;
 
 fn directory(owner: u32) -> Found {
-    Found { kind: Kind::Directory, owner, mode: 0o700 }
+    Found { kind: EntryKind::Directory, owner, mode: 0o700 }
 }
 
 #[test]
@@ -198,7 +198,7 @@ fn a_parent_belongs_to_us_or_to_root() {
 
 #[test]
 fn a_link_of_a_stranger_is_refused_though_its_mode_means_nothing() {
-    let link = |owner| Found { kind: Kind::Link, owner, mode: 0o777 };
+    let link = |owner| Found { kind: EntryKind::Link, owner, mode: 0o777 };
     let path = Path::new("/tmp/link");
     assert!(link(US).judge_above(path, US).is_ok());
     assert!(link(ROOT).judge_above(path, US).is_ok());

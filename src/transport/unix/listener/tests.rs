@@ -60,7 +60,7 @@ async fn a_client_gets_in() {
     let path = directory.path().join("gateway.sock");
     let listener = Listener::bind(&path, &lock).unwrap();
     let mut client = net::UnixStream::connect(&path).unwrap();
-    let Accepted { stream, lent } = listener.accept().await;
+    let AcceptedClient { stream, lent } = listener.accept().await;
     assert!(lent.is_none());
     drop(stream);
     assert_eq!(client.read(&mut [0]).unwrap(), 0);
@@ -365,7 +365,7 @@ async fn without_descriptors_the_operator_still_gets_in_and_is_known() {
     let _first = within_reason(listener.accept()).await;
     let _taken = take_all_descriptors();
     for _ in &clients[1..] {
-        let Accepted { stream, lent } = within_reason(listener.accept()).await;
+        let AcceptedClient { stream, lent } = within_reason(listener.accept()).await;
         assert_eq!(insiders.look(&stream).unwrap().place, Place::Outside);
         assert!(File::open("/dev/null").is_ok(), "something is left to serve it with");
         drop(lent);
@@ -381,7 +381,7 @@ async fn without_descriptors_the_operator_still_gets_in_and_is_known() {
     }
     let _taken = take_all_descriptors();
     connect_socket(late.as_raw_fd(), &UnixAddr::new(&path).unwrap()).unwrap();
-    let Accepted { stream, lent } = within_reason(next).await;
+    let AcceptedClient { stream, lent } = within_reason(next).await;
     assert_eq!(insiders.look(&stream).unwrap().place, Place::Outside);
 
     // Where nothing is lent, nobody is taken for a program inside a session.

@@ -15,7 +15,7 @@ use crate::shim::family::listens_inside;
 const LOCKS: &str = "/proc/locks";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Owner {
+pub(super) enum LockOwner {
     /// A process outside all sessions.
     Outside(i32),
     /// Only programs in sessions.
@@ -30,7 +30,7 @@ struct Taken {
     exclusive: bool,
 }
 
-impl Owner {
+impl LockOwner {
     pub(super) fn of(file: &File) -> Self {
         let Ok(inode) = file.metadata().map(|found| found.ino()) else { return Self::Unknown };
         let table = fs::read_to_string(LOCKS).unwrap_or_default();
@@ -79,17 +79,17 @@ mod tests {
     use super::*;
 
     /// Processes from 100 on live in sessions, and nobody knows where those from 200 on do.
-    fn owner(pids: &[(i32, bool)]) -> Owner {
+    fn owner(pids: &[(i32, bool)]) -> LockOwner {
         let locks = pids.iter().map(|(pid, exclusive)| Taken { pid: *pid, exclusive: *exclusive });
-        Owner::among(locks, |pid| (pid < 200).then_some(pid >= 100))
+        LockOwner::among(locks, |pid| (pid < 200).then_some(pid >= 100))
     }
 
     #[test]
     fn one_outside_has_it_whoever_else_does_and_one_who_is_not_known_is_taken_for_nobody() {
-        assert_eq!(owner(&[(100, true), (7, true), (200, true)]), Owner::Outside(7));
-        assert_eq!(owner(&[(100, false), (101, false)]), Owner::Inside);
+        assert_eq!(owner(&[(100, true), (7, true), (200, true)]), LockOwner::Outside(7));
+        assert_eq!(owner(&[(100, false), (101, false)]), LockOwner::Inside);
         for unknown in [&[][..], &[(7, false)], &[(200, true)], &[(200, true), (100, true)]] {
-            assert_eq!(owner(unknown), Owner::Unknown, "{unknown:?}");
+            assert_eq!(owner(unknown), LockOwner::Unknown, "{unknown:?}");
         }
     }
 
@@ -108,8 +108,8 @@ mod tests {
     fn the_lock_of_this_process_is_of_one_outside() {
         let ground = tempfile::tempdir().unwrap();
         let file = File::create(ground.path().join("file")).unwrap();
-        assert_eq!(Owner::of(&file), Owner::Unknown);
+        assert_eq!(LockOwner::of(&file), LockOwner::Unknown);
         file.lock().unwrap();
-        assert_eq!(Owner::of(&file), Owner::Outside(std::process::id().cast_signed()));
+        assert_eq!(LockOwner::of(&file), LockOwner::Outside(std::process::id().cast_signed()));
     }
 }

@@ -226,7 +226,7 @@ fn a_daemon_keeps_its_lock_though_the_file_was_removed_or_replaced_or_locked_ins
     let lock = DaemonLock::take(&path).unwrap();
     let kept = || {
         assert!(!lock.counts());
-        assert_eq!(lock.keep(), Keeping::Ours);
+        assert_eq!(lock.keep(), LockState::Ours);
         assert!(lock.counts() && DaemonLock::take(&path).is_err());
     };
     fs::remove_file(&path).unwrap();
@@ -252,7 +252,7 @@ fn a_daemon_whose_lock_another_one_has_taken_has_lost_its_place() {
     let lock = DaemonLock::take(&path).unwrap();
     fs::remove_file(&path).unwrap();
     let other = locked_by_another(TEST, false, &path);
-    assert_eq!(lock.keep(), Keeping::Lost);
+    assert_eq!(lock.keep(), LockState::Lost);
     other.kill();
-    assert_eq!(lock.keep(), Keeping::Ours);
+    assert_eq!(lock.keep(), LockState::Ours);
 }

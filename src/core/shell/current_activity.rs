@@ -71,13 +71,13 @@ impl Shell {
     /// A shell with a line editor turns canonical mode off while it waits; one without waits in a read,
     /// at its prompt and for its command `read`.
     fn unmarked_shell(&self, kernel: &KernelView, before: &str) -> (ActivityState, Evidence) {
-        let (quiet, prompted) = (self.looks.quiet(), self.is_known_prompt(before));
+        let (quiet, prompted) = (self.polling.quiet(), self.is_known_prompt(before));
         if quiet && !prompted && self.typed.prompt.is_some() && is_continuation(before) {
             return (ActivityState::NeedsInput, Evidence::Pattern);
         }
         if !kernel.canonical {
             // It does so before it writes its prompt. A line editor shows by itself what is typed.
-            let state = match self.looks.settled() {
+            let state = match self.polling.settled() {
                 false => ActivityState::Running,
                 true if kernel.echo && !prompted => ActivityState::Unknown,
                 true => ActivityState::Prompt,
@@ -105,7 +105,7 @@ impl Shell {
     /// written, and may be off for a while after the answer was read.
     fn hides_a_line(&self, kernel: &KernelView) -> bool {
         let asked = self.asked_secret && !self.typed.answered;
-        let waits = kernel.reading.unwrap_or(self.looks.quiet()) || asked;
+        let waits = kernel.reading.unwrap_or(self.polling.quiet()) || asked;
         kernel.canonical && !kernel.echo && waits
     }
 
@@ -118,7 +118,7 @@ impl Shell {
         if self.hides_a_line(kernel) {
             return (ActivityState::SecretPrompt, Evidence::Kernel);
         }
-        if !self.looks.quiet() || kernel.reading == Some(false) && kernel.canonical {
+        if !self.polling.quiet() || kernel.reading == Some(false) && kernel.canonical {
             return (ActivityState::Running, running);
         }
         if !kernel.canonical && !kernel.relaying || kernel.reading == Some(true) {

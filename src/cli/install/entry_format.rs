@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::cli::install::format::{Emptied, FileFormat, FileFormatError, Members, Spot};
 #[derive(Clone, Debug, PartialEq)]
-pub struct FamilyEntry {
+pub struct FormattedEntry {
     /// The members that start the server. termgate sets them at every write.
     pub must: Members,
     /// Initial members that the user may change later.
@@ -13,11 +13,11 @@ pub struct FamilyEntry {
 
 /// How a group of clients stores a server.
 #[derive(Clone, Copy, Debug)]
-pub struct Family {
+pub struct EntryFormat {
     pub format: FileFormat,
     /// The top-level name that contains the servers.
     pub container: &'static str,
-    pub entry: fn(&ServerEntry) -> FamilyEntry,
+    pub entry: fn(&ServerEntry) -> FormattedEntry,
     /// Parses what an entry starts; none when it starts no program.
     pub launch: fn(&Value) -> Option<ServerProgram>,
 }
@@ -31,7 +31,7 @@ pub enum FoundEntry {
     Other,
 }
 
-impl Family {
+impl EntryFormat {
     /// The entry in its container, to paste into a client's file.
     pub fn snippet(&self, server: &ServerEntry) -> String {
         let added = self.format.add("", self.spot(&server.name), &whole((self.entry)(server)));
@@ -80,49 +80,51 @@ impl Family {
     }
 }
 
-fn whole(entry: FamilyEntry) -> Members {
+fn whole(entry: FormattedEntry) -> Members {
     entry.must.into_iter().chain(entry.at_first).collect()
 }
 
 /// JSON with `mcpServers`, for most clients.
-pub const MCP_SERVERS: Family = Family {
+pub const MCP_SERVERS: EntryFormat = EntryFormat {
     format: FileFormat::Json,
     container: "mcpServers",
-    entry: |server| FamilyEntry { must: started(server), at_first: Vec::new() },
+    entry: |server| FormattedEntry { must: started(server), at_first: Vec::new() },
     launch,
 };
 
 /// The same with the type of transport, for Claude Code.
-pub const TYPED: Family =
-    Family { entry: |server| typed("stdio", server, vec![("env", json!({}))]), ..MCP_SERVERS };
+pub const TYPED: EntryFormat =
+    EntryFormat { entry: |server| typed("stdio", server, vec![("env", json!({}))]), ..MCP_SERVERS };
 /// The same with the type of server and its tools, for the Copilot CLI.
-pub const COPILOT: Family =
-    Family { entry: |server| typed("local", server, vec![("tools", json!(["*"]))]), ..MCP_SERVERS };
+pub const COPILOT: EntryFormat = EntryFormat {
+    entry: |server| typed("local", server, vec![("tools", json!(["*"]))]),
+    ..MCP_SERVERS
+};
 /// VS Code.
-pub const SERVERS: Family = Family {
+pub const SERVERS: EntryFormat = EntryFormat {
     container: "servers",
     entry: |server| typed("stdio", server, Vec::new()),
     ..MCP_SERVERS
 };
 
 /// Zed's settings.
-pub const CONTEXT_SERVERS: Family = Family {
+pub const CONTEXT_SERVERS: EntryFormat = EntryFormat {
     container: "context_servers",
-    entry: |server| FamilyEntry { must: started(server), at_first: vec![("env", json!({}))] },
+    entry: |server| FormattedEntry { must: started(server), at_first: vec![("env", json!({}))] },
     ..MCP_SERVERS
 };
 
 /// Codex: a TOML table.
-pub const TOML_SERVERS: Family =
-    Family { format: FileFormat::Toml, container: "mcp_servers", ..MCP_SERVERS };
+pub const TOML_SERVERS: EntryFormat =
+    EntryFormat { format: FileFormat::Toml, container: "mcp_servers", ..MCP_SERVERS };
 /// opencode: the program and its arguments are one list.
-pub const OPENCODE: Family = Family {
+pub const OPENCODE: EntryFormat = EntryFormat {
     container: "mcp",
     entry: |server| {
         let ServerProgram { program, arguments } = &server.launch;
         let command: Vec<&String> = [program].into_iter().chain(arguments).collect();
         let must = vec![("type", json!("local")), ("command", json!(command))];
-        FamilyEntry { must, at_first: vec![("enabled", json!(true))] }
+        FormattedEntry { must, at_first: vec![("enabled", json!(true))] }
     },
     launch: |entry| {
         let mut command = texts(entry.get("command")?).into_iter();
@@ -132,7 +134,7 @@ pub const OPENCODE: Family = Family {
 };
 
 /// goose: YAML, which has its own names for program and environment.
-pub const EXTENSIONS: Family = Family {
+pub const EXTENSIONS: EntryFormat = EntryFormat {
     format: FileFormat::Yaml,
     container: "extensions",
     entry: |server| {
@@ -150,7 +152,7 @@ pub const EXTENSIONS: Family = Family {
             // How long goose waits for an answer, in seconds; its default.
             ("timeout", json!(300)),
         ];
-        FamilyEntry { must, at_first }
+        FormattedEntry { must, at_first }
     },
     launch: |_| None,
 };
@@ -160,9 +162,9 @@ fn started(server: &ServerEntry) -> Members {
     vec![("command", json!(program)), ("args", json!(arguments))]
 }
 
-fn typed(kind: &str, server: &ServerEntry, at_first: Members) -> FamilyEntry {
+fn typed(kind: &str, server: &ServerEntry, at_first: Members) -> FormattedEntry {
     let must = [("type", json!(kind))].into_iter().chain(started(server)).collect();
-    FamilyEntry { must, at_first }
+    FormattedEntry { must, at_first }
 }
 
 fn launch(entry: &Value) -> Option<ServerProgram> {

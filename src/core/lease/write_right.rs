@@ -16,7 +16,7 @@ use crate::core::moment::Moment;
 /// It holds for the moment it was found at and must be used with nothing in between.
 #[derive(Clone, Debug)]
 #[must_use]
-pub(crate) enum Right {
+pub(crate) enum WriteRight {
     /// The lease in force is used.
     Use,
     /// An expired lease goes on.
@@ -29,7 +29,7 @@ pub(crate) enum Right {
     Take(Terms),
 }
 
-impl Right {
+impl WriteRight {
     /// Whether bytes queued under the lease in force stay valid.
     pub(crate) fn keeps_epoch(&self) -> bool {
         matches!(self, Self::Use)
@@ -53,7 +53,7 @@ impl LeaseManager {
         caller: &Caller,
         presented: Option<LeaseId>,
         terms: Option<Terms>,
-    ) -> Result<Right, LeaseError> {
+    ) -> Result<WriteRight, LeaseError> {
         match presented {
             Some(id) => self.right_by_key(now, caller, id),
             None => self.right_by_name(now, caller, terms),
@@ -87,7 +87,7 @@ impl LeaseManager {
         now: Moment,
         caller: &Caller,
         terms: Option<Terms>,
-    ) -> Result<Right, LeaseError> {
+    ) -> Result<WriteRight, LeaseError> {
         let lost = self.ended.lost_by(caller.principal);
         let lost = lost.map(|cause| LeaseError::Lost { cause: cause.clone() });
         if let Some(suspended) = &self.suspended
@@ -102,15 +102,20 @@ impl LeaseManager {
             (LeaseState::Held(held), _) if held.is_named(caller) => right_of_holder(held),
             (LeaseState::Held(held), Some(_)) => Err(self.held_by(held, now)),
             (LeaseState::Held(held), None) => Err(lost.unwrap_or_else(|| self.held_by(held, now))),
-            (LeaseState::Lapsed(lapsed), _) if lapsed.is_named(caller) => Ok(Right::Revive),
-            (LeaseState::Lapsed(_) | LeaseState::Free, Some(terms)) => Ok(Right::Take(terms)),
+            (LeaseState::Lapsed(lapsed), _) if lapsed.is_named(caller) => Ok(WriteRight::Revive),
+            (LeaseState::Lapsed(_) | LeaseState::Free, Some(terms)) => Ok(WriteRight::Take(terms)),
             (LeaseState::Lapsed(_) | LeaseState::Free, None) => {
                 Err(lost.unwrap_or(LeaseError::Required))
             }
         }
     }
 
-    fn right_by_key(&self, now: Moment, caller: &Caller, id: LeaseId) -> Result<Right, LeaseError> {
+    fn right_by_key(
+        &self,
+        now: Moment,
+        caller: &Caller,
+        id: LeaseId,
+    ) -> Result<WriteRight, LeaseError> {
         if let Some(suspended) = self.suspended.as_ref().filter(|it| it.holding.id == id) {
             return Err(self.refusal_of_suspended(now, caller, suspended));
         }
@@ -132,7 +137,7 @@ impl LeaseManager {
         now: Moment,
         caller: &Caller,
         held: &Holding,
-    ) -> Result<Right, LeaseError> {
+    ) -> Result<WriteRight, LeaseError> {
         if held.holder.tenant != caller.tenant {
             return Err(LeaseError::OtherTenant);
         }
@@ -145,7 +150,7 @@ impl LeaseManager {
         if is_here(held) {
             return Err(self.held_by(held, now));
         }
-        use_unless_offered(held).map(|_| Right::Move)
+        use_unless_offered(held).map(|_| WriteRight::Move)
     }
 
     fn refusal_of_suspended(
@@ -167,10 +172,10 @@ impl LeaseManager {
         }
     }
 
-    fn take_up(&self, held: &Holding, terms: Option<Terms>) -> Result<Right, LeaseError> {
+    fn take_up(&self, held: &Holding, terms: Option<Terms>) -> Result<WriteRight, LeaseError> {
         let fresh = held.offer.as_ref().map_or(held.id, |offer| offer.fresh);
         let terms = terms.unwrap_or_else(|| self.default_terms(fresh));
-        Ok(Right::TakeUp(Terms { fresh, span: LeasePurpose::Kept, ..terms }))
+        Ok(WriteRight::TakeUp(Terms { fresh, span: LeasePurpose::Kept, ..terms }))
     }
 
     /// Says who holds the lease, to somebody who would have liked it.
@@ -191,29 +196,29 @@ impl LeaseManager {
     }
 }
 
-fn right_to_lapsed(caller: &Caller, lapsed: &Holding) -> Result<Right, LeaseError> {
+fn right_to_lapsed(caller: &Caller, lapsed: &Holding) -> Result<WriteRight, LeaseError> {
     if lapsed.holder.tenant != caller.tenant {
         return Err(LeaseError::OtherTenant);
     }
     if lapsed.is_of(caller) {
-        return Ok(Right::Revive);
+        return Ok(WriteRight::Revive);
     }
     if is_here(lapsed) {
         return Err(LeaseError::Lost { cause: EndCause::Expired });
     }
-    Ok(Right::Move)
+    Ok(WriteRight::Move)
 }
 
 /// Whoever held it with a daemon before has it back with the next epoch.
-fn right_of_holder(held: &Holding) -> Result<Right, LeaseError> {
+fn right_of_holder(held: &Holding) -> Result<WriteRight, LeaseError> {
     let right = use_unless_offered(held)?;
-    Ok(if held.is_former() { Right::Move } else { right })
+    Ok(if held.is_former() { WriteRight::Move } else { right })
 }
 
-fn use_unless_offered(held: &Holding) -> Result<Right, LeaseError> {
+fn use_unless_offered(held: &Holding) -> Result<WriteRight, LeaseError> {
     match &held.offer {
         Some(offer) => Err(LeaseError::Offered { to: offer.to.clone() }),
-        None => Ok(Right::Use),
+        None => Ok(WriteRight::Use),
     }
 }
 

@@ -1,17 +1,17 @@
-//! Each family's shape, in texts as people have them.
+//! The shape of each form, in texts as people have them.
 
 use serde_json::json;
 
 use super::*;
 use crate::cli::install::client::CLIENTS;
-use crate::cli::install::family::AgentRights;
+use crate::cli::install::entry_format::AgentRights;
 
 fn server() -> ServerEntry {
     ServerEntry::bridge("termgate".to_owned(), "/opt/a b/termgate".to_owned(), AgentRights::Write)
 }
 
-fn added(family: &Family, text: &str) -> String {
-    family.put(text, &server()).unwrap()
+fn added(entry_format: &EntryFormat, text: &str) -> String {
+    entry_format.put(text, &server()).unwrap()
 }
 
 #[test]
@@ -24,7 +24,7 @@ fn every_family_begins_a_text_with_what_its_clients_read() {
         entry.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
         json!({"termgate": entry})
     };
-    let snippet = |family: &Family| json(&family.snippet(&server()));
+    let snippet = |entry_format: &EntryFormat| json(&entry_format.snippet(&server()));
     assert_eq!(snippet(&MCP_SERVERS), json!({"mcpServers": {"termgate": plain}}));
     let typed = entry(json!({"type": "stdio", "env": {}}));
     assert_eq!(snippet(&TYPED), json!({"mcpServers": typed}));
@@ -55,9 +55,9 @@ fn a_path_with_quotes_and_backslashes_reads_back_from_every_family() {
         "/a \"b\" 'c' \\d: # {e}/é".to_owned(),
         AgentRights::ReadOnly,
     );
-    for client in CLIENTS.iter().filter(|client| client.family.format != FileFormat::Yaml) {
-        let text = client.family.snippet(&server);
-        let found = client.family.find(&text, "t");
+    for client in CLIENTS.iter().filter(|client| client.entry_format.format != FileFormat::Yaml) {
+        let text = client.entry_format.snippet(&server);
+        let found = client.entry_format.find(&text, "t");
         assert_eq!(found, Ok(Some(FoundEntry::Program(server.launch.clone()))), "{text}");
     }
 }
@@ -120,12 +120,12 @@ fn toml_with_inline_servers_stays_inline() {
 
 #[test]
 fn comments_above_our_table_outlive_it() {
-    let family = TOML_SERVERS;
+    let entry_format = TOML_SERVERS;
     let entry = "[mcp_servers.termgate]\ncommand = \"x\"\n";
     let with = format!("# one\n{entry}\n# two\n[tui]\na = 1\n\n[zoo]\nb = 1\n");
-    let taken = family.take(&with, "termgate", Emptied::Stays).unwrap();
+    let taken = entry_format.take(&with, "termgate", Emptied::Stays).unwrap();
     assert_eq!(taken, "# one\n\n# two\n[tui]\na = 1\n\n[zoo]\nb = 1\n");
-    let alone = family.take(&format!("# one\n{entry}"), "termgate", Emptied::Stays).unwrap();
+    let alone = entry_format.take(&format!("# one\n{entry}"), "termgate", Emptied::Stays).unwrap();
     assert_eq!(alone, "# one\n");
 }
 
@@ -179,8 +179,8 @@ fn an_entry_that_starts_no_program_is_replaced_whole() {
 #[test]
 fn a_text_that_cannot_be_understood_is_refused_by_every_family() {
     for client in &CLIENTS {
-        let (family, container) = (&client.family, client.family.container);
-        let texts = match family.format {
+        let (entry_format, container) = (&client.entry_format, client.entry_format.container);
+        let texts = match entry_format.format {
             FileFormat::Json => [
                 "{\"a\": ".to_owned(),
                 "[]".to_owned(),
@@ -201,22 +201,22 @@ fn a_text_that_cannot_be_understood_is_refused_by_every_family() {
             ],
         };
         for text in texts {
-            assert!(family.put(&text, &server()).is_err(), "{}: {text}", client.name);
+            assert!(entry_format.put(&text, &server()).is_err(), "{}: {text}", client.name);
         }
     }
 }
 
 #[test]
 fn an_emptied_container_goes_only_when_it_is_asked_to() {
-    for (family, before, without) in [
+    for (entry_format, before, without) in [
         (&MCP_SERVERS, "{\n  \"a\": 1\n}\n", "{\n  \"a\": 1,\n  \"mcpServers\": {}\n}\n"),
         (&TOML_SERVERS, "a = 1\n", "a = 1\n\n[mcp_servers]\n"),
     ] {
-        let put = added(family, before);
-        assert_eq!(family.take(&put, "termgate", Emptied::Goes).unwrap(), before);
-        let put = added(family, without);
-        let stays = family.take(&put, "termgate", Emptied::Stays).unwrap();
-        assert!(family.has_container(&stays).unwrap(), "{stays}");
+        let put = added(entry_format, before);
+        assert_eq!(entry_format.take(&put, "termgate", Emptied::Goes).unwrap(), before);
+        let put = added(entry_format, without);
+        let stays = entry_format.take(&put, "termgate", Emptied::Stays).unwrap();
+        assert!(entry_format.has_container(&stays).unwrap(), "{stays}");
     }
 }
 

@@ -10,7 +10,7 @@ use crate::core::shell::activity::KernelView;
 
 /// What was seen, and when to look next.
 #[derive(Debug)]
-pub(super) struct Looks {
+pub(super) struct KernelPolling {
     pub(super) seen: Option<KernelView>,
     /// When output or input last came.
     pub(super) stirred_at: Moment,
@@ -21,7 +21,7 @@ pub(super) struct Looks {
     postponed: bool,
 }
 
-impl Looks {
+impl KernelPolling {
     pub(super) fn begin(now: Moment) -> Self {
         Self { seen: None, stirred_at: now, next: 0, looked_at: None, postponed: false }
     }
