@@ -65,7 +65,7 @@ pub enum CliFailure {
     #[error("cannot run the daemon: {0}")]
     Running(LockError),
     /// The daemon did not return from an upgrade in time.
-    #[error("the daemon is not back after {} s; its sessions go on, and the next one finds them", .0.as_secs())]
+    #[error("the daemon is not back after {} s; its sessions keep running, and the next daemon resumes them", .0.as_secs())]
     NotBack(Duration),
     /// A client was not configured, and its file is unchanged.
     #[error("{} is left as it is: {why}", file.display())]

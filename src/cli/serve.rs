@@ -161,7 +161,8 @@ fn replace_by(program: &DaemonProgram) -> CliFailure {
     }
     let error = command.exec();
     tracing::error!(%error, path = %program.path.display(), "the program was not replaced");
-    let told = "the program was not replaced; the sessions go on, and the next daemon finds them";
+    let told =
+        "the program was not replaced; the sessions keep running, and the next daemon resumes them";
     CliFailure::Other(anyhow::Error::new(error).context(told))
 }
 
@@ -196,7 +197,7 @@ fn banner_text(banner: &Banner) -> String {
             format!("{}, as it was switched before the restart", switches(&banner.write_on))
         }
         SwitchOrigin::Unknown => {
-            format!("{state}, since nobody knows how it was switched before the restart")
+            format!("{state}: the setting from before the restart is unknown")
         }
     };
     let writing = format!("{told}; to switch it {other}, run: termgate allow-write {other}");
@@ -249,7 +250,7 @@ mod tests {
         assert!(left.contains("on for everything for 9m, as it was switched before"), "{left}");
         assert!(left.contains("to switch it off, run: termgate allow-write off"), "{left}");
         let unknown = banner_text(&banner(None, SwitchOrigin::Unknown));
-        let off = "off, since nobody knows how it was switched before the restart; to switch it on";
+        let off = "off: the setting from before the restart is unknown; to switch it on";
         assert!(unknown.contains(off), "{unknown}");
     }
 

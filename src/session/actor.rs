@@ -186,7 +186,7 @@ impl<P: Pty> Actor<P> {
 
     fn on_writable(&mut self, ready: std::io::Result<()>) {
         if let Err(error) = ready {
-            tracing::warn!(session = %self.id, %error, "the terminal takes no input");
+            tracing::warn!(session = %self.id, %error, "cannot write to the terminal");
             self.input.close(self.clock.now());
         }
     }

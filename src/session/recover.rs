@@ -46,15 +46,15 @@ impl RecoveredNotes {
         now: Moment,
     ) -> Self {
         let session = SessionRecord::from_note(kept(Note::Identity), id).unwrap_or_else(|error| {
-            tracing::warn!(session = %id, %error, "nobody knows what the session was called");
+            tracing::warn!(session = %id, %error, "the session's name cannot be read");
             SessionRecord::unknown(id, own.clone(), now)
         });
         let lease = lease::from_note(kept(Note::Lease)).unwrap_or_else(|error| {
-            tracing::warn!(session = %id, %error, "nobody knows who had the lease");
+            tracing::warn!(session = %id, %error, "the lease cannot be read");
             LeaseRecord::default()
         });
         let commands = CommandsRecord::from_note(kept(Note::Commands)).unwrap_or_else(|error| {
-            tracing::warn!(session = %id, %error, "commands are numbered on from the screen");
+            tracing::warn!(session = %id, %error, "the stored commands cannot be read; numbering continues from the screen");
             CommandsRecord::default()
         });
         Self { session, lease, commands }

@@ -74,7 +74,7 @@ impl OpeningState {
         let unread_until = recovered.attached.head;
         let blocks = || recovered.segments.iter().map(|segment| segment.rows.as_slice());
         let mut gaps = Gaps::from_note(recovered.notes.get(Note::Gaps)).unwrap_or_else(|error| {
-            tracing::warn!(%session, %error, "nobody knows which output was lost before");
+            tracing::warn!(%session, %error, "the record of earlier lost output cannot be read");
             Gaps::default()
         });
         let mut newest_first = recovered.snapshots.iter().rev();
@@ -82,7 +82,7 @@ impl OpeningState {
             match Screen::restore(&snapshot.bytes, blocks(), limits) {
                 Ok(screen) => Some((screen, snapshot.offset)),
                 Err(error) => {
-                    tracing::warn!(%session, %error, "a screen that was kept cannot be read");
+                    tracing::warn!(%session, %error, "a stored screen cannot be read");
                     None
                 }
             }
@@ -107,7 +107,7 @@ impl OpeningState {
         let kept_rows = few.then(|| screen.history_end());
         let still = Stillness::from_note(recovered.notes.get(Note::Terminal));
         let still = still.unwrap_or_else(|error| {
-            tracing::warn!(%session, %error, "nobody knows since when the screen is as it is");
+            tracing::warn!(%session, %error, "the time of the last output cannot be read");
             None
         });
         let lasts =

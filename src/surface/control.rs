@@ -63,7 +63,8 @@ pub struct PreemptLease {
 impl Tool for PreemptLease {
     const NAME: &'static str = "preempt_lease";
     const TITLE: &'static str = "End a lease";
-    const DESCRIPTION: &'static str = "Ends the lease of a session at once, whoever holds it.";
+    const DESCRIPTION: &'static str =
+        "Ends the lease of a session at once, regardless of its holder.";
     const ACCESS: ToolAccess = ToolAccess::Operate;
     const DESTRUCTIVE: bool = true;
 

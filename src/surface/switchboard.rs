@@ -161,7 +161,7 @@ impl Switchboard {
             Ok(Ok(kept)) => kept.map_or(Keeping::Kept, |(_, keeping)| keeping),
             // The board has the sending end, so that it is only late.
             Ok(Err(_)) | Err(_) => {
-                tracing::warn!("keeping the write switches for the next daemon takes long");
+                tracing::warn!("storing the write switches for the next daemon takes long");
                 Keeping::Late
             }
         }

@@ -145,7 +145,7 @@ impl Authority {
             }
             Err(rejection) => {
                 let connection = standing.caller.connection.0;
-                tracing::info!(peer = %source, connection, %rejection, "a token was not taken");
+                tracing::info!(peer = %source, connection, %rejection, "a token was rejected");
                 (refusal(&id, rejection), None)
             }
         };
@@ -307,7 +307,7 @@ fn shown(line: &[u8], limits: &Limits) -> Option<(RequestId, Result<Secret, Reje
 
 fn welcome(id: &RequestId, pass: &Pass, standing: &Standing) -> Bytes {
     let principal = standing.caller.name().to_string();
-    tracing::info!(connection = standing.caller.connection.0, principal, "a token was taken");
+    tracing::info!(connection = standing.caller.connection.0, principal, "a token was accepted");
     answer_line(id, Ok(&Welcome { principal, scope: pass.token.scope.as_str() }))
 }
 

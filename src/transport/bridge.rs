@@ -118,7 +118,7 @@ impl<R: AsyncRead + Unpin> ClientSide<R> {
                 Some(another) => upstream = another,
                 None => return,
             }
-            tracing::info!("a daemon is there again");
+            tracing::info!("connected to a daemon again");
             replay = Some(self.passing.memory().replay().concat());
         }
     }
@@ -210,7 +210,7 @@ impl<R: AsyncRead + Unpin> ClientSide<R> {
                 match reach(insist, give_up_at - Instant::now(), may_pass).await {
                     Ok(upstream) => return Some(upstream),
                     Err(Undialed { code, reason }) => {
-                        tracing::warn!(reason, "no daemon can be reached");
+                        tracing::warn!(reason, "no daemon answers");
                         let unsent = std::mem::take(&mut self.unsent);
                         let waiting = unsent.iter().filter_map(Outgoing::request);
                         self.passing.tell(waiting.map(|id| failed(id, code))).await;

@@ -58,7 +58,7 @@ pub async fn serve<H, R, W, G>(
     let writing = async {
         let written = connection.gone.run_until_cancelled(connection.outbox.write_to(writer)).await;
         if let Some(Err(error)) = written {
-            tracing::debug!(connection = connection.id.0, %error, "the client takes nothing more");
+            tracing::debug!(connection = connection.id.0, %error, "the client reads no more");
         }
         connection.gone.cancel();
         connection.outbox.abandon();

@@ -69,7 +69,7 @@ impl Doors {
                 }
                 open.close().await;
             }
-            Err(error) => tracing::error!(%error, ?door, "nobody can be let in"),
+            Err(error) => tracing::error!(%error, ?door, "cannot accept connections"),
         }
     }
 
@@ -97,14 +97,14 @@ impl Doors {
             return None;
         }
         let Some(party) = party(peer, door) else {
-            tracing::warn!(peer = %peer.source(), "a program inside a session that cannot be named came");
+            tracing::warn!(peer = %peer.source(), "a program inside an unknown session connected");
             return None;
         };
         if peer.lives_inside() && door == Door::Operator {
             tracing::warn!(
                 pid = peer.pid,
                 ?party,
-                "a program inside a session came to the operators' door"
+                "a program inside a session connected to the operator socket"
             );
             return None;
         }

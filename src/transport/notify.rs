@@ -60,7 +60,7 @@ impl Notifier {
         match connect(address) {
             Ok(socket) => Self { socket: Some(socket), watchdog: watchdog(variable) },
             Err(error) => {
-                tracing::warn!(?address, %error, "the service manager cannot be told anything");
+                tracing::warn!(?address, %error, "cannot notify the service manager");
                 Self::default()
             }
         }
@@ -87,7 +87,7 @@ impl Notifier {
             News::Status(line) => format!("STATUS={line}"),
         };
         if let Err(error) = socket.send(message.as_bytes()).await {
-            tracing::warn!(%error, message, "the service manager was not told");
+            tracing::warn!(%error, message, "the service manager was not notified");
         }
     }
 }

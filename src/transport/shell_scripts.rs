@@ -73,7 +73,7 @@ fn remove_commands(directory: &Path) -> io::Result<()> {
 pub(in crate::transport) fn or_told<T>(placed: io::Result<T>) -> Option<T> {
     placed
         .inspect_err(|error| {
-            tracing::warn!(%error, "there are no scripts for shells, which will not mark commands");
+            tracing::warn!(%error, "cannot write the shell scripts; shells will not mark commands");
         })
         .ok()
 }

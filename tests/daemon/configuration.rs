@@ -329,7 +329,7 @@ async fn a_file_with_a_mistake_changes_nothing_in_a_running_daemon() {
     let mut client = served.client().await;
     client.start("exec cat").await;
     let path = place.configure("sessions.max = 5\nlease.tll_ms = 1\n");
-    let log = served.reload("the configuration stays as it was").await;
+    let log = served.reload("the configuration is unchanged").await;
     let expected = format!("{}:2:7: lease.tll_ms: unknown key", path.display());
     assert!(log.contains(&expected), "{log}");
     assert_eq!(client.error_code("create_session", json!({})).await, "quota_exceeded");

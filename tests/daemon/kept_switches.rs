@@ -228,7 +228,7 @@ async fn a_file_that_cannot_be_understood_switches_off_and_the_log_says_what_to_
     let whole = fs::read_to_string(home.paths.switches()).unwrap();
     fs::write(home.paths.switches(), &whole[..whole.len() / 2]).unwrap();
     let next = Served::start(&home, WRITABLE).await;
-    assert!(next.writing().starts_with("off, since nobody knows how"), "{}", next.said);
+    assert!(next.writing().starts_with("off: the setting from before"), "{}", next.said);
     let warned = next.said.lines().any(|line| {
         let path = home.paths.switches().display().to_string();
         line.contains("WARN") && line.contains(&path) && line.contains("termgate allow-write on")
@@ -253,7 +253,7 @@ async fn switching_succeeds_where_nothing_can_be_kept_and_the_next_daemon_is_rea
     assert_eq!(on(&home).await, json!([]));
     home.kill_daemon().await;
     let next = Served::start(&home, WRITABLE).await;
-    assert!(next.writing().starts_with("off,"), "{}", next.said);
+    assert!(next.writing().starts_with("off:"), "{}", next.said);
     runs(&home, &["stop"]).await;
 }
 

@@ -67,7 +67,7 @@ fn told(name: &'static str, installed: &InstalledUnits) -> Check {
             "To have it listen, run: systemctl --user enable --now termgate.socket",
         ),
         (Some(service), Some(_)) if *lingers => {
-            Check::ok(name, format!("{}, also while nobody is logged in", service.display()))
+            Check::ok(name, format!("{}, also without a login session", service.display()))
         }
         (Some(service), Some(_)) => Check::warn(
             name,

@@ -225,7 +225,7 @@ mod tests {
 
     #[test]
     fn what_one_peer_repeats_takes_no_lines_from_others() {
-        let speak = |peer: u32| tracing::info!(peer, "a token was not taken");
+        let speak = |peer: u32| tracing::info!(peer, "a token was rejected");
         let lines = logged(|| {
             (0..100).for_each(|_| speak(1));
             (0..5).for_each(|_| speak(2));

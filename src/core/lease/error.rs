@@ -78,7 +78,7 @@ impl EndCause {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LeaseError {
     /// The session is free, and the call needs a lease.
-    #[error("writing needs a lease, and nobody holds one")]
+    #[error("writing needs a lease, and the lease is free")]
     Required,
     /// Somebody else holds the lease.
     #[error("the lease is held by {by}")]

@@ -146,7 +146,7 @@ impl KeptScreen {
                 self.commands = Milestones::of(screen.commands());
             }
             Err(error) => {
-                tracing::warn!(%error, "a checkpoint of a session was not kept");
+                tracing::warn!(%error, "a checkpoint of a session was not stored");
                 self.retry_at = now + QUIET;
                 self.due = Some(self.retry_at);
             }

@@ -64,7 +64,7 @@ impl<P: Pty> Actor<P> {
     /// Tells that another daemon has the session, and answers nobody any more: whoever asks here is to ask
     /// there, and finds that daemon once this one has ended.
     async fn make_way(&mut self) {
-        tracing::error!(session = %self.id, "another daemon has its terminal");
+        tracing::error!(session = %self.id, "another daemon has taken over its terminal");
         self.outlets.facts.tell_superseded();
         std::future::pending::<()>().await;
     }
@@ -228,7 +228,7 @@ impl<P: Pty> Actor<P> {
     /// Begins to wait for a terminal that has fallen silent.
     pub(super) fn mind_silence(&mut self) {
         if self.returning.is_none() && self.ending.exit.is_none() && self.pty.is_silent() {
-            tracing::warn!(session = %self.id, "its shim does not answer, and is asked again");
+            tracing::warn!(session = %self.id, "its shim does not answer; retrying");
             let pty = Arc::clone(&self.pty);
             self.returning = Some(Box::pin(async move { pty.returned().await }));
         }
@@ -247,7 +247,7 @@ impl<P: Pty> Actor<P> {
         self.kept.forget();
         self.checkpoint_now(false);
         if let Err(error) = self.pty.resize(self.size) {
-            tracing::debug!(session = %self.id, %error, "the terminal takes no size");
+            tracing::debug!(session = %self.id, %error, "cannot resize the terminal");
         }
     }
 }

@@ -206,6 +206,6 @@ impl<P: Pty> Actor<P> {
     /// Gives the terminal the size of the view of whoever has the keyboard.
     fn take_size(&mut self, view: Option<Size>) {
         let Some(Err(error)) = view.map(|view| self.resize(view)) else { return };
-        tracing::warn!(session = %self.id, %error, "the terminal takes no other size");
+        tracing::warn!(session = %self.id, %error, "cannot resize the terminal");
     }
 }

@@ -168,7 +168,7 @@ impl<P: Pty> Actor<P> {
         let frames = self.frames.clone();
         let is_long = || is_large(frames.borrow().size.value);
         while let Err(TaskFailure(text)) = contained(in_steps(self.serve(mailbox), is_long)).await {
-            tracing::error!(session = %self.id, %text, "its task failed and starts again");
+            tracing::error!(session = %self.id, %text, "its task failed and is restarted");
             self.reserve.on_failure(self.clock.now());
             self.pause().await;
             if self.ending.parting.is_some() {
@@ -274,7 +274,7 @@ impl<P: Pty> Actor<P> {
             match Screen::restore_below(&saved.snapshot, history, limits) {
                 Ok(screen) => return Again { screen, offset: saved.offset, ended: false },
                 Err(error) => {
-                    tracing::error!(session = %self.id, %error, "no screen again")
+                    tracing::error!(session = %self.id, %error, "the screen cannot be restored")
                 }
             }
         }

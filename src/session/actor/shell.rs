@@ -295,7 +295,7 @@ impl<P: Pty> Actor<P> {
             so_far.writes = self.callers.writes;
             so_far.by.kept = None;
             if let Err(error) = self.pty.signal(Signal::Interrupt) {
-                tracing::debug!(session = %self.id, %error, "there was nobody to interrupt");
+                tracing::debug!(session = %self.id, %error, "no foreground process to interrupt");
             }
         }
         (so_far.times < INTERRUPTS_MAX).then_some(so_far)

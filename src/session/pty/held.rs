@@ -187,7 +187,7 @@ impl Pty for HeldPty {
         let ours = || self.shims.are_ours();
         let kept = self.remains.keep_screen(&checkpoint.snapshot, checkpoint.quiet, &ours);
         if let Err(error) = kept {
-            tracing::debug!(session = %self.session, %error, "its screen ends with its shim");
+            tracing::debug!(session = %self.session, %error, "its screen was not stored outside its shim");
         }
         let mut store = self.store.lock().unwrap_or_else(PoisonError::into_inner);
         let handover = store.hand_over(checkpoint)?;
@@ -202,7 +202,7 @@ impl Pty for HeldPty {
         let slot = recovered::slot_of(note);
         let bytes = &bytes[..bytes.len().min(Note::BYTES_MAX)];
         if let Err(error) = self.link().say(&ToShim::Note(NoteFrame { slot, bytes }), &[]) {
-            tracing::warn!(session = %self.session, ?note, %error, "a note was not kept");
+            tracing::warn!(session = %self.session, ?note, %error, "a note was not stored");
         }
     }
 
@@ -210,7 +210,7 @@ impl Pty for HeldPty {
         // Another daemon may own the session by now and have renamed it.
         let ours = || self.shims.are_ours();
         if let Err(error) = self.remains.keep_identity(identity, &ours) {
-            tracing::warn!(session = %self.session, %error, "its name ends with its shim");
+            tracing::warn!(session = %self.session, %error, "its name was not stored outside its shim");
         }
     }
 
@@ -369,7 +369,7 @@ impl Pty for HeldPty {
         // If another daemon owns the session, its shim must stay.
         if ended.is_err() && !self.is_superseded() {
             let (session, shim) = (self.session, self.shim.pid);
-            tracing::error!(%session, %shim, "its shim does not end, and is left behind");
+            tracing::error!(%session, %shim, "its shim does not end; it keeps running");
         }
     }
 

@@ -78,7 +78,7 @@ impl Registry {
         match sort_out(directory, living_in(directory)) {
             Ok(ids) => ids.into_iter().filter(|id| self.get(*id).is_none()).collect(),
             Err(error) => {
-                tracing::warn!(path = %directory.display(), %error, "no shims can be looked for");
+                tracing::warn!(path = %directory.display(), %error, "cannot look for shims");
                 Vec::new()
             }
         }
@@ -100,7 +100,7 @@ impl Registry {
         if crowded.iter().any(|id| !self.is_silent(*id)) {
             tracing::warn!(
                 sessions = crowded.len(),
-                "there are no descriptors for these sessions, which go on and are found once there are; \
+                "no file descriptors are left for these sessions; they keep running and are found later; \
                  raise the hard limit (ulimit -Hn, LimitNOFILE=), or remove sessions that have ended"
             );
         }
@@ -189,7 +189,7 @@ impl Registry {
             }
             Err(error) => {
                 if !self.is_silent(id) {
-                    tracing::warn!(session = %id, %error, "its shim does not answer as it should yet");
+                    tracing::warn!(session = %id, %error, "its shim gives no valid answer yet");
                 }
                 SocketFinding::Silent(id)
             }
@@ -209,7 +209,7 @@ impl Registry {
         let lies_there = socket.symlink_metadata().is_ok();
         if living.has(id, socket.parent().unwrap_or(&socket)) {
             if !self.is_silent(id) {
-                tracing::warn!(session = %id, %error, "its shim lives, and will listen there again");
+                tracing::warn!(session = %id, %error, "its shim is alive and will listen there again");
             }
             if lies_there
                 && self.own_shims().is_some()
@@ -246,7 +246,7 @@ impl Registry {
             }
             None => SessionRecord::unknown(id, self.own_tenant().clone(), now),
             Some(Err(error)) => {
-                tracing::warn!(session = %id, %error, "nobody knows what the session was called");
+                tracing::warn!(session = %id, %error, "the session's name cannot be read");
                 SessionRecord::unknown(id, self.own_tenant().clone(), now)
             }
         };
@@ -320,7 +320,7 @@ impl Living {
 /// The sessions whose shims run; `None` if the scan failed.
 fn living_in(directory: &Path) -> Option<BTreeSet<SessionId>> {
     let living = living_shims(directory).inspect_err(
-        |error| tracing::warn!(%error, "nobody can say which shims live; none is given up"),
+        |error| tracing::warn!(%error, "cannot tell which shims are alive; all are kept"),
     );
     living.ok().map(|living| living.into_keys().collect())
 }

@@ -217,7 +217,7 @@ async fn start(
                 let _ = spawn_blocking(move || end_shim(&at)).await;
                 let left = GonePty::left_at(socket, record.id, record.created_at).kill().await;
                 left.unwrap_or_else(
-                    |error| tracing::error!(session = %record.id, %error, "it was not started"),
+                    |error| tracing::error!(session = %record.id, %error, "the session was not started"),
                 );
             }
             Ok(begin(registry, record, creation, started?))

@@ -120,7 +120,7 @@ impl Registry {
         let kept = Remains::beside(&socket_of(&self.shims()?.directory, id)).identity()?;
         let record = SessionRecord::from_note(&kept, id)
             .inspect_err(
-                |error| tracing::warn!(session = %id, %error, "nobody knows what it is called"),
+                |error| tracing::warn!(session = %id, %error, "the session's name cannot be read"),
             )
             .ok()?;
         let name = self.keep_name(&record.tenant, &record.name, id);

@@ -70,7 +70,7 @@ impl Tool for CreateSession {
         let lease = grant.map(|grant| GrantWire::of(&session, &grant, sessions.clock()));
         let session = SessionWire::of(&session, true, sessions.clock().now()).within(ALONE);
         let held = lease.as_ref().map_or_else(
-            || "nobody holds its lease".to_owned(),
+            || "its lease is free".to_owned(),
             |lease| format!("you hold lease {}", lease.lease_id),
         );
         let command = session.command_told();

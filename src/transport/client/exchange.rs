@@ -210,7 +210,7 @@ where
     tokio::select! {
         () = reading => {}
         written = ended.0.outbox.write_to(writer) => {
-            tracing::debug!(ok = written.is_ok(), "the daemon takes nothing more");
+            tracing::debug!(ok = written.is_ok(), "the daemon reads no more");
         }
     }
 }

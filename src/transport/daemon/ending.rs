@@ -127,7 +127,7 @@ impl Teardown {
         // Do this before the sessions are left; after that, this daemon must not change them.
         self.tasks.shutdown().await;
         if timeout(LEAVE_MAX, self.registry.leave()).await.is_err() {
-            tracing::error!("some sessions did not hand over in time");
+            tracing::error!("some sessions did not store their state in time");
         }
         (self.lock, self.found)
     }
@@ -139,7 +139,7 @@ impl Teardown {
         let (lock, found) = self.leave().await;
         let passed_on = DaemonLock::clone(&lock).pass_on();
         if let Err(error) = passed_on.and_then(|()| found.restore()) {
-            tracing::error!(%error, "the next program will not find everything as it was");
+            tracing::error!(%error, "some state was not stored for the next daemon");
         }
     }
 }

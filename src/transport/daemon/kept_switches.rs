@@ -90,7 +90,7 @@ impl KeptSwitches {
                 let path = self.path.display();
                 tracing::warn!(
                     %path, %error,
-                    "nobody knows how writing was switched before the restart, so it is off; to \
+                    "the write switches from before the restart cannot be read, so writing is off; to \
                      switch it on, run: termgate allow-write on"
                 );
                 board.resume(Switches::default());
@@ -114,7 +114,7 @@ impl KeptSwitches {
                 let kept = Arc::clone(&self);
                 let keeping = spawn_blocking(move || kept.keep(&on)).await;
                 let keeping = keeping.unwrap_or_else(|error| {
-                    tracing::error!(%error, "the write switches are not kept");
+                    tracing::error!(%error, "the write switches cannot be stored");
                     Keeping::Failed
                 });
                 daemon.switchboard.on_kept(change, keeping);
@@ -136,7 +136,7 @@ impl KeptSwitches {
         let counts = self.lock.counts();
         if !counts {
             let path = self.path.display();
-            tracing::warn!(%path, "the lock is gone, and with it the right to the kept switches");
+            tracing::warn!(%path, "the lock is gone, so the stored write switches are no longer ours to change");
         }
         counts
     }
@@ -169,13 +169,13 @@ impl KeptSwitches {
         let Err(error) = write(&self.path, on) else { return Keeping::Kept };
         tracing::warn!(
             %path, %error,
-            "the write switches cannot be kept: should this daemon be killed, writing will be off \
-             until somebody switches it on"
+            "the write switches cannot be stored: if this daemon is killed, writing will be off \
+             until it is switched on again"
         );
         if let Err(error) = private::empty(&self.path) {
             tracing::error!(
                 %path, %error,
-                "should this daemon be killed, writing will not be as it is now; mend the file's \
+                "if this daemon is killed, the next one will use older write switches; repair the file's \
                  directory and run termgate allow-write again"
             );
         }
@@ -185,7 +185,7 @@ impl KeptSwitches {
     fn remove(&self) {
         match fs::remove_file(&self.path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                tracing::warn!(path = %self.path.display(), %error, "the kept switches stay");
+                tracing::warn!(path = %self.path.display(), %error, "the stored write switches cannot be removed");
             }
             Ok(()) | Err(_) => {}
         }

@@ -67,7 +67,7 @@ pub(super) async fn open_session_doors(
         let id = session.id();
         // The directories may have been removed since.
         if let Err(error) = prepare(&paths) {
-            tracing::warn!(session = %id, %error, "its sockets may be anybody's, and are not made");
+            tracing::warn!(session = %id, %error, "its sockets may belong to another process, and are not created");
             continue;
         }
         let pair = [

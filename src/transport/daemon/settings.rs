@@ -40,7 +40,7 @@ impl Reloading {
             self.reload();
             self.notifier.tell(News::Ready).await;
         }
-        tracing::info!("the terminal is gone");
+        tracing::info!("the terminal was closed");
         self.shared.stop.cancel();
     }
 
@@ -51,7 +51,7 @@ impl Reloading {
                 for problem in error.0 {
                     tracing::error!(%problem, "the configuration is wrong");
                 }
-                tracing::error!("the configuration stays as it was");
+                tracing::error!("the configuration is unchanged");
                 return;
             }
         };

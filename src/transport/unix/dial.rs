@@ -45,7 +45,7 @@ fn connect_in_line(path: &Path, room_max: Duration) -> io::Result<net::UnixStrea
         match connect(socket.as_raw_fd(), &address) {
             Err(Errno::EINTR) => {}
             Err(Errno::EAGAIN) => {
-                let told = "too many clients wait to be let in";
+                let told = "too many clients wait for their connection";
                 return Err(io::Error::new(io::ErrorKind::TimedOut, told));
             }
             Err(errno) => return Err(errno.into()),

@@ -33,7 +33,7 @@ pub enum BindError {
     #[error("{path} is there already and is not a socket; remove it or choose another path")]
     NotASocket { path: PathBuf },
     #[error(
-        "somebody else listens at {path}; if that is termgate.socket, run: systemctl --user start \
+        "another process listens at {path}; if that is termgate.socket, run: systemctl --user start \
          termgate; if not, choose another path"
     )]
     InUse { path: PathBuf },
@@ -230,7 +230,7 @@ impl Listener {
                 if let Some(accepted) = self.accept_when_full().await {
                     return Some(accepted);
                 }
-                warn!(path = %self.path.display(), %error, "no descriptor left for a client");
+                warn!(path = %self.path.display(), %error, "no file descriptor left for a client");
             }
             _ => warn!(path = %self.path.display(), %error, "cannot accept a client"),
         }

@@ -72,7 +72,7 @@ impl DaemonLock {
         match seize(&self.path) {
             Ok(file) => {
                 *self.held.file() = file;
-                tracing::warn!(path = %self.path.display(), "the file of the lock is made anew");
+                tracing::warn!(path = %self.path.display(), "the lock file is created again");
                 LockState::Ours
             }
             Err(Refused::By(_)) => LockState::Lost,
@@ -208,7 +208,7 @@ fn written_pid(file: &mut File) -> Option<i32> {
 
 fn tell_pid(file: &mut File) {
     if let Err(error) = write_pid(file) {
-        tracing::warn!(%error, "the lock does not say whose it is");
+        tracing::warn!(%error, "the lock file names no process");
         // An empty file is better than the number of an earlier daemon.
         let _ = file.set_len(0);
     }

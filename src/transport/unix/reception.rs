@@ -203,7 +203,7 @@ impl Room {
         tasks.spawn_local(async move {
             // A panic costs only the client that was being looked up.
             while let Err(error) = spawn_local(Rc::clone(&room).look_up()).await {
-                tracing::error!(%error, "looking up a client failed");
+                tracing::error!(%error, "identifying a client failed");
             }
         });
         while let Some(opening) = openings.recv().await {
@@ -238,7 +238,7 @@ impl Room {
             return;
         };
         if let Some(source) = self.waiting.borrow_mut().push(source, client) {
-            tracing::warn!(peer = %source, "too many clients wait to be let in");
+            tracing::warn!(peer = %source, "too many clients wait for their connection");
         }
     }
 
@@ -279,7 +279,9 @@ impl Room {
                 self.wait(client);
                 return false;
             }
-            Err(error) => tracing::warn!(%error, "a client cannot be looked up, and is hung up on"),
+            Err(error) => {
+                tracing::warn!(%error, "cannot identify a client; its connection is closed")
+            }
         }
         true
     }

@@ -30,7 +30,7 @@ const START_MAX: Duration = Duration::from_secs(10);
 #[derive(Debug, thiserror::Error)]
 pub enum AttachError {
     /// No process listens: the shim has ended, or was killed and left its socket.
-    #[error("nobody holds a terminal at {}: {source}", path.display())]
+    #[error("no shim at {}: {source}", path.display())]
     Gone { path: PathBuf, source: io::Error },
     /// Another process listens there, not the shim of this session.
     #[error("process {pid} listens at {} and is not the shim of this session", path.display())]

@@ -150,7 +150,7 @@ impl HeldPty {
                 answered = asking_again => if let Ok(Some(Ok(contact))) = answered
                     && let Err(error) = self.resume(contact)
                 {
-                    tracing::warn!(session = %self.session, %error, "its shim is another one");
+                    tracing::warn!(session = %self.session, %error, "another shim answers for it");
                 }
             }
         }

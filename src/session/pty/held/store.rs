@@ -161,7 +161,7 @@ impl FoundSegments {
                 end_row
             }
             Err(error) if error.kind() == io::ErrorKind::InvalidData => {
-                tracing::error!(%session, "rows that were kept cannot be read, and are lost");
+                tracing::error!(%session, "stored rows cannot be read and are lost");
                 self.segments.clear();
                 self.damaged = true;
                 before
@@ -183,7 +183,7 @@ pub(super) fn read_snapshot(session: SessionId, file: OwnedFd) -> io::Result<Vec
     };
     match found {
         Err(error) if error.kind() == io::ErrorKind::InvalidData => {
-            tracing::error!(%session, "a screen that was kept cannot be read, and is lost");
+            tracing::error!(%session, "a stored screen cannot be read and is lost");
             Ok(Vec::new())
         }
         found => found,
