@@ -7,6 +7,7 @@ pub mod caller;
 pub mod code;
 pub mod fnv;
 pub mod frame;
+pub mod human_duration;
 pub mod ids;
 pub mod input;
 pub mod keys;

@@ -8,11 +8,12 @@ use serde_json::{Value, json};
 
 use crate::cli::candidates::{offer_commands, offer_sessions};
 use crate::cli::context::Context;
-use crate::cli::duration::{millis, rough};
+use crate::cli::duration::millis;
 use crate::cli::failure::CliFailure;
 use crate::cli::output::{CommandReport, OutputForm};
 use crate::cli::run::output::Printed;
 use crate::cli::table::render;
+use crate::core::human_duration::rough;
 use crate::wire::command::{CommandList, CommandStatus, CommandWire};
 use crate::wire::word;
 

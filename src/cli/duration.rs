@@ -48,20 +48,6 @@ fn exact(millis: u64) -> String {
     format!("{}{name}", millis / unit)
 }
 
-/// A duration rounded for people: to the nearest second, and above a minute to the largest whole
-/// unit.
-pub fn rough(millis: u64) -> String {
-    if millis < 1_000 {
-        return format!("{millis}ms");
-    }
-    match millis.saturating_add(500) / 1_000 {
-        seconds @ 0..60 => format!("{seconds}s"),
-        seconds @ 60..3_600 => format!("{}m", seconds / 60),
-        seconds @ 3_600..86_400 => format!("{}h", seconds / 3_600),
-        seconds @ 86_400.. => format!("{}d", seconds / 86_400),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -97,22 +83,5 @@ mod tests {
         let ttl = |text| millis_within("--ttl", parse_duration(text).unwrap(), 1_000..=600_000);
         assert_eq!(ttl("99h").unwrap_err(), "--ttl: 99h is not between 1s and 10m");
         assert_eq!(ttl("90ms").unwrap_err(), "--ttl: 90ms is not between 1s and 10m");
-    }
-
-    #[test]
-    fn what_is_shown_is_whole_seconds_and_above_a_minute_whole_units() {
-        let expected = [
-            (999, "999ms"),
-            (1_499, "1s"),
-            (29_993, "30s"),
-            (119_990, "2m"),
-            (179_000, "2m"),
-            (86_399_000, "23h"),
-            (90_000_000, "1d"),
-        ];
-        for (millis, text) in expected {
-            assert_eq!(rough(millis), text, "{millis}");
-        }
-        assert!(rough(u64::MAX).ends_with('d'));
     }
 }

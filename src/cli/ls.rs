@@ -4,11 +4,11 @@ use clap::Args;
 use serde_json::json;
 
 use crate::cli::context::Context;
-use crate::cli::duration::rough;
 use crate::cli::failure::CliFailure;
 use crate::cli::output::CommandReport;
 use crate::cli::status::{self, exposition, people};
 use crate::cli::table::render;
+use crate::core::human_duration::rough;
 use crate::session::pty::signal::name_of_signal;
 use crate::wire::session::{ExitCause, SessionList, SessionWire};
 use crate::wire::word;

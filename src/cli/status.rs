@@ -9,10 +9,10 @@ use serde::Serialize;
 use serde_json::json;
 
 use crate::cli::context::Context;
-use crate::cli::duration::rough;
 use crate::cli::failure::CliFailure;
 use crate::cli::output::CommandReport;
 use crate::cli::table::render;
+use crate::core::human_duration::rough;
 use crate::core::one_line::one_line;
 use crate::wire::status::DaemonStatus;
 use crate::wire::status::SwitchWire;

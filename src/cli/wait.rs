@@ -15,6 +15,7 @@ use crate::cli::duration::{millis, millis_within, parse_duration};
 use crate::cli::exit::{CommandExit, WaitedFor};
 use crate::cli::failure::CliFailure;
 use crate::cli::output::CommandReport;
+use crate::core::human_duration::measured;
 use crate::transport::client::ClientError;
 use crate::wire::wait::WaitOutcome;
 
@@ -149,7 +150,7 @@ impl WaitCommand {
         let elapsed_ms = millis(elapsed);
         let told = "no daemon was there when the time was over";
         let going_on = self.going_on(since);
-        let text = format!("timeout after {elapsed_ms} ms: {told}\n{going_on}");
+        let text = format!("timeout after {}: {told}\n{going_on}", measured(elapsed_ms));
         let data = json!({
             "outcome": "timeout",
             "session": self.sessions[0],
@@ -198,9 +199,10 @@ fn outcome(answer: &ToolAnswer) -> Result<WaitOutcome, CliFailure> {
 
 /// Sets the answer's time to that of the whole wait, including earlier daemons.
 fn lasted(mut told: ToolAnswer, elapsed: Duration) -> ToolAnswer {
-    let last = told.data["elapsed_ms"].take();
-    let all = millis(elapsed).max(last.as_u64().unwrap_or_default());
-    told.text = told.text.replacen(&format!(" after {last} ms"), &format!(" after {all} ms"), 1);
+    let last = told.data["elapsed_ms"].take().as_u64().unwrap_or_default();
+    let all = millis(elapsed).max(last);
+    let after = |millis| format!(" after {}", measured(millis));
+    told.text = told.text.replacen(&after(last), &after(all), 1);
     told.data["elapsed_ms"] = json!(all);
     told
 }

@@ -7,9 +7,10 @@ use std::time::Duration;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::cli::duration::{millis, rough};
+use crate::cli::duration::millis;
 use crate::cli::ls::{holder, state};
 use crate::cli::status::bytes;
+use crate::core::human_duration::rough;
 use crate::core::moment::Moment;
 use crate::wire::session::{SessionState, SessionWire};
 use crate::wire::word;

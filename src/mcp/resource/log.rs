@@ -6,6 +6,7 @@ use std::fmt::Write;
 
 use crate::core::frame::Frame;
 use crate::core::frame::command_output::Output;
+use crate::core::human_duration::measured;
 use crate::core::one_line::one_line;
 use crate::core::shell::commands::record::CommandRecord;
 use crate::mcp::resource::uri_of;
@@ -71,7 +72,7 @@ fn entry(session: &Session, record: &CommandRecord, frame: &Frame, clock: &Clock
     let mut text = format!("\n## Command {}\n\n", command.command_id);
     text.push_str(&fenced(&command.command, "sh"));
     let _ = write!(text, "\n- when: {}", rfc3339(command.started / 1_000));
-    let _ = write!(text, ", {} ms", command.duration_ms);
+    let _ = write!(text, ", {}", measured(command.duration_ms));
     if let Some(by) = &command.by {
         let _ = write!(text, "\n- by: {}", code(by));
     }

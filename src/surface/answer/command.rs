@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use crate::core::human_duration::measured;
 use crate::core::ids::SessionId;
 use crate::core::one_line::one_line;
 use crate::core::shell::commands::record::{CommandId, CommandRecord};
@@ -74,7 +75,7 @@ impl CommandWire {
             format!(" in {}", abridged(&one_line(cwd), IN_LIST.cwd))
         });
         let command = abridged(&one_line(&self.command), IN_LIST.command);
-        format!("#{} {command} ({code}, {} ms{by}{cwd})", self.command_id, self.duration_ms)
+        format!("#{} {command} ({code}, {}{by}{cwd})", self.command_id, measured(self.duration_ms))
     }
 }
 
@@ -242,6 +243,6 @@ mod tests {
             full_screen: false,
             cut: false,
         };
-        assert_eq!(told.summary(), r"#1 true\nfalse (exit 0, 5 ms in /a\u{2028}b)");
+        assert_eq!(told.summary(), r"#1 true\nfalse (exit 0, 5ms in /a\u{2028}b)");
     }
 }

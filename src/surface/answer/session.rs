@@ -5,6 +5,7 @@ use std::ops::RangeBounds;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::core::frame::Frame;
+use crate::core::human_duration::rough;
 use crate::core::lease::request::Grant;
 use crate::core::moment::Moment;
 use crate::core::one_line::one_line;
@@ -137,12 +138,12 @@ impl SessionWire {
         let lost = if self.lost_output.is_empty() { "" } else { ", some output is lost" };
         let command = self.command_told();
         format!(
-            "{} {:?} {command} ({}x{}, {state}, idle {} ms{lost}) lease: {lease}; last line: {}",
+            "{} {:?} {command} ({}x{}, {state}, idle {}{lost}) lease: {lease}; last line: {}",
             self.id,
             self.name,
             self.cols,
             self.rows,
-            self.idle_ms,
+            rough(self.idle_ms),
             one_line(&self.last_line)
         )
     }

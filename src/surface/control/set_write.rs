@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use crate::core::human_duration::rough;
 use crate::core::ids::TenantId;
 use crate::core::input::WriteWindow;
 use crate::core::moment::Moment;
@@ -152,7 +153,7 @@ fn text_of(on: &[SwitchWire]) -> String {
         return "writing is off everywhere".to_owned();
     }
     let line = |switch: &SwitchWire| match switch.closes_in_ms {
-        Some(left) => format!("writing is on for {} for {left} ms", switch.scope),
+        Some(left) => format!("writing is on for {} for {}", switch.scope, rough(left)),
         None => format!("writing is on for {}", switch.scope),
     };
     on.iter().map(line).collect::<Vec<_>>().join("\n")

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use crate::core::frame::Frame;
 use crate::core::frame::command_output::Output;
+use crate::core::human_duration::measured;
 use crate::core::ids::Epoch;
 use crate::core::moment::Moment;
 use crate::core::shell::commands::record::{CommandId, CommandRecord};
@@ -167,10 +168,10 @@ impl Followed {
             ""
         };
         let head = format!(
-            "[{}{code}{unknown}, by {}, {} ms, command {}, {} lines, watermark {}]",
+            "[{}{code}{unknown}, by {}, {}, command {}, {} lines, watermark {}]",
             word(&self.status),
             word(&self.evidence),
-            self.elapsed_ms,
+            measured(self.elapsed_ms),
             self.command_id,
             self.lines_total,
             self.watermark

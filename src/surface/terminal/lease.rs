@@ -6,6 +6,7 @@ use serde::Deserialize;
 use uuid::Uuid;
 
 use crate::core::caller::PrincipalName;
+use crate::core::human_duration::rough;
 use crate::core::ids::LeaseId;
 use crate::core::lease::request::{
     AcquireRequest, HandOver, ReleaseRequest, Released, RenewRequest,
@@ -86,8 +87,10 @@ impl Tool for AcquireLease {
         sessions.remember_lease(grant.lease, target.session.id());
         let grant = GrantWire::of(&target.session, &grant, sessions.clock());
         let text = format!(
-            "you hold lease {} of session {} for {} ms; writing renews it",
-            grant.lease_id, grant.session, grant.expires_in_ms
+            "you hold lease {} of session {} for {}; writing renews it",
+            grant.lease_id,
+            grant.session,
+            rough(grant.expires_in_ms)
         );
         Ok(Answer { result: grant, text })
     }
@@ -123,7 +126,7 @@ impl Tool for RenewLease {
         let grant =
             target.session.renew(&target.permit, caller, request, key, call.accepted).await?;
         let grant = GrantWire::of(&target.session, &grant, call.daemon.sessions.clock());
-        let text = format!("lease {} lasts {} ms more", grant.lease_id, grant.expires_in_ms);
+        let text = format!("lease {} lasts {} more", grant.lease_id, rough(grant.expires_in_ms));
         Ok(Answer { result: grant, text })
     }
 }
@@ -175,7 +178,9 @@ impl Tool for ReleaseLease {
         };
         let session = target.session.id().to_string();
         let text = match (offered_for_ms, cause) {
-            (Some(left), _) => format!("offered; it returns to you if not taken up in {left} ms"),
+            (Some(left), _) => {
+                format!("offered; it returns to you if it is not taken up in {}", rough(left))
+            }
             (None, Some(cause)) => format!("the lease was gone already: {}", word(&cause)),
             (None, None) => format!("the lease of session {session} is {}", word(&outcome)),
         };

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::core::frame::Frame;
+use crate::core::human_duration::measured;
 use crate::core::ids::Epoch;
 use crate::core::lease::view::HoldingView;
 use crate::core::one_line::one_line;
@@ -164,10 +165,10 @@ impl Waited {
     /// How a wait ended, for a model that is told besides what changed.
     pub fn headline(&self) -> String {
         format!(
-            "{}{} after {} ms{}{}",
+            "{}{} after {}{}{}",
             word(&self.outcome),
             self.place(),
-            self.elapsed_ms,
+            measured(self.elapsed_ms),
             self.before(),
             self.more()
         )
@@ -198,9 +199,9 @@ impl Waited {
             count => format!(" ({count} rows went by unseen)"),
         };
         format!(
-            "{}{at}{command}{state}{exit}{missed} after {} ms, watermark {}{left}{}{}\n{}",
+            "{}{at}{command}{state}{exit}{missed} after {}, watermark {}{left}{}{}\n{}",
             word(&self.outcome),
-            self.elapsed_ms,
+            measured(self.elapsed_ms),
             self.watermark,
             self.before(),
             self.more(),
