@@ -73,7 +73,7 @@ pub struct DaemonStart {
 /// says how.
 ///
 /// # Errors
-/// [`CliFailure::NotStarted`] when none answers in time, with its last log line and its log's path.
+/// [`CliFailure::NotStarted`] when none answers in time, with its failure and the path of its log.
 pub async fn connect_or_start<T>(
     connect: impl AsyncFn() -> Result<T, ConnectError>,
     start: Option<&DaemonStart>,
@@ -106,7 +106,7 @@ impl DaemonStart {
         match reach(connect, READY_MAX, waits).await {
             reached @ (Ok(_) | Err(ConnectError::Rejected(_))) => Ok(reached),
             Err(_) => {
-                Err(CliFailure::NotStarted { said: log.last_words(), log: log.path().to_owned() })
+                Err(CliFailure::NotStarted { said: log.failure(), log: log.path().to_owned() })
             }
         }
     }

@@ -19,12 +19,15 @@ use crate::config::paths::{RuntimePaths, state_directory};
 
 /// A log above this size in bytes is rotated; one rotated file is kept.
 const BYTES_MAX: u64 = 4 * 1024 * 1024;
-/// How many bytes at the end are searched for the last line.
-const TAIL: u64 = 4 * 1024;
-/// The longest last line in an error, in characters.
-const LAST_WORDS_MAX: usize = 300;
+/// How many bytes at the end are searched for the failure.
+const TAIL: u64 = 16 * 1024;
+/// The most lines of a failure that an error repeats, and characters of each.
+const FAILURE_LINES_MAX: usize = 10;
+const FAILURE_LINE_MAX: usize = 300;
 
 const NAME: &str = "daemon.log";
+/// What the line of a failure begins with.
+const FAILURE: &str = "termgate: ";
 
 /// The log file of a daemon that a command starts.
 pub fn log_path(paths: &RuntimePaths) -> PathBuf {
@@ -71,16 +74,27 @@ impl Log {
         Ok(self.file.try_clone()?.into())
     }
 
-    /// The last line since the log was opened.
-    pub(super) fn last_words(&self) -> Option<String> {
+    /// The failure with which the daemon ended, or the last line since the log was opened.
+    pub(super) fn failure(&self) -> Option<String> {
         let mut file = &self.file;
         let length = file.metadata().ok()?.len();
         file.seek(SeekFrom::Start(self.begin.max(length.saturating_sub(TAIL)))).ok()?;
         let mut tail = Vec::new();
         file.take(TAIL).read_to_end(&mut tail).ok()?;
         let tail = String::from_utf8_lossy(&tail);
-        let line = tail.lines().rfind(|line| !line.trim().is_empty())?;
-        Some(line.trim_start_matches("termgate: ").chars().take(LAST_WORDS_MAX).collect())
+        let lines =
+            tail.lines().filter(|line| !line.trim().is_empty() && !line.starts_with("hint: "));
+        let lines: Vec<&str> = lines.collect();
+        let failure = lines.iter().rposition(|line| line.starts_with(FAILURE));
+        let lines = &lines[failure.unwrap_or(lines.len().checked_sub(1)?)..];
+        let shown = lines.iter().take(FAILURE_LINES_MAX);
+        let cut =
+            |line: &&str| line.trim_start_matches(FAILURE).chars().take(FAILURE_LINE_MAX).collect();
+        let mut shown: Vec<String> = shown.map(cut).collect();
+        if let Some(more @ 1..) = lines.len().checked_sub(FAILURE_LINES_MAX) {
+            shown.push(format!("and {more} more"));
+        }
+        Some(shown.join("\n"))
     }
 }
 
@@ -182,13 +196,18 @@ mod tests {
     }
 
     #[test]
-    fn the_last_words_are_those_of_this_daemon() {
+    fn a_failure_is_that_of_this_daemon_with_all_its_lines() {
         let home = tempfile::tempdir().unwrap();
         fs::write(home.path().join("daemon.log"), "of another one\n").unwrap();
         let log = Log::in_directory(home.path()).unwrap();
-        assert_eq!(log.last_words(), None);
-        (&log.file).write_all(b"first\ntermgate: the reason\n\n").unwrap();
-        assert_eq!(log.last_words().unwrap(), "the reason");
+        assert_eq!(log.failure(), None);
+        (&log.file).write_all(b"first\n").unwrap();
+        assert_eq!(log.failure().unwrap(), "first");
+        (&log.file).write_all(b"termgate: one\ntwo (code)\nhint: none\n\n").unwrap();
+        assert_eq!(log.failure().unwrap(), "one\ntwo (code)");
+        (&log.file).write_all(b"termgate: x\n").unwrap();
+        (&log.file).write_all("x\n".repeat(11).as_bytes()).unwrap();
+        assert_eq!(log.failure().unwrap(), format!("{}and 2 more", "x\n".repeat(10)));
     }
 
     #[test]
