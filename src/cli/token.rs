@@ -97,9 +97,9 @@ impl CreateToken {
         let mut data = member(&token, now);
         data["file"] = json!(out);
         let note = format!(
-            "the token of {} is in {}; use it with: termgate mcp --token-file FILE",
+            "the token of {} is in {out}; use it with: termgate mcp --token-file {out}",
             principal(&token),
-            out.display()
+            out = out.display()
         );
         Ok(CommandReport { notes: vec![note], ..CommandReport::new(data, "") })
     }

@@ -167,7 +167,7 @@ impl Key {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum KeyError {
     /// The word is neither a key name nor a single character.
-    #[error("{name:?} is no key{}", suggestion(.nearest))]
+    #[error("unknown key {name:?}{}", suggestion(.nearest))]
     Unknown {
         /// The word, cut to [`Self::NAME_MAX`] characters.
         name: Box<str>,

@@ -41,7 +41,7 @@ pub enum SessionError {
     Busy,
     /// The session's task failed before it answered, and has restarted. The call may or may not have taken
     /// effect.
-    #[error("the session failed before it answered, and goes on")]
+    #[error("the session failed before it answered, and was restarted")]
     Restarted,
     #[error("the session is gone")]
     Closed,

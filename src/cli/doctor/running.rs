@@ -36,7 +36,7 @@ pub(super) fn daemon(ground: &DoctorFacts) -> Vec<Check> {
         FoundDaemon::Broken(why) => match stopped_daemon(ground) {
             Some(pid) => Check::fail(
                 NAME,
-                format!("process {pid} has the lock and stands still, since it was stopped"),
+                format!("process {pid} is the daemon, but is suspended"),
                 format!(
                     "Run: kill -CONT {pid}; or end it with kill -9 {pid}, and the next daemon finds \
                      its sessions."

@@ -122,7 +122,7 @@ fn judge(held: &[HeldSession], daemon: Runs) -> Vec<Check> {
             )),
             Some(pid) if *stopped => Some(Check::warn(
                 NAME,
-                format!("process {pid}, which holds session {session}, stands still"),
+                format!("process {pid}, which holds session {session}, is suspended"),
                 format!("If it was not meant to be stopped, run: kill -CONT {pid}"),
             )),
             Some(pid) if runs && !claimed => Some(Check::warn(

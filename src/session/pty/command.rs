@@ -46,8 +46,8 @@ impl Launch {
 pub enum CommandError {
     #[error("there are arguments but no command")]
     NoCommand,
-    #[error("program not found: {name:?}, searched in {searched}")]
-    NotFound { name: String, searched: String },
+    #[error("program not found: {name:?}{}", searched.as_ref().map(|it| format!(", searched in {it}")).unwrap_or_default())]
+    NotFound { name: String, searched: Option<String> },
     #[error("{path} is not a file that can be executed")]
     NotExecutable { path: PathBuf },
     #[error("{path} is not a directory that can be entered")]
@@ -152,7 +152,8 @@ pub fn find_program(
     let mut candidates = directories.iter().map(|directory| cwd.join(directory).join(name));
     let not_found = || CommandError::NotFound {
         name: name.to_owned(),
-        searched: if name.contains('/') { cwd.as_os_str() } else { path }.display().to_string(),
+        searched: (!name.starts_with('/'))
+            .then(|| if name.contains('/') { cwd.as_os_str() } else { path }.display().to_string()),
     };
     if name.is_empty() {
         return Err(not_found());

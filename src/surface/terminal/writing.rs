@@ -52,7 +52,10 @@ pub struct WriteOptions {
 
 /// Reads a lease id.
 pub fn lease_id(text: &str) -> Result<LeaseId, SurfaceError> {
-    let problem = |_| SurfaceError::argument("lease_id", "not a lease id; they are UUIDs");
+    let problem = |_| {
+        let problem = format!("{text:?} is not a lease id, which is a UUID");
+        SurfaceError::argument("lease_id", problem)
+    };
     Uuid::parse_str(text).map(LeaseId).map_err(problem)
 }
 

@@ -33,7 +33,7 @@ pub enum LockError {
 fn of_owner(pid: Option<i32>) -> String {
     match pid {
         Some(pid) if is_stopped(ProcessId(pid)) => {
-            format!("process {pid} has the daemon's lock and stands still, since it was stopped")
+            format!("process {pid} is the daemon, but is suspended")
         }
         Some(pid) => format!("another daemon is running as process {pid}"),
         None => "another daemon is running".to_owned(),

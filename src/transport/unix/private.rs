@@ -5,7 +5,7 @@
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use nix::libc;
 use nix::unistd::Uid;
@@ -18,8 +18,8 @@ pub enum PrivateError {
     NotAFile,
     #[error("it belongs to uid {owner}, and we are uid {us}")]
     Owner { owner: u32, us: u32 },
-    #[error("others may read or change it, its mode is {mode:04o}; run: chmod 600")]
-    Mode { mode: u32 },
+    #[error("others may read or change it, its mode is {mode:04o}; run: chmod 600 {}", path.display())]
+    Mode { path: PathBuf, mode: u32 },
     #[error("it has more than {bytes_max} bytes")]
     TooLarge { bytes_max: u64 },
 }
@@ -31,7 +31,7 @@ pub enum PrivateError {
 pub fn read(path: &Path, bytes_max: u64) -> Result<String, PrivateError> {
     // A blocking open would hang on a FIFO.
     let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path)?;
-    judge(&file.metadata()?)?;
+    judge(path, &file.metadata()?)?;
     let mut text = String::new();
     file.take(bytes_max + 1).read_to_string(&mut text)?;
     if text.len() as u64 > bytes_max {
@@ -83,7 +83,7 @@ pub fn empty(path: &Path) -> io::Result<()> {
     options.open(path).map(drop)
 }
 
-fn judge(metadata: &Metadata) -> Result<(), PrivateError> {
+fn judge(path: &Path, metadata: &Metadata) -> Result<(), PrivateError> {
     let (owner, us) = (metadata.uid(), Uid::effective().as_raw());
     let mode = metadata.permissions().mode() & 0o7777;
     if !metadata.is_file() {
@@ -93,7 +93,7 @@ fn judge(metadata: &Metadata) -> Result<(), PrivateError> {
         return Err(PrivateError::Owner { owner, us });
     }
     if mode & 0o077 != 0 {
-        return Err(PrivateError::Mode { mode });
+        return Err(PrivateError::Mode { path: path.to_owned(), mode });
     }
     Ok(())
 }
@@ -156,7 +156,7 @@ mod tests {
         for mode in [0o640, 0o604, 0o620, 0o601, 0o644, 0o666] {
             fs::set_permissions(&path, Permissions::from_mode(mode)).unwrap();
             let error = read(&path, 9).unwrap_err();
-            assert!(matches!(error, PrivateError::Mode { mode: found } if found == mode));
+            assert!(matches!(error, PrivateError::Mode { mode: found, .. } if found == mode));
         }
         fs::set_permissions(&path, Permissions::from_mode(0o400)).unwrap();
         assert!(read(&path, 9).is_ok());

@@ -145,7 +145,7 @@ fn an_unknown_name_comes_with_the_nearest_ones() {
 #[test]
 fn the_message_of_an_unknown_name_names_the_nearest_key() {
     let error = parse_keys("Entr").unwrap_err().to_string();
-    assert_eq!(error, "\"Entr\" is no key (did you mean Enter?)");
+    assert_eq!(error, "unknown key \"Entr\" (did you mean Enter?)");
 }
 
 #[test]

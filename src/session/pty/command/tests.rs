@@ -73,8 +73,10 @@ fn an_empty_element_of_the_path_is_the_directory_of_the_session() {
 fn an_unknown_program_is_not_found_and_the_places_are_named() {
     let refused =
         resolve(program("nothing", &[]), Path::new("/"), &environment(&[("PATH", "/nonexistent")]));
-    let expected =
-        CommandError::NotFound { name: "nothing".to_owned(), searched: "/nonexistent".to_owned() };
+    let expected = CommandError::NotFound {
+        name: "nothing".to_owned(),
+        searched: Some("/nonexistent".to_owned()),
+    };
     assert_eq!(refused, Err(expected));
 }
 
