@@ -53,7 +53,7 @@ use clap::{ColorChoice, Parser, Subcommand};
 
 use crate::cli::context::Context;
 use crate::cli::exit::CommandExit;
-use crate::cli::failure::CliFailure;
+use crate::cli::failure::{CliFailure, TypedNames};
 use crate::cli::output::{CommandOutput, CommandReport, OutputForm};
 use crate::session::clock::Clock;
 
@@ -64,8 +64,7 @@ pub struct CommandLine {
     /// Print JSON: one object, or one per line for streams. Errors too
     #[arg(long, global = true)]
     json: bool,
-    /// The daemon's operator socket, instead of TERMGATE_SOCKET or the default; for `serve`, its
-    /// gateway socket; for `mcp`, the socket to connect to
+    /// The daemon's operator socket [default: TERMGATE_SOCKET, else operator.sock in the runtime directory]
     #[arg(long, global = true, value_name = "PATH")]
     socket: Option<PathBuf>,
     #[command(subcommand)]
@@ -140,11 +139,46 @@ pub async fn run(words: Vec<OsString>) -> anyhow::Result<CommandExit> {
         Err(error) => return Ok(refuse(&CommandOutput::new(form(json), clock), &error)),
     };
     let context = Context::new(CommandOutput::new(form(parsed.json), clock), parsed.socket);
-    let ended = parsed.command.run(&context).await;
+    let typed = parsed.command.typed();
+    let ended = parsed.command.run(&context).await.map_err(|failure| failure.as_typed(typed));
     Ok(tell(&context.output, ended))
 }
 
 impl AnyCommand {
+    /// What a person types for the parameters of the calls that it makes.
+    fn typed(&self) -> TypedNames {
+        match self {
+            Self::New(_) => new::TYPED,
+            Self::Run(_) => run::TYPED,
+            Self::Commands(_) => commands::TYPED,
+            Self::Send(_) => send::TYPED,
+            Self::Keys(_) => keys::TYPED,
+            Self::Read(_) => read::TYPED,
+            Self::History(_) => history::TYPED,
+            Self::Wait(wait) => wait.typed(),
+            Self::Watch(_) => watch::TYPED,
+            Self::Lease(_) => lease::TYPED,
+            Self::AllowWrite(_) => allow_write::TYPED,
+            Self::Serve(_)
+            | Self::Mcp(_)
+            | Self::Ls(_)
+            | Self::Attach(_)
+            | Self::Token(_)
+            | Self::Kill(_)
+            // Its arguments are typed by the names of the parameters.
+            | Self::Call(_)
+            | Self::Config(_)
+            | Self::Why(_)
+            | Self::Top(_)
+            | Self::Doctor(_)
+            | Self::Completions(_)
+            | Self::Man(_)
+            | Self::Install(_)
+            | Self::Upgrade(_)
+            | Self::Stop(_) => &[],
+        }
+    }
+
     async fn run(self, context: &Context) -> Result<CommandFinish, CliFailure> {
         Ok(match self {
             Self::Serve(serve) => serve.run(context).await?.into(),

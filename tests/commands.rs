@@ -15,6 +15,7 @@ mod commands {
     mod install_skills;
     mod lost;
     mod man;
+    mod refusals;
     mod run;
     mod run_restarted;
     mod seat;

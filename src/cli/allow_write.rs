@@ -10,7 +10,7 @@ use serde_json::json;
 use crate::cli::candidates::offer_sessions;
 use crate::cli::context::Context;
 use crate::cli::duration::{millis_within, parse_duration};
-use crate::cli::failure::CliFailure;
+use crate::cli::failure::{CliFailure, TypedNames};
 use crate::cli::output::CommandReport;
 
 /// Switch writing on or off while the daemon runs, or show the switches
@@ -38,6 +38,10 @@ enum SwitchState {
     Off,
     Status,
 }
+
+/// What a person types for the parameters of its calls.
+pub const TYPED: TypedNames =
+    &[("session", "--session"), ("tenant", "--tenant"), ("for_ms", "--for")];
 
 impl AllowWriteCommand {
     pub async fn run(self, context: &Context) -> Result<CommandReport, CliFailure> {

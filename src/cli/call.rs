@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
-use anyhow::Context as _;
 use clap::Args;
 use clap_complete::ArgValueCompleter;
 use serde_json::{Map, Value};
@@ -53,12 +52,14 @@ fn text_of(file: &Path) -> Result<String, CliFailure> {
     } else {
         fs::read_to_string(file)
     };
-    Ok(text.with_context(|| format!("cannot read {}", file.display()))?)
+    text.map_err(|error| {
+        CliFailure::Usage(format!("--json-args: cannot read {}: {error}", file.display()))
+    })
 }
 
 fn object(text: &str) -> Result<Map<String, Value>, CliFailure> {
     serde_json::from_str(text)
-        .map_err(|error| CliFailure::Usage(format!("the arguments are no JSON object: {error}")))
+        .map_err(|error| CliFailure::Usage(format!("--json-args: not a JSON object: {error}")))
 }
 
 /// The parameter that must not be on a command line.
@@ -84,7 +85,7 @@ fn add(arguments: &mut Map<String, Value>, given: Vec<(String, Value)>) -> Resul
 pub fn parse_pair(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
-        Some(_) | None => Err("write a pair as name=value".to_owned()),
+        Some(_) | None => Err("write it as NAME=VALUE".to_owned()),
     }
 }
 
@@ -128,6 +129,9 @@ mod tests {
         for text in ["[1]", "{", "", r#"{"a": 1} {}"#] {
             assert_eq!(object(text).unwrap_err().exit().number(), 2, "{text}");
         }
+        let missing = text_of(Path::new("/nowhere/arguments")).unwrap_err();
+        assert_eq!(missing.exit().number(), 2);
+        assert!(missing.to_string().contains("/nowhere/arguments: No such file"), "{missing}");
     }
 
     #[test]

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::cli::candidates::{offer_commands, offer_sessions};
 use crate::cli::context::Context;
 use crate::cli::duration::millis;
-use crate::cli::failure::CliFailure;
+use crate::cli::failure::{CliFailure, TypedNames};
 use crate::cli::output::{CommandReport, OutputForm};
 use crate::cli::run::output::Printed;
 use crate::cli::table::render;
@@ -46,6 +46,15 @@ pub struct CommandsCommand {
     tail: Option<u64>,
 }
 
+/// What a person types for the parameters of its calls.
+pub const TYPED: TypedNames = &[
+    ("id", "ID"),
+    ("limit", "--limit"),
+    ("before", "--before"),
+    ("head", "--head"),
+    ("tail", "--tail"),
+];
+
 impl CommandsCommand {
     pub async fn run(self, context: &Context) -> Result<CommandReport, CliFailure> {
         let daemon = context.daemon().await?;
@@ -76,7 +85,7 @@ impl CommandsCommand {
         if failure.parameter() == Some("id") {
             return CliFailure::NoCommand {
                 session: self.session.clone(),
-                why: failure.to_string(),
+                why: failure.as_typed(TYPED).to_string(),
             };
         }
         failure
@@ -141,7 +150,7 @@ fn about(list: &CommandList) -> Vec<String> {
         return vec!["no command is known to have run here".to_owned()];
     };
     let first = first.command_id;
-    let older = |older| format!("{older} older ones: go on with --before {first}");
+    let older = |older| format!("{older} older ones: continue with --before {first}");
     list.older.map(older).into_iter().collect()
 }
 
@@ -188,7 +197,7 @@ mod tests {
     fn a_long_command_is_cut_and_older_ones_are_counted() {
         let it = CommandWire { command: "x".repeat(80), ..command() };
         assert_eq!(row(&it, 0)[6], "x".repeat(COMMAND_CHARACTERS) + "…");
-        assert_eq!(about(&list(vec![it], Some(4))), ["4 older ones: go on with --before 3"]);
+        assert_eq!(about(&list(vec![it], Some(4))), ["4 older ones: continue with --before 3"]);
         assert_eq!(table(&list(Vec::new(), None), 0), "");
     }
 }

@@ -58,11 +58,6 @@ impl Context {
         Self { output, socket }
     }
 
-    /// The socket from the command line.
-    pub fn given_socket(&self) -> Option<&PathBuf> {
-        self.socket.as_ref()
-    }
-
     /// Connects to the daemon, and starts one if the environment asks for it.
     pub async fn daemon(&self) -> Result<DaemonClient, CliFailure> {
         match Autostart::of(env::var_os(AUTOSTART)) {
@@ -96,7 +91,12 @@ impl Context {
         };
         let connect = async || DaemonClient::try_connect(&socket).await;
         let found = reach(connect, PAUSE_MAX, waits).await;
-        found.map_err(|source| CliFailure::unreachable(socket, source))
+        let found = found.map_err(|source| CliFailure::unreachable(socket, source));
+        // No command starts one at a socket that was chosen.
+        match chosen_socket(self.socket.clone()) {
+            Some(_) => found.map_err(CliFailure::without_start),
+            None => found,
+        }
     }
 
     /// The daemon's place, for a command that does not use the operators' socket, and whether it may start one there.
@@ -152,7 +152,7 @@ fn is_locked(socket: &Path) -> bool {
 /// The directory of the daemon's sockets, from the environment.
 pub fn runtime_paths() -> Result<RuntimePaths, CliFailure> {
     let paths = RuntimePaths::from_environment(|name| env::var_os(name));
-    Ok(paths.context("cannot determine the directory of the sockets")?)
+    paths.map_err(|error| CliFailure::Usage(format!("no directory for the sockets: {error}")))
 }
 
 /// Whether a daemon is started, and what that one may do.
@@ -170,7 +170,7 @@ impl Spawn {
     /// Connects to the daemon, and starts one if that is allowed.
     pub async fn daemon(self, context: &Context) -> Result<DaemonClient, CliFailure> {
         if self.no_spawn {
-            context.running_daemon().await
+            context.running_daemon().await.map_err(CliFailure::without_start)
         } else {
             context.daemon_to_create(StartRights::of_flag(self.allow_write)).await
         }

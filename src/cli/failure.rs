@@ -25,6 +25,9 @@ use crate::wire::error::ErrorWire;
 const METHOD_NOT_FOUND: i64 = -32601;
 const INVALID_PARAMS: i64 = -32602;
 
+/// Parameters of calls, each with what a person types for it, such as a flag.
+pub type TypedNames = &'static [(&'static str, &'static str)];
+
 #[derive(Debug, thiserror::Error)]
 pub enum CliFailure {
     /// The command line is invalid.
@@ -35,7 +38,12 @@ pub enum CliFailure {
     Config { error: ConfigError, details: Value },
     /// There is no daemon at the socket.
     #[error("{source} at {}", path.display())]
-    Unreachable { path: PathBuf, source: ConnectError },
+    Unreachable {
+        path: PathBuf,
+        source: ConnectError,
+        /// Whether to start one would help.
+        start_helps: bool,
+    },
     /// The daemon closed the connection of a program inside a session.
     #[error("the daemon at {} does not let in what runs inside a session", .0.display())]
     Inside(PathBuf),
@@ -95,7 +103,15 @@ impl CliFailure {
         if inside && matches!(source, ConnectError::HungUp) {
             return Self::Inside(path);
         }
-        Self::Unreachable { path, source }
+        Self::Unreachable { path, source, start_helps: true }
+    }
+
+    /// The failure of a command that wanted no daemon to be started.
+    pub fn without_start(mut self) -> Self {
+        if let Self::Unreachable { start_helps, .. } = &mut self {
+            *start_helps = false;
+        }
+        self
     }
 
     /// Whether standard output was closed.
@@ -143,12 +159,15 @@ impl CliFailure {
     /// What to do about it, if there is advice.
     pub fn hint(&self) -> Option<String> {
         let fixed = match self {
-            Self::Unreachable { path, source: ConnectError::Absent | ConnectError::Refused } => {
-                Some(match sessions_wait_beside(path) {
-                    true => "sessions wait for the next daemon; `termgate serve` starts one",
-                    false => "`termgate new` starts one, and so does `termgate serve`",
-                })
-            }
+            Self::Unreachable {
+                path,
+                source: ConnectError::Absent | ConnectError::Refused,
+                start_helps,
+            } => match (sessions_wait_beside(path), start_helps) {
+                (true, _) => Some("sessions wait for the next daemon; `termgate serve` starts one"),
+                (false, true) => Some("`termgate new` starts one, and so does `termgate serve`"),
+                (false, false) => None,
+            },
             Self::Tool { error, session } => return hint::of_error(error, session.as_deref()),
             Self::Request(ClientError::Refused { data: Some(data), .. }) => {
                 let error = ErrorWire::deserialize(data).ok()?;
@@ -167,14 +186,21 @@ impl CliFailure {
             ),
             Self::Tokens(error) => return Some(hint::advice(code_of_tokens(error))),
             Self::TokenFile { .. } => return Some(hint::advice(Code::TokenFile)),
+            Self::Running(LockError::Held { pid: Some(pid) }) => {
+                return Some(format!(
+                    "use that one, or end it with `termgate stop`. If it does not answer, `kill -CONT \
+                     {pid}` resumes a suspended one, and `kill -9 {pid}` ends it; the next daemon \
+                     resumes its sessions"
+                ));
+            }
             Self::Running(_) => return Some(hint::advice(Code::DaemonRunning)),
             Self::Request(ClientError::Closed) => Some(
-                "it ended, or was upgraded; sessions that go on keep their ids. If this was to change \
-                 anything, look whether it did before you run it again",
+                "it ended, or was upgraded; sessions that still run keep their ids. If this command \
+                 changes anything, check whether it did before you run it again",
             ),
             Self::Unreachable { source: ConnectError::Impostor(_), .. } => Some(
-                "nothing was said to it. Look at what it is (`ps`) and end it; `termgate doctor` says \
-                 what else is wrong, and a daemon that starts listens in its own place again",
+                "nothing was sent to it. Find out what it is (`ps`) and end it, then start the daemon; \
+                 `termgate doctor` says what else is wrong",
             ),
             Self::Unreachable { .. }
             | Self::Usage(_)
@@ -191,8 +217,30 @@ impl CliFailure {
 
     /// The invalid parameter, if the daemon names one.
     pub fn parameter(&self) -> Option<&str> {
+        if let Self::Request(ClientError::Refused { data: Some(data), .. }) = self {
+            return data.pointer("/details/parameter")?.as_str();
+        }
         let Self::Tool { error, .. } = self else { return None };
         error.details.as_ref()?.parameter.as_deref()
+    }
+
+    /// The failure with a message that names what a person typed instead of the parameter.
+    pub fn as_typed(mut self, names: TypedNames) -> Self {
+        let parameter = self.parameter();
+        let known = parameter.and_then(|it| names.iter().find(|(name, _)| *name == it));
+        let Some((parameter, typed)) = known else { return self };
+        let name_it = |message: &mut String| {
+            let problem = message.strip_prefix(parameter).filter(|rest| rest.starts_with(": "));
+            if let Some(problem) = problem {
+                *message = format!("{typed}{problem}");
+            }
+        };
+        if let Self::Tool { error, .. } = &mut self {
+            name_it(&mut error.message);
+        } else if let Self::Request(ClientError::Refused { message, .. }) = &mut self {
+            name_it(message);
+        }
+        self
     }
 
     /// Further members of the error, for programs.
@@ -297,10 +345,11 @@ mod tests {
     #[test]
     fn no_daemon_ends_with_seven_and_the_way_to_start_one() {
         let path = PathBuf::from("/run/operator.sock");
-        let failure = CliFailure::Unreachable { path, source: ConnectError::Absent };
+        let failure = CliFailure::unreachable(path, ConnectError::Absent);
         assert_eq!(failure.exit().number(), 7);
         assert_eq!(failure.to_string(), "no daemon is running at /run/operator.sock");
         assert!(failure.hint().is_some_and(|hint| hint.contains("termgate new")));
+        assert_eq!(failure.without_start().hint(), None);
         assert_eq!(CliFailure::Request(ClientError::Closed).exit().number(), 7);
     }
 
@@ -328,7 +377,7 @@ mod tests {
             CliFailure::NoCommand { session: "s".to_owned(), why: "w".to_owned() },
             CliFailure::Left { what: "gone", hint: "look".to_owned(), details: Value::Null },
             CliFailure::from(ConfigError(Vec::new())),
-            CliFailure::Unreachable { path: file(), source: ConnectError::Absent },
+            CliFailure::unreachable(file(), ConnectError::Absent),
             CliFailure::Inside(file()),
             CliFailure::NotStarted { log: file(), said: None },
             CliFailure::Request(ClientError::Closed),
@@ -362,6 +411,21 @@ mod tests {
         assert_eq!(failure.exit(), CommandExit::LeaseConflict);
         let busy = of_tool(json!({"error_code": "busy", "message": "m", "hint": "h"}));
         assert_eq!((busy.details(), busy.hint().as_deref()), (Value::Null, Some("h")));
+    }
+
+    #[test]
+    fn a_message_names_what_was_typed_for_the_parameter() {
+        let names: TypedNames = &[("wait_ms", "--wait")];
+        let refused = |parameter: &str, message: &str| {
+            let details = json!({"parameter": parameter});
+            let error = json!({
+                "error_code": "invalid_argument", "message": message, "hint": "h", "details": details,
+            });
+            of_tool(error).as_typed(names).to_string()
+        };
+        assert_eq!(refused("wait_ms", "wait_ms: too long"), "--wait: too long");
+        assert_eq!(refused("wait_ms", "wait_ms is too long"), "wait_ms is too long");
+        assert_eq!(refused("other", "other: too long"), "other: too long");
     }
 
     #[test]

@@ -14,6 +14,10 @@ pub fn of_error(error: &ErrorWire, session: Option<&str>) -> Option<String> {
     let session = session.unwrap_or(SESSION);
     let own = error.refusal().and_then(|cause| of_cause(cause, session));
     let own = own.or_else(|| Code::parse(&error.error_code).and_then(|it| of_code(it, session)));
+    if own.is_none() && error.code() == Code::InvalidArgument {
+        // Its message says already which argument to correct, and how.
+        return None;
+    }
     own.or_else(|| Some(error.hint.clone()).filter(|hint| !hint.is_empty()))
 }
 
@@ -115,9 +119,11 @@ fn of_code(code: Code, session: &str) -> Option<String> {
         Code::RateLimited => "Wait as long as retry_after_ms says; `termgate wait` and `termgate \
             watch` ask only once."
             .to_owned(),
-        Code::TerminalSilent => "It goes on by itself; `termgate doctor` names the process that \
-            does not answer, and how to continue it if it was stopped."
-            .to_owned(),
+        Code::TerminalSilent => {
+            "`termgate doctor` names the process that does not answer, and how to \
+            continue it if it was suspended."
+                .to_owned()
+        }
         Code::InvalidArgument
         | Code::ReadOnly
         | Code::SessionExists
@@ -197,6 +203,7 @@ mod tests {
         let running = hint("busy", Some(RefusalCause::CommandRunning), Some("build"));
         assert!(running.contains("`termgate wait build --command-done`"), "{running}");
         assert_eq!(hint("busy", None, None), "the daemon's own");
+        assert_eq!(of_error(&error("invalid_argument", None), None), None);
         assert_eq!(hint("from_the_future", Some(RefusalCause::Other), None), "the daemon's own");
     }
 }

@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::cli::candidates::offer_sessions;
 use crate::cli::context::Context;
-use crate::cli::failure::CliFailure;
+use crate::cli::failure::{CliFailure, TypedNames};
 use crate::cli::output::CommandReport;
 use crate::wire::rows::HistoryRows;
 use crate::wire::session::GapWire;
@@ -20,13 +20,16 @@ pub struct HistoryCommand {
     /// Start with this row
     #[arg(long, value_name = "ROW", conflicts_with = "tail")]
     from: Option<u64>,
-    /// Print this many rows from the end
+    /// Print this many rows from the end, up to 500
     #[arg(long, value_name = "ROWS")]
     tail: Option<u64>,
     /// Print at most this many rows, up to 500 [default: 100]
     #[arg(long, value_name = "ROWS")]
     count: Option<u64>,
 }
+
+/// What a person types for the parameters of its calls.
+pub const TYPED: TypedNames = &[("start_row", "--from"), ("tail", "--tail"), ("count", "--count")];
 
 impl HistoryCommand {
     pub async fn run(self, context: &Context) -> Result<CommandReport, CliFailure> {
@@ -38,24 +41,33 @@ impl HistoryCommand {
         });
         let answer = context.daemon().await?.call("read_history", arguments).await?;
         let rows: HistoryRows = answer.read()?;
-        let notes = rows.lost_output.iter().map(GapWire::remark).chain(more(&rows)).collect();
+        let notes = rows.lost_output.iter().map(GapWire::remark);
+        let notes = notes.chain(none(&rows)).chain(more(&rows)).collect();
         Ok(CommandReport { notes, ..answer.report(rows.text.unwrap_or_default()) })
     }
+}
+
+/// Says that there is no row where the command looked.
+fn none(rows: &HistoryRows) -> Option<String> {
+    let last = rows.end_row.checked_sub(1).filter(|last| *last >= rows.dropped_rows);
+    (rows.first_row >= rows.end_row).then(|| match last {
+        Some(last) => format!("no rows there; the last one is {last}"),
+        None => "no rows yet".to_owned(),
+    })
 }
 
 /// How to read the remaining rows.
 fn more(rows: &HistoryRows) -> Option<String> {
     let (next, end) = (rows.next_row, rows.end_row);
-    (next < end).then(|| format!("{} more rows; go on with --from {next}", end - next))
+    (next < end).then(|| format!("{} more rows; continue with --from {next}", end - next))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn rows_that_are_left_are_counted_with_the_way_to_them() {
-        let rows = |next_row| HistoryRows {
+    fn rows(next_row: u64) -> HistoryRows {
+        HistoryRows {
             session: "0a".to_owned(),
             first_row: 0,
             end_row: 250,
@@ -65,8 +77,20 @@ mod tests {
             watermark: 1,
             text: None,
             lines: None,
-        };
-        assert_eq!(more(&rows(100)).as_deref(), Some("150 more rows; go on with --from 100"));
+        }
+    }
+
+    #[test]
+    fn rows_that_are_not_there_are_noted() {
+        let rows = |first_row, end_row| HistoryRows { first_row, end_row, ..rows(end_row) };
+        assert_eq!(none(&rows(4, 4)).as_deref(), Some("no rows there; the last one is 3"));
+        assert_eq!(none(&rows(0, 0)).as_deref(), Some("no rows yet"));
+        assert_eq!(none(&rows(3, 4)), None);
+    }
+
+    #[test]
+    fn rows_that_are_left_are_counted_with_the_way_to_them() {
+        assert_eq!(more(&rows(100)).as_deref(), Some("150 more rows; continue with --from 100"));
         assert_eq!(more(&rows(250)), None);
     }
 }

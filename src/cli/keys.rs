@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::cli::candidates::offer_sessions;
 use crate::cli::context::Context;
-use crate::cli::failure::CliFailure;
+use crate::cli::failure::{CliFailure, TypedNames};
 use crate::cli::output::CommandReport;
 use crate::cli::own_lease::OwnLease;
 use crate::cli::send::write_report;
@@ -19,7 +19,7 @@ pub struct KeysCommand {
     /// Id, unique prefix of one, or name
     #[arg(add = ArgValueCompleter::new(offer_sessions))]
     session: String,
-    /// Names of keys, or single characters
+    /// Names of keys, such as Enter, Up, F5, C-c or M-x, or single characters
     #[arg(required = true)]
     keys: Vec<String>,
     #[command(flatten)]
@@ -28,6 +28,13 @@ pub struct KeysCommand {
     #[arg(long, value_name = "WATERMARK")]
     expect: Option<u64>,
 }
+
+/// What a person types for the parameters of its calls.
+pub const TYPED: TypedNames = &[
+    ("keys", "KEYS"),
+    ("lease_id", "--lease-file or TERMGATE_LEASE"),
+    ("expect_watermark", "--expect"),
+];
 
 impl KeysCommand {
     pub async fn run(self, context: &Context) -> Result<CommandReport, CliFailure> {

@@ -12,7 +12,7 @@ use crate::cli::candidates::offer_sessions;
 use crate::cli::context::Context;
 use crate::cli::daemon::{DaemonClient, ToolAnswer};
 use crate::cli::duration::{millis_within, parse_duration};
-use crate::cli::failure::CliFailure;
+use crate::cli::failure::{CliFailure, TypedNames};
 use crate::cli::ls::holder;
 use crate::cli::output::CommandReport;
 use crate::cli::own_lease::OwnLease;
@@ -112,6 +112,15 @@ struct Preempt {
     #[arg(add = ArgValueCompleter::new(offer_sessions))]
     session: String,
 }
+
+/// What a person types for the parameters of its calls.
+pub const TYPED: TypedNames = &[
+    ("ttl_ms", "--ttl"),
+    ("wait_ms", "--wait"),
+    ("reason", "--reason"),
+    ("lease_id", "--lease-file or TERMGATE_LEASE"),
+    ("hand_to", "--hand-to"),
+];
 
 impl LeaseCommand {
     pub async fn run(self, context: &Context) -> Result<CommandReport, CliFailure> {
@@ -245,7 +254,8 @@ async fn own(given: &OwnLease, daemon: &DaemonClient, session: &str) -> Result<S
     let found = daemon.call("find_lease", json!({"session": session})).await?;
     let missing = || {
         let message = "the command line does not hold the lease of this session";
-        CliFailure::of_tool(ErrorWire::new(Code::LeaseRequired, message))
+        let error = Box::new(ErrorWire::new(Code::LeaseRequired, message));
+        CliFailure::Tool { error, session: Some(session.into()) }
     };
     found.read::<FoundLease>()?.lease_id.ok_or_else(missing)
 }

@@ -45,6 +45,9 @@ pub struct McpCommand {
     /// Do not start a daemon
     #[arg(long)]
     no_spawn: bool,
+    /// Connect to this socket of a daemon, and start none
+    #[arg(long, value_name = "PATH")]
+    socket: Option<PathBuf>,
     /// Present the token in this file, from `termgate token new`, on every connection
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
@@ -85,7 +88,7 @@ impl McpCommand {
             start: None,
             token_file: self.token_file.clone(),
         };
-        if let Some(socket) = context.given_socket() {
+        if let Some(socket) = &self.socket {
             // The argument parser does not see a socket before the subcommand.
             if self.read_only || self.allow_write || self.session.is_some() {
                 let words = "--socket cannot be used with --read-only, --allow-write or --session";
@@ -140,7 +143,7 @@ impl Way {
                 let message = "the session is no longer there";
                 CliFailure::of_tool(ErrorWire::new(Code::SessionNotFound, message))
             }
-            None => CliFailure::Unreachable { path: self.socket.clone(), source },
+            None => CliFailure::unreachable(self.socket.clone(), source).without_start(),
         }
     }
 }

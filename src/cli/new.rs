@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use crate::cli::call::parse_pair;
 use crate::cli::context::{Context, Spawn};
 use crate::cli::daemon::{DaemonClient, ToolAnswer};
-use crate::cli::failure::CliFailure;
+use crate::cli::failure::{CliFailure, TypedNames};
 use crate::cli::output::CommandReport;
 use crate::session::pty::environment::ClientEnvironment;
 use crate::wire::session::Created;
@@ -43,10 +43,23 @@ pub struct NewCommand {
     env: Vec<(String, String)>,
     #[command(flatten)]
     spawn: Spawn,
-    /// A program and its arguments, or a shell command as one argument [default: your shell]
+    /// A program and its arguments, or a shell command as one argument [default: your shell, which then
+    /// reports exit codes to `run`]
     #[arg(last = true, value_name = "CMD")]
     command: Vec<String>,
 }
+
+/// What a person types for the parameters of its calls.
+pub const TYPED: TypedNames = &[
+    ("name", "--name"),
+    ("cwd", "--cwd"),
+    ("rows", "--rows"),
+    ("cols", "--cols"),
+    ("tags", "--tag"),
+    ("env", "--env"),
+    ("command", "CMD"),
+    ("args", "CMD"),
+];
 
 impl NewCommand {
     pub async fn run(self, context: &Context) -> Result<CommandReport, CliFailure> {

@@ -7,7 +7,6 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use anyhow::Context as _;
 use clap::Args;
 
 use crate::cli::failure::CliFailure;
@@ -41,9 +40,11 @@ pub fn read(file: &Path) -> Result<String, CliFailure> {
         true => text_of(io::stdin().lock()),
         false => File::open(file).and_then(text_of),
     };
-    let text = text.with_context(|| format!("cannot read {}", file.display()))?;
+    let text = text.map_err(|error| {
+        CliFailure::Usage(format!("--lease-file: cannot read {}: {error}", file.display()))
+    })?;
     match text.trim_ascii() {
-        "" => Err(CliFailure::Usage(format!("{} holds no lease id", file.display()))),
+        "" => Err(CliFailure::Usage(format!("--lease-file: {} holds no lease id", file.display()))),
         id => Ok(id.to_owned()),
     }
 }
@@ -66,6 +67,8 @@ mod tests {
         assert_eq!(read(&file).unwrap(), "6f1b");
         std::fs::write(&file, " \n").unwrap();
         assert_eq!(read(&file).unwrap_err().exit().number(), 2);
-        assert!(read(&home.path().join("none")).is_err());
+        let missing = read(&home.path().join("none")).unwrap_err();
+        assert_eq!(missing.exit().number(), 2);
+        assert!(missing.to_string().contains("none: No such file"), "{missing}");
     }
 }

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::cli::candidates::offer_sessions;
 use crate::cli::context::Context;
-use crate::cli::failure::CliFailure;
+use crate::cli::failure::{CliFailure, TypedNames};
 use crate::cli::output::CommandReport;
 use crate::cli::table::numbered;
 use crate::core::frame::Size;
@@ -50,6 +50,9 @@ impl ReadFormat {
     }
 }
 
+/// What a person types for the parameters of its calls.
+pub const TYPED: TypedNames = &[("format", "--format"), ("since", "--since")];
+
 impl ReadCommand {
     pub async fn run(self, context: &Context) -> Result<CommandReport, CliFailure> {
         let arguments = json!({
@@ -70,7 +73,7 @@ impl ReadCommand {
 fn left_out(screen: &ScreenWire) -> Option<String> {
     let (rows, top, session) = (screen.rows_left_out?, screen.next_top?, &screen.session);
     Some(format!(
-        "{rows} more rows: `termgate call read_screen session={session} top={top} --json` goes on"
+        "{rows} more rows: `termgate call read_screen session={session} top={top} --json` reads them"
     ))
 }
 

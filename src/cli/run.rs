@@ -21,7 +21,7 @@ use crate::cli::context::{Context, Spawn};
 use crate::cli::daemon::{DaemonClient, Posted, ToolAnswer};
 use crate::cli::duration::{millis, millis_within, parse_duration};
 use crate::cli::exit::CommandExit;
-use crate::cli::failure::CliFailure;
+use crate::cli::failure::{CliFailure, TypedNames};
 use crate::cli::output::{CommandReport, OutputForm, reader_gone};
 use crate::cli::own_lease::OwnLease;
 use crate::cli::run::fresh::Fresh;
@@ -49,12 +49,10 @@ const LOOK_MAX: Duration = Duration::from_secs(1);
 /// `run` itself. If the daemon exits, as for an upgrade, the command keeps running, and `run` follows
 /// it under the next daemon.
 ///
-/// Ends with the exit code of the command, or with 122: the command is waiting for input. 124: timed
-/// out. In both cases the command keeps running. 123: exit code unknown. 2: the shell could not parse
-/// the command. 130: C-c interrupted it (143: SIGTERM, 129: SIGHUP). 141: standard output was closed.
-/// Otherwise as every command.
+/// The exit codes of commands are known in bash, zsh and fish, started by `new` without a command.
 #[derive(Debug, Args)]
 #[command(
+    after_long_help = EXIT_CODES,
     allow_missing_positional = true,
     override_usage = "termgate run [OPTIONS] <SESSION> <COMMAND>...\n       \
                       termgate run [OPTIONS] -- <COMMAND>..."
@@ -82,6 +80,25 @@ pub struct RunCommand {
     )]
     command: Vec<String>,
 }
+
+/// What a person types for the parameters of its calls.
+pub const TYPED: TypedNames = &[
+    ("session", "SESSION"),
+    ("command", "COMMAND"),
+    ("timeout_ms", "--timeout"),
+    ("max_lines", "--max-lines"),
+    ("lease_id", "--lease-file or TERMGATE_LEASE"),
+];
+
+const EXIT_CODES: &str = "\
+Exit codes: that of the command, or
+  2    the shell could not parse the command
+  122  the command is waiting for input, and keeps running
+  123  exit code unknown: the session's shell does not report it
+  124  timed out; the command keeps running
+  130  C-c interrupted the command, which reported no code (129: SIGHUP, 143: SIGTERM)
+  141  standard output was closed; the command was interrupted
+Errors before the command starts use the exit codes of `termgate --help`.";
 
 /// How following a command ended.
 enum FollowEnd {
@@ -247,9 +264,9 @@ async fn interrupted(
             Some(why) => {
                 report.data["status"] = json!("timeout");
                 report.data["warning"] = json!(why);
-                format!("{why}; it goes on, and {read} shows it")
+                format!("{why}; it keeps running, and {read} shows it")
             }
-            None => format!("interrupted; whether it has ended is seen with {read}"),
+            None => format!("interrupted; {read} shows whether it has ended"),
         });
     }
     Ok(report)
@@ -323,11 +340,20 @@ fn notes(run: &Value, session: &str) -> Vec<String> {
             run["command_id"]
         )),
         ("not_run", _) => Some("the shell could not read it as a command".to_owned()),
-        ("exited", _) => Some("the program of the session ended with it".to_owned()),
+        ("exited", _) => Some("the command ended the program of the session".to_owned()),
         (_, _) => None,
     };
     let unknown = run["exit_code"].is_null() && matches!(word("/status"), "completed" | "exited");
-    let unknown = unknown.then(|| "exit code unknown: the shell did not report it".to_owned());
+    let unknown = unknown.then(|| {
+        let why = match word("/evidence") {
+            "osc133" => "the shell did not report it",
+            _ => {
+                "this session has no shell that reports codes; use one that `termgate new` creates \
+                 without a command, or end the command with `; echo $?`"
+            }
+        };
+        format!("exit code unknown: {why}")
+    });
     let warning = run["warning"].as_str().map(|warning| format!("warning: {warning}"));
     [ended, unknown, warning].into_iter().flatten().collect()
 }

@@ -12,7 +12,7 @@ use crate::cli::context::Context;
 use crate::cli::daemon::ToolAnswer;
 use crate::cli::duration::{millis, millis_within, parse_duration};
 use crate::cli::exit::{CommandExit, WaitedFor};
-use crate::cli::failure::CliFailure;
+use crate::cli::failure::{CliFailure, TypedNames};
 use crate::cli::output::CommandReport;
 use crate::cli::own_lease::OwnLease;
 use crate::cli::table::of_delta;
@@ -61,6 +61,16 @@ enum PasteMode {
     Always,
     Never,
 }
+
+/// What a person types for the parameters of its calls.
+pub const TYPED: TypedNames = &[
+    ("text", "TEXT"),
+    ("lease_id", "--lease-file or TERMGATE_LEASE"),
+    ("expect_watermark", "--expect"),
+    ("until.pattern", "--until-pattern"),
+    ("until.idle_ms", "--until-idle"),
+    ("wait_ms", "--wait"),
+];
 
 impl SendCommand {
     pub async fn run(self, context: &Context) -> Result<CommandReport, CliFailure> {
@@ -124,7 +134,7 @@ fn notes(written: &WriteResult) -> Vec<String> {
             return word(&wait.outcome);
         }
         format!(
-            "the daemon was upgraded after {} bytes were typed; do not type them again: go on with \
+            "the daemon was upgraded after {} bytes were typed; do not type them again: continue with \
              `termgate wait {session} ... --since {}`",
             written.written, wait.watermark
         )

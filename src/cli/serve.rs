@@ -34,16 +34,15 @@ use crate::transport::unix::handed::Handed;
 ///
 /// It ends on SIGTERM, SIGINT and `stop`, and when its terminal closes, unless nohup started it.
 /// SIGHUP makes it read its configuration again. SIGUSR1 ends only the daemon: its sessions keep
-/// running, and the next daemon finds them. With --socket its gateway listens at that path; all other
-/// sockets stay where they are. With --stdio it has no sockets: it serves one MCP client on standard
-/// input and output, and its sessions end with it.
+/// running, and the next daemon resumes them. With --stdio it has no sockets: it serves one MCP client on
+/// standard input and output, and its sessions end with it.
 #[derive(Debug, Args)]
 pub struct ServeCommand {
     /// Let clients write, as TERMGATE_ALLOW_WRITE=1 does; without it they can only watch
     #[arg(long)]
     allow_write: bool,
-    /// Start read-only, regardless of configuration, environment and the switches before a crash;
-    /// `allow-write on` still switches writing on
+    /// Start read-only, whatever the configuration, the environment and the switches before a crash say;
+    /// `termgate allow-write on` can switch writing on later
     #[arg(long)]
     read_only: bool,
     /// Read this file instead of the system's and the user's; see `termgate config path`
@@ -58,9 +57,12 @@ pub struct ServeCommand {
     /// Serve one client on standard input and output, with its own sessions
     #[arg(long, conflicts_with_all = ["socket", "linger", "detached"])]
     stdio: bool,
-    /// Exit after this long without clients and sessions, unless a write switch was changed
+    /// End after this long without clients and sessions, unless a write switch was changed
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     linger: Option<Duration>,
+    /// Create the gateway, the socket for MCP clients, at this path; the other sockets keep their paths
+    #[arg(long, value_name = "PATH")]
+    socket: Option<PathBuf>,
     /// Leave the terminal it was started from
     #[arg(long, hide = true)]
     detached: bool,
@@ -73,14 +75,14 @@ impl ServeCommand {
         if self.detached {
             // It fails if this process already leads a session.
             let _ = nix::unistd::setsid();
-            log = BoundedLog::of_standard_error(&paths(context)?);
+            log = BoundedLog::of_standard_error(&self.paths()?);
         }
         let logging = start_logging(self.log_format, self.verbose, log)?;
         if self.stdio {
             self.serve_stdio().await?;
             return Ok(CommandExit::Done);
         }
-        let settings = self.settings(context)?;
+        let settings = self.settings()?;
         let program = settings.program.clone();
         let ended = serve(settings, |banner| context.output.note(&banner_text(banner))).await?;
         // `exec` runs no destructors, so this reports the suppressed log lines first.
@@ -99,12 +101,19 @@ impl ServeCommand {
         write.into_iter().chain(self.read_only.then(|| flag("--read-only", false)))
     }
 
-    fn settings(&self, context: &Context) -> Result<DaemonSettings, CliFailure> {
+    fn paths(&self) -> Result<RuntimePaths, CliFailure> {
+        let paths = runtime_paths()?;
+        let Some(gateway) = &self.socket else { return Ok(paths) };
+        let gateway = std::path::absolute(gateway).context("--socket")?;
+        Ok(paths.with_gateway(gateway).context("--socket")?)
+    }
+
+    fn settings(&self) -> Result<DaemonSettings, CliFailure> {
         let (default_cwd, environment) = surroundings()?;
         let sources = self.sources(&default_cwd, &environment)?;
         let config = load(&sources)?;
         let handed = Handed::take(|name| env::var_os(name)).context("the sockets handed over")?;
-        let (paths, linger) = (paths(context)?, self.linger);
+        let (paths, linger) = (self.paths()?, self.linger);
         let state = state_directory(|name| env::var_os(name));
         let program = self.program()?;
         Ok(DaemonSettings {
@@ -179,13 +188,6 @@ fn load(sources: &Sources) -> Result<Config, CliFailure> {
 fn surroundings() -> Result<(PathBuf, Environment), CliFailure> {
     let directory = env::current_dir().context("the current directory is gone")?;
     Ok((directory, env::vars_os().collect()))
-}
-
-fn paths(context: &Context) -> Result<RuntimePaths, CliFailure> {
-    let paths = runtime_paths()?;
-    let Some(gateway) = context.given_socket() else { return Ok(paths) };
-    let gateway = std::path::absolute(gateway).context("--socket")?;
-    Ok(paths.with_gateway(gateway).context("--socket")?)
 }
 
 /// The message of a ready daemon: whether it allows writing, where it listens, how to connect.

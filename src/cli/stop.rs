@@ -25,6 +25,8 @@ const STOP_MAX: Duration = Duration::from_secs(10);
 const LOOK_INTERVAL: Duration = Duration::from_millis(10);
 
 /// End the daemon and all its sessions
+///
+/// Ends all processes of the sessions within 5 seconds. If some remain, it names them and ends with 1.
 #[derive(Debug, Args)]
 pub struct StopCommand {}
 
@@ -34,7 +36,7 @@ impl StopCommand {
     /// # Errors
     /// [`CliFailure::Unreachable`] when no daemon runs, [`CliFailure::StillRunning`] when it does not end.
     pub async fn run(self, context: &Context) -> Result<CommandReport, CliFailure> {
-        let daemon = context.running_daemon().await?;
+        let daemon = context.running_daemon().await.map_err(CliFailure::without_start)?;
         let socket = daemon.path().to_owned();
         let late = |_| CliFailure::StillRunning(STOP_MAX);
         let asked = daemon.client().request(STOP_METHOD, json!({}));

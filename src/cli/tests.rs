@@ -85,6 +85,42 @@ fn every_command_of_the_grammar_is_understood() {
 }
 
 #[test]
+fn errors_name_flags_and_arguments_that_their_command_has() {
+    let waits: Vec<_> = ["termgate wait s --pattern p", "termgate wait s --regex p"]
+        .into_iter()
+        .map(|line| parse(line).unwrap().command.typed())
+        .collect();
+    for (command, names) in [
+        ("new", new::TYPED),
+        ("run", run::TYPED),
+        ("commands", commands::TYPED),
+        ("send", send::TYPED),
+        ("keys", keys::TYPED),
+        ("read", read::TYPED),
+        ("history", history::TYPED),
+        ("wait", waits[0]),
+        ("wait", waits[1]),
+        ("watch", watch::TYPED),
+        ("lease", lease::TYPED),
+        ("allow-write", allow_write::TYPED),
+    ] {
+        let mut grammar = CommandLine::command();
+        grammar.build();
+        let command = grammar.find_subcommand(command).unwrap();
+        let all = std::iter::once(command).chain(command.get_subcommands());
+        let usages: String =
+            all.flat_map(clap::Command::get_arguments).map(|it| format!(" {it} ")).collect();
+        for (_, typed) in names {
+            let typed = typed.trim_end_matches(" or TERMGATE_LEASE");
+            let there = [' ', '<', '['].iter().any(|begin| {
+                [' ', '>', ']'].iter().any(|end| usages.contains(&format!("{begin}{typed}{end}")))
+            });
+            assert!(there, "{typed} in {usages}");
+        }
+    }
+}
+
+#[test]
 fn what_is_not_in_the_grammar_is_refused() {
     for line in [
         "termgate",

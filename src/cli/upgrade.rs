@@ -37,7 +37,7 @@ impl UpgradeCommand {
     /// [`CliFailure::Unreachable`] when no daemon runs, [`CliFailure::Request`] with the code `upgrade_failed`
     /// when the daemon keeps its program, [`CliFailure::NotBack`] when it does not return.
     pub async fn run(self, context: &Context) -> Result<CommandReport, CliFailure> {
-        let daemon = context.running_daemon().await?;
+        let daemon = context.running_daemon().await.map_err(CliFailure::without_start)?;
         let granted = daemon.client().request(UPGRADE_METHOD, json!({})).await?;
         let status = timeout(BACK_MAX, next_status(daemon)).await.ok().and_then(Result::ok);
         let status = status.ok_or(CliFailure::NotBack(BACK_MAX))?;

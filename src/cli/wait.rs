@@ -13,7 +13,7 @@ use crate::cli::context::Context;
 use crate::cli::daemon::{RETURN_MAX, ToolAnswer};
 use crate::cli::duration::{millis, millis_within, parse_duration};
 use crate::cli::exit::{CommandExit, WaitedFor};
-use crate::cli::failure::CliFailure;
+use crate::cli::failure::{CliFailure, TypedNames};
 use crate::cli::output::CommandReport;
 use crate::core::human_duration::measured;
 use crate::transport::client::ClientError;
@@ -24,11 +24,13 @@ const REACHED_WITHIN: Duration = Duration::from_secs(1);
 
 /// Wait until something happens in a session, or in the first of several
 ///
-/// Ends with 0 when a condition is met, and with 6 when it timed out. Ends with 1 when the stop text
-/// appeared, when the program ended without --exit, or when the outcome is `pattern_too_costly`: use a
-/// simpler pattern. After an upgrade of the daemon it continues under the next one; with --since also
-/// after a crash. Ends with 7 if it cannot continue: with several sessions, after a crash without
-/// --since, or if no daemon returns.
+/// Ends with 0 when any of the conditions is met, and with 6 when it timed out. Ends with 1 when the stop
+/// text appeared, when the program ended without --exit, or when searching for the pattern took too long
+/// (`pattern_too_costly`): use a simpler pattern.
+///
+/// After an upgrade of the daemon it continues under the next one; with --since also after a crash. Ends
+/// with 7 if it cannot continue: with several sessions, after a crash without --since, or if no daemon
+/// returns.
 #[derive(Debug, Args)]
 #[command(group = ArgGroup::new("condition").required(true).multiple(true))]
 pub struct WaitCommand {
@@ -68,6 +70,13 @@ pub struct WaitCommand {
 }
 
 impl WaitCommand {
+    /// What a person types for the parameters of its call.
+    pub fn typed(&self) -> TypedNames {
+        const TEXT: TypedNames = &typed("--pattern");
+        const REGEX: TypedNames = &typed("--regex");
+        if self.regex.is_some() { REGEX } else { TEXT }
+    }
+
     pub async fn run(self, context: &Context) -> Result<CommandReport, CliFailure> {
         millis_within("--timeout", self.timeout, 0..=600_000).map_err(CliFailure::Usage)?;
         if let Some(idle) = self.idle {
@@ -165,7 +174,7 @@ impl WaitCommand {
         let name = &self.sessions[0];
         let from = since.as_u64().map_or_else(String::new, |since| format!(" --since {since}"));
         format!(
-            "once a daemon runs (`termgate serve` starts one), go on with `termgate wait {name} \
+            "once a daemon runs (`termgate serve` starts one), continue with `termgate wait {name} \
              ...{from}`"
         )
     }
@@ -185,6 +194,17 @@ impl WaitCommand {
             "timeout_ms": millis(self.timeout),
         })
     }
+}
+
+const fn typed(pattern: &'static str) -> [(&'static str, &'static str); 6] {
+    [
+        ("sessions", "SESSIONS"),
+        ("pattern", pattern),
+        ("stop_pattern", "--stop"),
+        ("idle_ms", "--idle"),
+        ("since", "--since"),
+        ("timeout_ms", "--timeout"),
+    ]
 }
 
 fn has_left(answer: &ToolAnswer) -> bool {

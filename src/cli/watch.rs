@@ -9,7 +9,7 @@ use crate::cli::candidates::offer_sessions;
 use crate::cli::context::Context;
 use crate::cli::daemon::{DaemonClient, RETURN_MAX};
 use crate::cli::exit::CommandExit;
-use crate::cli::failure::CliFailure;
+use crate::cli::failure::{CliFailure, TypedNames};
 use crate::cli::output::reader_gone;
 use crate::cli::table::of_delta;
 use crate::transport::client::ClientError;
@@ -44,6 +44,10 @@ enum WatchLane {
     Recent,
     History,
 }
+
+/// What a person types for the parameters of its calls.
+pub const TYPED: TypedNames =
+    &[("since", "--since"), ("lane", "--lane"), ("max_rate_hz", "--rate")];
 
 impl WatchCommand {
     pub async fn run(self, context: &Context) -> Result<CommandExit, CliFailure> {
@@ -125,7 +129,7 @@ impl WatchPosition {
         let what = "the daemon exited, and no other started in time; the session keeps running";
         let from = self.since.map_or_else(String::new, |since| format!(" --since {since}"));
         let hint = format!(
-            "once a daemon runs (`termgate serve` starts one), go on with `termgate watch {name}{from}`"
+            "once a daemon runs (`termgate serve` starts one), continue with `termgate watch {name}{from}`"
         );
         CliFailure::Left { what, hint, details: json!({"since": self.since}) }
     }

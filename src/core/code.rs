@@ -278,9 +278,9 @@ const TABLE: &[CodeTexts] = &[
         code: Code::DaemonRunning,
         word: "daemon_running",
         meaning: "Another process is the daemon of these directories, and there can be only one.",
-        advice: "Use that one, or end it with `termgate stop`. If it is suspended, resume it \
-                 with `kill -CONT PID`, or end it with `kill -9 PID`; the next daemon resumes \
-                 its sessions.",
+        advice: "Use that one, or end it with `termgate stop`. If it does not answer, the message \
+                 names its process: `kill -CONT` resumes a suspended one, `kill -9` ends it, and \
+                 the next daemon resumes its sessions.",
     },
     CodeTexts {
         code: Code::Timeout,

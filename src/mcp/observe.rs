@@ -18,6 +18,7 @@ use crate::mcp::outbox::{Delivery, PushLane};
 use crate::session::clock::Clock;
 use crate::session::handle::Session;
 use crate::session::stats::{EventCounter, Observing};
+use crate::surface::error::SurfaceError;
 use crate::surface::turns::Share;
 use crate::wire::attach::ObserveRequest;
 
@@ -35,11 +36,14 @@ impl ObserveRequest {
     }
 
     /// The shortest time between two deltas.
-    pub fn pause(&self) -> Result<Duration, String> {
+    pub fn pause(&self) -> Result<Duration, SurfaceError> {
         match self.max_rate_hz {
             None => Ok(Duration::ZERO),
             Some(rate) if (1..=RATE_HZ_MAX).contains(&rate) => Ok(Duration::from_secs(1) / rate),
-            Some(rate) => Err(format!("max_rate_hz: {rate} is not within 1 to {RATE_HZ_MAX}")),
+            Some(rate) => {
+                let problem = format!("{rate} is not within 1 to {RATE_HZ_MAX}");
+                Err(SurfaceError::argument("max_rate_hz", problem))
+            }
         }
     }
 }

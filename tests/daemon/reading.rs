@@ -159,7 +159,7 @@ async fn a_long_page_of_history_is_cut_and_says_where_to_go_on() {
         let next = page["next_row"].as_u64().unwrap();
         assert!((2..501).contains(&next), "{format}: {next}");
         let left = 602 - next;
-        let said = format!("[{left} rows left; go on with start_row={next}]");
+        let said = format!("[{left} rows left; continue with start_row={next}]");
         assert!(text.ends_with(&said), "{format}: {text}");
     }
     daemon.stop().await;
@@ -188,7 +188,7 @@ async fn a_large_screen_is_cut_and_says_where_to_go_on() {
                 let part = structured(&result);
                 let text = result["content"][0]["text"].as_str().unwrap();
                 top = part["next_top"].as_u64();
-                let said = top.map(|top| format!("go on with top={top}"));
+                let said = top.map(|top| format!("continue with top={top}"));
                 assert!(said.is_none_or(|said| text.contains(&said)), "{format}: {text}");
                 all.push_str(text);
             }

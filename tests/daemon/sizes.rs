@@ -269,7 +269,7 @@ async fn every_row_of_a_large_screen_is_read_in_small_answers() {
                 assert_eq!(screen["rows_left_out"].as_u64(), left, "{format} since {since}");
                 if let (Some(left), Some(next)) = (left, top) {
                     let rows = if since.is_null() { "rows" } else { "changed rows" };
-                    let said = format!("[{left} {rows} are left out; go on with top={next}");
+                    let said = format!("[{left} {rows} are left out; continue with top={next}");
                     assert!(text.contains(&said), "{text}");
                 }
                 if let Some(lines) = screen["lines"].as_array() {
@@ -305,7 +305,7 @@ async fn every_row_of_history_is_read_in_small_answers() {
             };
             assert_eq!(told as u64, after - next, "{format}");
             if after < 601 {
-                let said = format!("[{} rows left; go on with start_row={after}]", 601 - after);
+                let said = format!("[{} rows left; continue with start_row={after}]", 601 - after);
                 assert!(text.ends_with(&said), "{text}");
             }
             (next, pages) = (after, pages + 1);
@@ -359,7 +359,7 @@ async fn of_a_row_that_is_larger_than_an_answer_the_beginning_is_told_and_alone_
             asked[start.0] = json!(start.1);
             let (told, text) = bounded(&mut client, tool, &asked).await;
             assert!(text.contains("more columns of this row]"), "{text}");
-            assert!(text.contains(&format!("[row {row} is told whole with {whole}]")), "{text}");
+            assert!(text.contains(&format!("[row {row} is complete with {whole}]")), "{text}");
             asked["count"] = json!(1);
             let alone = client.structured(tool, asked).await;
             if format == "ansi" {
@@ -413,7 +413,7 @@ async fn a_write_that_waits_tells_the_changed_rows_that_fit_and_where_the_others
     assert!(rows.len() > 2 && left.as_u64().is_some_and(|left| left > 50), "{changed}");
     let (from, next) = (&changed["from"], top.unwrap());
     let said = format!(
-        "[{left} changed rows are left out; go on with read_screen since={from} top={next}]"
+        "[{left} changed rows are left out; continue with read_screen since={from} top={next}]"
     );
     assert!(text.ends_with(&said), "{text}");
     while let Some(next) = top {
@@ -509,7 +509,7 @@ async fn all_sessions_are_found_by_going_on_after_the_last_one_told() {
         let Some(left) = list["left_out"].as_u64() else { break };
         assert_eq!(left as usize, 15 - found.len(), "{list}");
         let last = found.last().unwrap();
-        let said = format!("{left} more are left out; go on with after={last}");
+        let said = format!("{left} more are left out; continue with after={last}");
         assert!(text.ends_with(&said), "{text}");
         page["after"] = json!(last);
     }

@@ -48,8 +48,11 @@ fn what_it_asks_is_told_with_the_way_to_answer() {
 
 #[test]
 fn an_unknown_code_is_told_with_the_reason() {
-    let run = json!({"status": "completed", "exit_code": null, "evidence": "kernel"});
+    let mut run = json!({"status": "completed", "exit_code": null, "evidence": "osc133"});
     assert_eq!(notes(&run, "s"), ["exit code unknown: the shell did not report it"]);
+    run["evidence"] = json!("kernel");
+    let told = notes(&run, "s");
+    assert!(told[0].starts_with("exit code unknown: this session has no shell that"), "{told:?}");
     let run = json!({"status": "completed", "exit_code": 0, "evidence": "osc133"});
     assert!(notes(&run, "s").is_empty());
 }

@@ -56,9 +56,8 @@ impl Server {
         params: Option<Value>,
         context: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
-        let invalid = |message: String| ErrorData::invalid_params(message, None);
         let parameters: ObserveRequest = parameters(params)?;
-        let pause = parameters.pause().map_err(invalid)?;
+        let pause = parameters.pause()?;
         let standing = self.standing(&context.meta);
         self.shared.gateway.admit(&standing)?;
         let daemon = self.shared.gateway.daemon();

@@ -80,7 +80,7 @@ pub fn strike(condemned: &[Condemned]) -> io::Result<()> {
         let mut pids = processes::newest_first()?;
         let is_first = seen.is_empty();
         if is_first {
-            // Parents before their children: a script must not see its program end and go on with its next line.
+            // Parents before their children: a script must not see its program end and continue with its next line.
             pids.reverse();
         }
         for pid in pids {

@@ -210,7 +210,7 @@ impl DeltaWire {
         if let (Some(left), Some(top)) = (self.rows_left_out, self.next_top) {
             let from = self.from;
             text.push_str(&format!(
-                "\n[{left} changed rows are left out; go on with read_screen since={from} top={top}]"
+                "\n[{left} changed rows are left out; continue with read_screen since={from} top={top}]"
             ));
         }
         text

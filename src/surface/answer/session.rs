@@ -126,7 +126,7 @@ impl SessionWire {
         if self.activity.is_silent() {
             let command = self.command_told();
             return format!(
-                "{} {:?} {command} (goes on, but nobody answers for its terminal yet)",
+                "{} {:?} {command} (running, but its terminal does not answer yet)",
                 self.id, self.name
             );
         }

@@ -34,7 +34,7 @@ pub struct SetWrite {
     session: Option<String>,
     /// Only for this tenant, such as uid:1000
     tenant: Option<String>,
-    /// Switch off again after so long
+    /// Switch off again after this time
     for_ms: Option<u64>,
 }
 

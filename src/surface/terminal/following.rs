@@ -207,7 +207,7 @@ impl Followed {
                 "It still runs: wait_for command_done, read_commands, or send_keys C-c.".to_owned(),
             ),
             (RunStatus::DaemonLeft, _) => Some(
-                "It goes on, and the next daemon knows of it: wait_for command_done with this \
+                "It keeps running under the next daemon: wait_for command_done with this \
                  watermark as since, then read_commands."
                     .to_owned(),
             ),

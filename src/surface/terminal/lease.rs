@@ -31,7 +31,7 @@ pub struct AcquireLease {
     session: Option<String>,
     /// 1000 to 600000 (default 30000); use renews it
     ttl_ms: Option<u64>,
-    /// Wait in line so long (default 0)
+    /// Wait in line for this time (default 0)
     #[schemars(range(max = 600_000))]
     wait_ms: Option<u64>,
     /// What you are about to do, for others to read
@@ -203,6 +203,10 @@ fn check_receiver(call: &Call, to: &PrincipalName) -> Result<(), SurfaceError> {
 
 /// Reads a principal's name as lists show it.
 fn principal(text: &str) -> Result<PrincipalName, SurfaceError> {
-    let problem = "not a principal's name; they are shown as `by`, such as claude#p12";
-    PrincipalName::parse(text).ok_or_else(|| SurfaceError::argument("hand_to", problem))
+    let problem = || {
+        let problem =
+            format!("{text:?} is not a principal's name; lists show the names, such as claude#p12");
+        SurfaceError::argument("hand_to", problem)
+    };
+    PrincipalName::parse(text).ok_or_else(problem)
 }

@@ -106,7 +106,10 @@ impl SessionList {
             text.push_str(&session.summary());
         }
         if let (Some(count), Some(last)) = (self.left_out, self.sessions.last()) {
-            text.push_str(&format!("\n{count} more are left out; go on with after={}", last.name));
+            text.push_str(&format!(
+                "\n{count} more are left out; continue with after={}",
+                last.name
+            ));
         }
         text
     }

@@ -75,7 +75,10 @@ fn newest(
     clock: &Clock,
 ) -> Result<CommandList, SurfaceError> {
     if parameters.head.is_some() || parameters.tail.is_some() {
-        return Err(SurfaceError::argument("head", "output is told of one command; give its id"));
+        return Err(SurfaceError::argument(
+            "head",
+            "only with `id`, for the output of one command",
+        ));
     }
     let limit = within("limit", parameters.limit.unwrap_or(20), 1..=LIMIT_MAX)? as usize;
     let frame = session.frame();

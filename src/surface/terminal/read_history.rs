@@ -65,7 +65,7 @@ impl Tool for ReadHistory {
     const NAME: &'static str = "read_history";
     const TITLE: &'static str = "Read history";
     const DESCRIPTION: &'static str = "Rows by absolute number, scrolled off or on screen. Use \
-        `tail` for the newest; go on from `next_row`.";
+        `tail` for the newest; continue from `next_row`.";
     const ACCESS: ToolAccess = ToolAccess::Read;
 
     type Result = HistoryRows;
@@ -199,12 +199,12 @@ impl HistoryRows {
         let mut rest = String::new();
         if let Some(line) = page.lines.iter().find(|line| line.columns_left_out.is_some()) {
             let row = line.row;
-            rest.push_str(&format!("\n[row {row} is told whole with start_row={row} count=1]"));
+            rest.push_str(&format!("\n[row {row} is complete with start_row={row} count=1]"));
         }
         let left = self.end_row - self.next_row;
         if left > 0 {
             let next = self.next_row;
-            rest.push_str(&format!("\n[{left} rows left; go on with start_row={next}]"));
+            rest.push_str(&format!("\n[{left} rows left; continue with start_row={next}]"));
         }
         rest
     }

@@ -128,12 +128,14 @@ impl ScreenWire {
         if let Some(line) = lines.iter().find(|line| line.columns_left_out.is_some()) {
             let top = line.row - self.base_row;
             let row = line.row;
-            rest.push_str(&format!("\n[row {row} is told whole with top={top} count=1]"));
+            rest.push_str(&format!("\n[row {row} is complete with top={top} count=1]"));
         }
         if let (Some(left), Some(top)) = (self.rows_left_out, self.next_top) {
             let (rows, since) =
                 if changes { ("changed rows", " and the same since") } else { ("rows", "") };
-            rest.push_str(&format!("\n[{left} {rows} are left out; go on with top={top}{since}]"));
+            rest.push_str(&format!(
+                "\n[{left} {rows} are left out; continue with top={top}{since}]"
+            ));
         }
         rest
     }

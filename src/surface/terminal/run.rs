@@ -52,7 +52,7 @@ pub struct RunTool {
     session: Option<String>,
     /// One command, of any length, also several lines
     pub command: String,
-    /// Up to 600000 (default 60000); then the command goes on
+    /// Up to 600000 (default 60000); then the command keeps running
     timeout_ms: Option<u64>,
     /// Lines of output told, head and tail (default 200)
     max_lines: Option<u64>,
@@ -72,7 +72,7 @@ impl Tool for RunTool {
     const TITLE: &'static str = "Run a command";
     const DESCRIPTION: &'static str = "Runs one command at the prompt under your lease; answers its \
         own output and exit code (null when unknown). status: completed, not_run, timeout (it \
-        goes on), needs_input (it asks) or exited. busy: another one runs.";
+        keeps running), needs_input or exited. busy: another one runs.";
     const ACCESS: ToolAccess = ToolAccess::WriteSession(PermittedAct::Type);
     const DESTRUCTIVE: bool = true;
     const OPEN_WORLD: bool = true;

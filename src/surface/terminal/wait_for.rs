@@ -31,7 +31,7 @@ pub struct WaitFor {
     sessions: Vec<String>,
     #[serde(flatten)]
     wanted: WaitConditions,
-    /// Count all after this watermark, not only what comes
+    /// Also match changes after this watermark
     since: Option<u64>,
     /// Up to 600000 (default 30000)
     timeout_ms: Option<u64>,
@@ -112,12 +112,12 @@ pub struct WaitConditions {
     /// Anything on the screen changes
     #[serde(default)]
     pub change: bool,
-    /// The screen stands still for so long
+    /// The screen has not changed for this time
     pub idle_ms: Option<u64>,
     /// A command ends
     #[serde(default)]
     pub command_done: bool,
-    /// The program waits for somebody to type
+    /// The program waits for input
     #[serde(default)]
     pub needs_input: bool,
     /// The program ends

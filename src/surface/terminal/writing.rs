@@ -43,7 +43,7 @@ pub struct WriteOptions {
     /// Say what would happen, send nothing
     #[serde(default)]
     pub dry_run: bool,
-    /// Then wait so long at most
+    /// Then wait at most this time
     #[schemars(range(max = 600_000))]
     pub wait_ms: Option<u64>,
     /// As of wait_for (default: idle_ms 200)

@@ -1,0 +1,93 @@
+//! What is wrong on a command line is named as it was typed there.
+
+use std::fs;
+
+use crate::commands::harness::Home;
+use crate::commands::run::text;
+
+/// The exit code of a wrong command line, and of a command without a daemon.
+const USAGE: i32 = 2;
+const UNREACHABLE: i32 = 7;
+
+#[test]
+fn an_error_names_the_flag_and_not_the_parameter_of_the_call() {
+    let home = Home::new();
+    let _daemon = home.daemon();
+    home.printed("new --name build -- cat");
+    for (line, told) in [
+        ("wait build --regex (", "termgate: --regex: the pattern does not compile"),
+        ("watch build --rate 0", "termgate: --rate: 0 is not within 1 to 1000"),
+        ("keys build Entr", "termgate: KEYS: unknown key \"Entr\" (did you mean Enter?)"),
+        ("history build --count 0", "termgate: --count: 0 is not within"),
+        ("history build --tail 501", "termgate: --tail: 501 is not within"),
+        ("new --cwd /nowhere", "termgate: --cwd: /nowhere is not a directory"),
+        ("new -- /nowhere/program", "termgate: CMD: program not found: \"/nowhere/program\""),
+        ("lease release build --hand-to ada", "does not hold the lease"),
+    ] {
+        let refused = home.run(line);
+        assert!(text(&refused.stderr).contains(told), "{line}: {refused:?}");
+    }
+    let refused = home.run("history build --count 0");
+    assert_eq!(refused.status.code(), Some(USAGE));
+    assert!(!text(&refused.stderr).contains("hint:"), "{refused:?}");
+    // At the level of the protocol, parameters are what was typed.
+    let called = home.run("call read_history session=build count=0");
+    assert!(text(&called.stderr).starts_with("termgate: count: 0 is not"), "{called:?}");
+    let programs = home.run("history build --count 0 --json");
+    let answer: serde_json::Value = serde_json::from_slice(&programs.stdout).unwrap();
+    assert_eq!(answer["data"]["details"]["parameter"], "count", "{answer}");
+}
+
+#[test]
+fn a_file_that_cannot_be_read_and_a_wrong_lease_id_are_named() {
+    let home = Home::new();
+    let _daemon = home.daemon();
+    home.printed("new --name build -- cat");
+    let file = home.path("lease");
+    fs::write(&file, "mistake\n").unwrap();
+    let missing = "/nowhere/file: No such file or directory";
+    for (line, told) in [
+        ("send build x --lease-file /nowhere/file", missing),
+        ("call read_screen --json-args /nowhere/file", missing),
+        (&format!("send build x --lease-file {}", file.display()), "\"mistake\" is not a lease id"),
+    ] {
+        let refused = home.run(line);
+        assert_eq!(refused.status.code(), Some(USAGE), "{line}: {refused:?}");
+        assert!(text(&refused.stderr).contains(told), "{line}: {refused:?}");
+    }
+}
+
+#[test]
+fn rows_that_are_not_there_are_noted() {
+    let home = Home::new();
+    let _daemon = home.daemon();
+    home.printed("new --name build -- cat");
+    let none = home.run("history build --from 100");
+    assert!(none.status.success() && none.stdout.is_empty(), "{none:?}");
+    assert!(text(&none.stderr).starts_with("no rows"), "{none:?}");
+}
+
+#[test]
+fn a_daemon_that_was_not_wanted_is_no_advice() {
+    let home = Home::new();
+    for line in ["stop", "upgrade", "new --no-spawn", "ls --socket /nowhere/operator.sock"] {
+        let told = home.run(line);
+        assert_eq!(told.status.code(), Some(UNREACHABLE), "{line}");
+        assert!(!text(&told.stderr).contains("hint:"), "{line}: {told:?}");
+    }
+    let mut misplaced = home.termgate("ls");
+    let misplaced = misplaced.env("TERMGATE_RUNTIME_DIR", "relative").output().unwrap();
+    assert_eq!(misplaced.status.code(), Some(USAGE), "{misplaced:?}");
+    assert!(text(&home.run("ls").stderr).contains("`termgate new` starts one"));
+}
+
+#[test]
+fn every_mistake_of_a_configuration_is_shown_when_no_daemon_starts() {
+    let home = Home::new();
+    let directory = home.path("config/termgate");
+    fs::create_dir_all(&directory).unwrap();
+    fs::write(directory.join("termgate.toml"), "mistake = 1\n[lease]\nother = 2\n").unwrap();
+    let failed = home.run("new");
+    let told = text(&failed.stderr);
+    assert!(told.contains("mistake: unknown key") && told.contains("other: unknown key"), "{told}");
+}
