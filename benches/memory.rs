@@ -213,7 +213,7 @@ impl Terminals for Termgate {
     }
 
     fn shows(&mut self, name: &str, text: &str) -> anyhow::Result<()> {
-        let shown = format_args!(r#"{{"session":"{name}","pattern":"{text}","since":0}}"#);
+        let shown = format_args!(r#"{{"session":"{name}","text":"{text}","since":0}}"#);
         let answer = self.agent.call("wait_for", shown)?;
         ensure!(answer.contains(r#""outcome":"matched""#), "it is not shown: {answer}");
         Ok(())

@@ -94,8 +94,7 @@ impl Restarted {
             agent.call("create_session", session)?;
         }
         for number in 0..sessions {
-            let shown =
-                format_args!(r#"{{"session":"s{number}","pattern":"last line","since":0}}"#);
+            let shown = format_args!(r#"{{"session":"s{number}","text":"last line","since":0}}"#);
             let answer = agent.call("wait_for", shown)?;
             ensure!(answer.contains(r#""outcome":"matched""#), "it wrote nothing: {answer}");
         }

@@ -59,7 +59,7 @@ const IDLE: [Idle; 5] = [
         // One that neither prints nor reads.
         program: r#""command":"sleep 1000""#,
         command: None,
-        condition: r#""pattern":"never""#,
+        condition: r#""text":"never""#,
     },
     Idle {
         what: "needs_input",

@@ -130,7 +130,7 @@ fn row(name: &str, (count, measured): &Pings, (_, idle): &Pings) {
 
 fn hostile_pattern(gateway: &Path) -> anyhow::Result<()> {
     let wait = format_args!(
-        r#"{{"session":"wide","pattern":"1[01]{{12000}}[^01]","regex":true,"since":0,"timeout_ms":2000}}"#
+        r#"{{"session":"wide","pattern":"1[01]{{12000}}[^01]","since":0,"timeout_ms":2000}}"#
     );
     Agent::connect(gateway)?.call("wait_for", wait)?;
     Ok(())

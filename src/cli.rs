@@ -155,7 +155,7 @@ impl AnyCommand {
             Self::Keys(_) => keys::TYPED,
             Self::Read(_) => read::TYPED,
             Self::History(_) => history::TYPED,
-            Self::Wait(wait) => wait.typed(),
+            Self::Wait(_) => wait::TYPED,
             Self::Watch(_) => watch::TYPED,
             Self::Lease(_) => lease::TYPED,
             Self::AllowWrite(_) => allow_write::TYPED,

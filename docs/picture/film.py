@@ -210,13 +210,13 @@ def play(sockets: pathlib.Path, home: pathlib.Path) -> Film:
     bob.call("send_text", session="shop", text="./release 2.0", enter=True)
     waiting = bob.ask("acquire_lease", session="shop", wait_ms=60_000)
     time.sleep(PAUSE)
-    tested = {"pattern": "^(OK|FAILED)", "regex": True}
+    tested = {"pattern": "^(OK|FAILED)"}
     typed = "python3 -m unittest -v"
     ada.call("send_text", session="shop", text=typed, enter=True, until=tested, wait_ms=20_000)
     ada.hear(ada.ask("release_lease", lease_id=lease["lease_id"]))
     lease = bob.hear(waiting)
     time.sleep(PAUSE)
-    out = {"pattern": "is out"}
+    out = {"text": "is out"}
     typed = "./release 2.0"
     releasing = bob.ask("send_text", session="shop", text=typed, enter=True, until=out, wait_ms=20_000)
     time.sleep(PAUSE)
@@ -251,7 +251,7 @@ def open_session(client: Client, home: pathlib.Path) -> str:
     }
     _, created = client.answer(client.call("create_session", shell))
     session = created["structuredContent"]["session"]["id"]
-    prompt = {"session": session, "pattern": "shop $", "since": 0}
+    prompt = {"session": session, "text": "shop $", "since": 0}
     client.answer(client.call("wait_for", prompt))
     return session
 

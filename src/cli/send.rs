@@ -43,12 +43,15 @@ pub struct SendCommand {
     #[arg(long, value_name = "WATERMARK")]
     expect: Option<u64>,
     /// Then wait until this text appears
-    #[arg(long, value_name = "TEXT", conflicts_with = "until_idle")]
+    #[arg(long, value_name = "TEXT")]
+    until_text: Option<String>,
+    /// Then wait until a line matches this regular expression
+    #[arg(long, value_name = "REGEX")]
     until_pattern: Option<String>,
     /// Then wait until the screen has not changed for this long
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     until_idle: Option<Duration>,
-    /// Wait at most this long [default: 5s, with --until-pattern or --until-idle]
+    /// Wait at most this long [default: 5s, with one of --until]
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     wait: Option<Duration>,
 }
@@ -67,6 +70,8 @@ pub const TYPED: TypedNames = &[
     ("text", "TEXT"),
     ("lease_id", "--lease-file or TERMGATE_LEASE"),
     ("expect_watermark", "--expect"),
+    ("until.text", "--until-text"),
+    ("pattern", "--until-pattern"),
     ("until.pattern", "--until-pattern"),
     ("until.idle_ms", "--until-idle"),
     ("wait_ms", "--wait"),
@@ -86,11 +91,15 @@ impl SendCommand {
     }
 
     fn arguments(self, lease: Option<String>) -> Value {
-        let until = match (self.until_pattern, self.until_idle) {
-            (Some(pattern), _) => json!({"pattern": pattern}),
-            (None, Some(idle)) => json!({"idle_ms": millis(idle)}),
-            (None, None) => Value::Null,
-        };
+        let waits =
+            self.until_text.is_some() || self.until_pattern.is_some() || self.until_idle.is_some();
+        let until = waits.then(|| {
+            json!({
+                "text": self.until_text,
+                "pattern": self.until_pattern,
+                "idle_ms": self.until_idle.map(millis),
+            })
+        });
         json!({
             "session": self.session,
             "text": self.text,

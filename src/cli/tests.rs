@@ -34,7 +34,7 @@ fn every_command_of_the_grammar_is_understood() {
         "termgate new --name n --cwd /tmp --lease --rows 24 --cols 80 --tag a --tag b --env K=V -- \
          make -j2",
         "termgate ls --json",
-        "termgate send s text --enter --lease-file f --until-pattern done --wait 10s",
+        "termgate send s text --enter --lease-file f --until-text done --wait 10s",
         "termgate keys s C-c --lease-file - --expect 12",
         "termgate send s text --until-idle 200ms --paste never",
         "termgate keys s C-c Up Enter",
@@ -47,8 +47,8 @@ fn every_command_of_the_grammar_is_understood() {
         "termgate read s --format cells --since 7",
         "termgate history s --from 5 --count 10",
         "termgate history s --tail 20",
-        "termgate wait s t --pattern p --stop q --since 3 --timeout 1m",
-        "termgate wait s --regex p --idle 500ms --change --exit",
+        "termgate wait s t --text p --pattern q --stop-text r --stop-pattern x --since 3 --timeout 1m",
+        "termgate wait s --pattern p --idle 500ms --change --exit",
         "termgate watch s --since 9 --lane history --rate 10",
         "termgate lease acquire s --ttl 1m --wait 10s --reason r --lease-file f",
         "termgate lease renew s --lease-file f --ttl 5m",
@@ -86,10 +86,6 @@ fn every_command_of_the_grammar_is_understood() {
 
 #[test]
 fn errors_name_flags_and_arguments_that_their_command_has() {
-    let waits: Vec<_> = ["termgate wait s --pattern p", "termgate wait s --regex p"]
-        .into_iter()
-        .map(|line| parse(line).unwrap().command.typed())
-        .collect();
     for (command, names) in [
         ("new", new::TYPED),
         ("run", run::TYPED),
@@ -98,8 +94,7 @@ fn errors_name_flags_and_arguments_that_their_command_has() {
         ("keys", keys::TYPED),
         ("read", read::TYPED),
         ("history", history::TYPED),
-        ("wait", waits[0]),
-        ("wait", waits[1]),
+        ("wait", wait::TYPED),
         ("watch", watch::TYPED),
         ("lease", lease::TYPED),
         ("allow-write", allow_write::TYPED),
@@ -154,10 +149,9 @@ fn what_is_not_in_the_grammar_is_refused() {
         "termgate commands s 3 --limit 5",
         "termgate commands s --head 5",
         "termgate commands s three",
-        "termgate wait s --pattern p --regex q",
         "termgate wait s --idle 5",
         "termgate history s --from 5 --tail 5",
-        "termgate send s text --until-pattern p --until-idle 5s",
+        "termgate send s text --until-text",
         "termgate send s text --expect now",
         "termgate keys s",
         "termgate lease renew",

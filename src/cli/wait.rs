@@ -24,8 +24,8 @@ const REACHED_WITHIN: Duration = Duration::from_secs(1);
 
 /// Wait until something happens in a session, or in the first of several
 ///
-/// Ends with 0 when any of the conditions is met, and with 6 when it timed out. Ends with 1 when the stop
-/// text appeared, when the program ended without --exit, or when searching for the pattern took too long
+/// Ends with 0 when any of the conditions is met, and with 6 when it timed out. Ends with 1 when a stop
+/// condition was met, when the program ended without --exit, or when searching for the pattern took too long
 /// (`pattern_too_costly`): use a simpler pattern.
 ///
 /// After an upgrade of the daemon it continues under the next one; with --since also after a crash. Ends
@@ -38,14 +38,17 @@ pub struct WaitCommand {
     #[arg(required = true, add = ArgValueCompleter::new(offer_sessions))]
     sessions: Vec<String>,
     /// Until this text appears
-    #[arg(long, value_name = "TEXT", group = "condition", conflicts_with = "regex")]
-    pattern: Option<String>,
-    /// Until this regular expression matches; --stop is then a regular expression too
     #[arg(long, group = "condition")]
-    regex: Option<String>,
+    text: Option<String>,
+    /// Until a line matches this regular expression
+    #[arg(long, value_name = "REGEX", group = "condition")]
+    pattern: Option<String>,
     /// Give up when this text appears
     #[arg(long, value_name = "TEXT", group = "condition")]
-    stop: Option<String>,
+    stop_text: Option<String>,
+    /// Give up when a line matches this regular expression
+    #[arg(long, value_name = "REGEX", group = "condition")]
+    stop_pattern: Option<String>,
     /// Until the screen has not changed for this long
     #[arg(long, value_name = "DURATION", group = "condition", value_parser = parse_duration)]
     idle: Option<Duration>,
@@ -70,13 +73,6 @@ pub struct WaitCommand {
 }
 
 impl WaitCommand {
-    /// What a person types for the parameters of its call.
-    pub fn typed(&self) -> TypedNames {
-        const TEXT: TypedNames = &typed("--pattern");
-        const REGEX: TypedNames = &typed("--regex");
-        if self.regex.is_some() { REGEX } else { TEXT }
-    }
-
     pub async fn run(self, context: &Context) -> Result<CommandReport, CliFailure> {
         millis_within("--timeout", self.timeout, 0..=600_000).map_err(CliFailure::Usage)?;
         if let Some(idle) = self.idle {
@@ -182,9 +178,10 @@ impl WaitCommand {
     fn arguments(&self) -> Value {
         json!({
             "sessions": self.sessions,
-            "regex": self.regex.is_some(),
-            "pattern": self.pattern.as_ref().or(self.regex.as_ref()),
-            "stop_pattern": self.stop,
+            "text": self.text,
+            "pattern": self.pattern,
+            "stop_text": self.stop_text,
+            "stop_pattern": self.stop_pattern,
             "idle_ms": self.idle.map(millis),
             "change": self.change,
             "command_done": self.command_done,
@@ -196,16 +193,17 @@ impl WaitCommand {
     }
 }
 
-const fn typed(pattern: &'static str) -> [(&'static str, &'static str); 6] {
-    [
-        ("sessions", "SESSIONS"),
-        ("pattern", pattern),
-        ("stop_pattern", "--stop"),
-        ("idle_ms", "--idle"),
-        ("since", "--since"),
-        ("timeout_ms", "--timeout"),
-    ]
-}
+/// What a person types for the parameters of its calls.
+pub const TYPED: TypedNames = &[
+    ("sessions", "SESSIONS"),
+    ("text", "--text"),
+    ("pattern", "--pattern"),
+    ("stop_text", "--stop-text"),
+    ("stop_pattern", "--stop-pattern"),
+    ("idle_ms", "--idle"),
+    ("since", "--since"),
+    ("timeout_ms", "--timeout"),
+];
 
 fn has_left(answer: &ToolAnswer) -> bool {
     matches!(outcome(answer), Ok(WaitOutcome::DaemonLeft))

@@ -26,9 +26,8 @@ use crate::core::wait::pattern::Pattern;
 /// The conditions of a wait; the first one that is met ends it.
 #[derive(Clone, Debug, Default)]
 pub struct Conditions {
-    pub pattern: Option<Pattern>,
-    /// A line matches, which shows that further waiting is useless.
-    pub stop_pattern: Option<Pattern>,
+    /// A line matches one of these. Where one line matches several, the first of them counts.
+    pub patterns: Vec<(Which, Pattern)>,
     /// Rows, cursor, size, mode or title change.
     pub change: bool,
     /// Rows, cursor, size and mode stay unchanged for this long.
@@ -42,9 +41,8 @@ pub struct Conditions {
 
 impl Conditions {
     fn is_empty(&self) -> bool {
-        let patterns = self.pattern.is_some() || self.stop_pattern.is_some();
         let done = self.command_done || self.needs_input || self.exit;
-        !(patterns || self.change || self.idle.is_some() || done)
+        !(!self.patterns.is_empty() || self.change || self.idle.is_some() || done)
     }
 }
 
@@ -76,8 +74,7 @@ pub enum PatternError {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    Matched(Hit),
-    Stopped(Hit),
+    Found(Which, Hit),
     Changed,
     Idle,
     /// A command ended; its record, if the shell marks commands.
@@ -136,7 +133,7 @@ impl Wait {
         let base = known.unwrap_or(first.watermark);
         let oldest = first.history.row(first.history.first());
         let trimmed = oldest.is_some_and(|row| row.changed > base);
-        let searches = Searches::of(conditions.pattern.as_ref(), conditions.stop_pattern.as_ref());
+        let searches = Searches::of(&conditions.patterns, |_| true);
         Ok(Self {
             conditions,
             searches,
@@ -181,10 +178,8 @@ impl Wait {
             scan.first
         });
         self.remember(&frame, oldest);
-        match found {
-            Some((Which::Pattern, hit)) => return Some(Outcome::Matched(hit)),
-            Some((Which::StopPattern, hit)) => return Some(Outcome::Stopped(hit)),
-            None => {}
+        if let Some((which, hit)) = found {
+            return Some(Outcome::Found(which, hit));
         }
         if let Some(exit) = frame.exit.value {
             return Some(Outcome::Exited(exit));
@@ -256,10 +251,10 @@ impl Wait {
         &self.others
     }
 
-    /// A line that matches the pattern and has been on the screen since before the wait, which therefore did not
+    /// A line that was waited for and has been on the screen since before the wait, which therefore did not
     /// count. The search takes about `steps` at most, and finds none beyond.
-    pub fn shown_before(&self, frame: &Frame, steps: usize) -> Option<Hit> {
-        let searches = Searches::of(self.conditions.pattern.as_ref(), None)?;
+    pub fn shown_before(&self, frame: &Frame, steps: usize) -> Option<(Which, Hit)> {
+        let searches = Searches::of(&self.conditions.patterns, |which| !which.stops())?;
         let (from_the_start, top) = (Watermark(0), frame.base_row);
         let span = ScanRange {
             seen: from_the_start,
@@ -270,7 +265,7 @@ impl Wait {
         };
         let mut scan = Scan::new(searches, span, frame);
         scan.run(frame, &mut Steps::new(steps));
-        scan.first.map(|(_, hit)| hit)
+        scan.first
     }
 
     fn remember(&mut self, frame: &Frame, oldest: RowNumber) {

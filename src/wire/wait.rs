@@ -34,14 +34,18 @@ pub enum WaitOutcome {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum PatternName {
+    Text,
     Pattern,
+    StopText,
     StopPattern,
 }
 
 impl From<Which> for PatternName {
     fn from(which: Which) -> Self {
         match which {
+            Which::Text => Self::Text,
             Which::Pattern => Self::Pattern,
+            Which::StopText => Self::StopText,
             Which::StopPattern => Self::StopPattern,
         }
     }

@@ -93,7 +93,7 @@ async def text_is_typed_and_read(ada, session, checks) -> None:
         enter=True,
         paste="never",
         wait_ms=20_000,
-        until={"pattern": "sum=42"},
+        until={"text": "sum=42"},
     )
     checks.equal("typing waits for a pattern", typed.data.get("wait", {}).get("outcome"), "matched")
     checks.equal("it says how much was written", typed.data.get("written"), len("echo sum=$((6*7))\r"))

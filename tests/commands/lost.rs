@@ -35,7 +35,7 @@ fn who_reads_where_output_is_missing_is_told_so_beside_what_is_there() {
         std::thread::park_timeout(Duration::from_millis(5));
     }
     let _next = home.daemon();
-    assert!(home.run("wait s --pattern after --since 0").status.success());
+    assert!(home.run("wait s --text after --since 0").status.success());
     for line in ["read s", "history s --from 0", "commands s 1"] {
         let told = home.run(line);
         assert!(told.status.success(), "{line}: {told:?}");

@@ -15,7 +15,7 @@ fn an_error_names_the_flag_and_not_the_parameter_of_the_call() {
     let _daemon = home.daemon();
     home.printed("new --name build -- cat");
     for (line, told) in [
-        ("wait build --regex (", "termgate: --regex: the pattern does not compile"),
+        ("wait build --pattern (", "termgate: --pattern: the pattern does not compile"),
         ("watch build --rate 0", "termgate: --rate: 0 is not within 1 to 1000"),
         ("keys build Entr", "termgate: KEYS: unknown key \"Entr\" (did you mean Enter?)"),
         ("history build --count 0", "termgate: --count: 0 is not within"),

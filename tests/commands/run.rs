@@ -173,7 +173,7 @@ fn a_command_that_asks_is_told_with_what_it_asks_and_how_to_answer() {
     let said = text(&output.stderr);
     assert!(said.contains("Your name:") && said.contains("termgate send s TEXT --enter"), "{said}");
     assert!(home.run("wait s --needs-input --since 0").status.success());
-    let mut waiting = home.termgate("send s ada --enter --until-pattern <ada>");
+    let mut waiting = home.termgate("send s ada --enter --until-text <ada>");
     assert!(waiting.output().unwrap().status.success());
     let secret = ran(&home, "s", "read -s -p 'Password: ' secret");
     assert_eq!(secret.status.code(), Some(122), "{secret:?}");
@@ -305,7 +305,7 @@ fn a_session_of_its_own_is_left_to_a_command_that_goes_on() {
     let said = text(&output.stderr);
     assert!(said.contains(&format!("termgate send {name} TEXT --enter")), "{said}");
     assert!(said.contains(&format!("session `{name}` was kept")), "{said}");
-    home.printed(&format!("send {name} yes --enter --until-pattern <yes>"));
+    home.printed(&format!("send {name} yes --enter --until-text <yes>"));
     let late = run_fresh(&home, "--timeout 300ms", &["sleep", "1000"]).output().unwrap();
     assert_eq!(late.status.code(), Some(124), "{late:?}");
     assert_eq!(home.envelope("ls")["data"]["sessions"].as_array().unwrap().len(), 2);
@@ -395,7 +395,7 @@ fn programs_get_the_result_of_a_command_that_outlived_its_daemon() {
     let gate = home.path("gate");
     let mut child = run(&home, "--json", "s", &gated(&gate));
     let child = child.stdout(Stdio::piped()).spawn().unwrap();
-    assert!(home.run("wait s --pattern first --since 0").status.success());
+    assert!(home.run("wait s --text first --since 0").status.success());
     daemon.kill();
     let _next = home.daemon();
     std::fs::write(gate, "").unwrap();
@@ -513,9 +513,9 @@ fn text_is_sent_as_a_paste_or_not_as_was_said() {
     let mut create = home.termgate("new --name raw -- sh -c");
     create.arg("stty raw -echo; printf ready; cat -v");
     assert!(create.output().unwrap().status.success());
-    assert!(home.run("wait raw --pattern ready --since 0").status.success());
-    home.printed("send raw never --paste never --until-pattern never");
-    let told = home.printed("send raw always --paste always --until-pattern 201~");
+    assert!(home.run("wait raw --text ready --since 0").status.success());
+    home.printed("send raw never --paste never --until-text never");
+    let told = home.printed("send raw always --paste always --until-text 201~");
     assert!(told.contains("^[[200~always^[[201~"), "{told}");
 }
 

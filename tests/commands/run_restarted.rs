@@ -51,7 +51,7 @@ fn restarted(
     let gate = home.path("gate");
     let mut child = run(home, &format!("--json {options}"), "s", &until(&gate, line));
     let child = child.stdout(Stdio::piped()).spawn().unwrap();
-    assert!(home.run("wait s --pattern first --since 0").status.success());
+    assert!(home.run("wait s --text first --since 0").status.success());
     daemon.kill();
     let next = home.daemon();
     std::fs::write(&gate, "").unwrap();
@@ -68,7 +68,7 @@ fn it_waits_for_a_terminal_that_does_not_answer_the_next_daemon() {
     let gate = home.path("gate");
     let mut child = run(&home, "", "s", &until(&gate, "(exit 5)"));
     let mut child = child.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
-    assert!(home.run("wait s --pattern first --since 0").status.success());
+    assert!(home.run("wait s --text first --since 0").status.success());
     let still = Still::of(&home);
     daemon.kill();
     let _next = home.daemon();
@@ -167,7 +167,7 @@ fn the_time_of_a_command_is_kept_while_no_daemon_is_there() {
     let (fresh, _shown_of_fresh) = begun(run_fresh(&home, "--timeout 6s", &[line]));
     let mut programs = run(&home, "--timeout 6s --json", "t", line);
     let programs = programs.stdout(Stdio::piped()).spawn().unwrap();
-    assert!(home.run("wait t --pattern first --since 0").status.success());
+    assert!(home.run("wait t --text first --since 0").status.success());
     daemon.kill();
     let killed = Instant::now();
     let ended = people.wait_with_output().unwrap();

@@ -213,7 +213,7 @@ pub(crate) fn until_holder(home: &Home, kind: &str) {
 
 /// Waits until the session shows a text.
 pub(crate) fn until_screen(home: &Home, text: &str) {
-    let wait = home.termgate("wait build --since 0 --timeout 30s --pattern").arg(text).output();
+    let wait = home.termgate("wait build --since 0 --timeout 30s --text").arg(text).output();
     let waited = wait.unwrap();
     assert!(waited.status.success(), "{}\n{waited:?}", home.printed("read build"));
 }

@@ -32,7 +32,7 @@ fn a_wait_over_an_upgrade_tells_the_time_from_its_beginning() {
     let home = Home::new();
     let _daemon = home.daemon();
     home.printed("new --name s -- bash");
-    let mut waiting = home.termgate("wait s --pattern over-now --timeout 30s --json");
+    let mut waiting = home.termgate("wait s --text over-now --timeout 30s --json");
     let child = waiting.stdout(Stdio::piped()).spawn().unwrap();
     until_connected(&home, 1);
     let since = Instant::now();
@@ -57,7 +57,7 @@ fn who_typed_and_waits_over_an_upgrade_is_told_how_to_go_on_and_typed_once() {
         "echo x >>typed; until [ -e {} ]; do sleep 0.05; done; echo o''ver",
         gate.display()
     );
-    let mut sending = home.termgate("send s --enter --until-pattern over --wait 30s");
+    let mut sending = home.termgate("send s --enter --until-text over --wait 30s");
     let sending = sending.arg(&line).stderr(Stdio::piped()).stdout(Stdio::piped());
     let child = sending.spawn().unwrap();
     let typed = home.path("home/typed");
@@ -74,7 +74,7 @@ fn who_typed_and_waits_over_an_upgrade_is_told_how_to_go_on_and_typed_once() {
     let (_, since) = said.split_once("--since ").unwrap();
     let since: String = since.chars().take_while(char::is_ascii_digit).collect();
     std::fs::write(gate, "").unwrap();
-    home.printed(&format!("wait s --pattern over --since {since}"));
+    home.printed(&format!("wait s --text over --since {since}"));
     assert_eq!(std::fs::read_to_string(typed).unwrap(), "x\n");
 }
 

@@ -15,10 +15,10 @@ fn text_is_typed_only_onto_the_screen_that_was_read() {
     let script = home.path("quiet");
     fs::write(&script, "stty -echo; echo ready; exec cat").unwrap();
     home.printed(&format!("new --name build -- sh {}", script.display()));
-    home.printed("wait build --pattern ready --since 0");
+    home.printed("wait build --text ready --since 0");
     let read = || home.envelope("read build")["data"]["watermark"].as_u64().unwrap();
     let seen = read();
-    home.printed("send build first --enter --until-pattern first");
+    home.printed("send build first --enter --until-text first");
 
     let refused = home.run(&format!("send build second --enter --expect {seen}"));
     assert_eq!(refused.status.code(), Some(CONFLICT));
@@ -26,7 +26,7 @@ fn text_is_typed_only_onto_the_screen_that_was_read() {
     assert!(told.contains("screen_changed") && told.contains("--expect"), "{told}");
 
     home.printed(&format!("send build third --enter --expect {}", read()));
-    home.printed("wait build --pattern third --since 0");
+    home.printed("wait build --text third --since 0");
     assert!(!home.printed("read build").contains("second"));
 }
 
@@ -48,7 +48,7 @@ fn the_id_of_a_lease_comes_from_a_file_standard_input_or_the_environment_alone()
     let mut from_input = home.termgate("call resize session=build cols=90 rows=30 --lease-file -");
     from_input.stdin(fs::File::open(&file).unwrap());
     assert_eq!(code(from_input), Some(0));
-    home.printed("wait build --pattern var --since 0");
+    home.printed("wait build --text var --since 0");
     assert!(home.printed("read build").contains("from-file"));
 
     let shown = home.run(&format!("call resize session=build cols=80 rows=24 lease_id={lease}"));

@@ -59,12 +59,12 @@ async fn bad_arguments_of_reading_tools() {
         ("read_history", json!({"tail": 1, "start_row": 1}), "tail"),
         ("read_history", json!({"start_row": -5}), "start_row"),
         ("read_history", json!({"format": "styled"}), "format"),
-        ("wait_for", json!({}), "pattern"),
-        ("wait_for", json!({"pattern": 5}), "pattern"),
+        ("wait_for", json!({}), "text"),
+        ("wait_for", json!({"text": 5}), "text"),
         ("wait_for", json!({"pattern": ""}), "pattern"),
-        ("wait_for", json!({"pattern": "(", "regex": true}), "pattern"),
-        ("wait_for", json!({"stop_pattern": "[", "regex": true}), "stop_pattern"),
-        ("wait_for", json!({"pattern": "x", "regex": "yes"}), "regex"),
+        ("wait_for", json!({"pattern": "("}), "pattern"),
+        ("wait_for", json!({"stop_pattern": "["}), "stop_pattern"),
+        ("wait_for", json!({"text": "x", "regex": true}), "regex"),
         ("wait_for", json!({"idle_ms": 0}), "idle_ms"),
         ("wait_for", json!({"idle_ms": 600_001}), "idle_ms"),
         ("wait_for", json!({"change": 1}), "change"),
@@ -109,8 +109,8 @@ async fn bad_arguments_of_tools_that_write() {
         ("send_text", json!({"text": "x", "wait_ms": 600_001}), "wait_ms"),
         ("send_text", json!({"text": "x", "wait_ms": "5s"}), "wait_ms"),
         ("send_text", json!({"text": "x", "until": "idle"}), "until"),
-        ("send_text", json!({"text": "x", "until": {}}), "pattern"),
-        ("send_text", json!({"text": "x", "until": {"pattern": 5}}), "until.pattern"),
+        ("send_text", json!({"text": "x", "until": {}}), "text"),
+        ("send_text", json!({"text": "x", "until": {"text": 5}}), "until.text"),
         ("send_text", json!({"text": "x", "until": {"needle": "x"}}), "until.needle"),
         ("send_text", json!({"text": "x", "until": {"idle_ms": 0}}), "idle_ms"),
         ("send_keys", json!({}), "keys"),
@@ -287,7 +287,7 @@ async fn numbers_and_booleans_may_be_strings() {
     assert_eq!(wire.structured("read_screen", arguments).await["text"], "ready");
     let arguments = json!({
         "session": session, "text": "echo $((6*7))", "enter": "true", "wait_ms": "20000",
-        "until": {"pattern": "42", "regex": "false"},
+        "until": {"text": "42", "change": "false"},
     });
     let sent = wire.structured("send_text", arguments).await;
     assert_eq!(sent["wait"]["outcome"], "matched", "{sent}");
@@ -305,7 +305,7 @@ async fn a_text_that_ends_in_a_line_end_is_entered_once() {
         let line = format!("echo $(({number}+500))");
         let arguments = json!({
             "session": session, "text": format!("{line}{end}"), "enter": enter, "wait_ms": 20_000,
-            "until": {"pattern": format!("{}", number + 500)},
+            "until": {"text": format!("{}", number + 500)},
         });
         let sent = wire.structured("send_text", arguments).await;
         assert_eq!(sent["wait"]["outcome"], "matched", "{sent}");
@@ -321,7 +321,7 @@ async fn a_list_of_keys_may_have_names_and_objects() {
     let session = start(&mut wire).await;
     let keys = json!(["e c h o", "Space", {"char": "4"}, "2", "Enter"]);
     let arguments = json!({
-        "session": session, "keys": keys, "wait_ms": 20_000, "until": {"pattern": "42"},
+        "session": session, "keys": keys, "wait_ms": 20_000, "until": {"text": "42"},
     });
     let sent = wire.structured("send_keys", arguments).await;
     assert_eq!((&sent["written"], &sent["wait"]["outcome"]), (&json!(8), &json!("matched")));

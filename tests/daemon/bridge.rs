@@ -114,7 +114,7 @@ async fn calls_in_flight_when_the_daemon_dies_are_answered_and_not_repeated() {
         let home = Home::new();
         let mut client = home.client(&["mcp", "--allow-write"], era).await;
         let session = client.wire.start("exec cat").await;
-        let never = json!({"session": session, "pattern": "never"});
+        let never = json!({"session": session, "text": "never"});
         let cancelled = client.wire.send_call("wait_for", never.clone()).await;
         let waiting = client.wire.send_call("wait_for", never).await;
         let observing = client.wire.send("termgate/observe", json!({"session": session})).await;
@@ -460,7 +460,7 @@ async fn while_a_daemon_ends_the_next_one_is_waited_for() {
     let mut client = home.client(&["mcp", "--allow-write"], Era::Modern).await;
     let stubborn = "trap '' HUP TERM; echo armed; while :; do sleep 1; done";
     let session = client.wire.start(stubborn).await;
-    client.wire.wait_for(json!({"session": session, "pattern": "armed", "since": 0})).await;
+    client.wire.wait_for(json!({"session": session, "text": "armed", "since": 0})).await;
     ends_well(client).await;
     let daemon = home.daemon().expect("a daemon runs");
     kill(daemon, Signal::SIGTERM).unwrap();

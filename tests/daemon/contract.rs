@@ -161,7 +161,7 @@ async fn what_tools_answer_fits_their_schemas() {
     let session = start(&mut wire).await;
     let key = wire.acquire(&session).await["lease_id"].clone();
     let mouse = json!({"session": session, "text": r"printf '\033[?1000hmouse'", "enter": true,
-        "until": {"pattern": "mouse"}});
+        "until": {"text": "mouse"}});
     wire.structured("send_text", mouse).await;
     let shell = wire.structured("create_session", json!({"command": "exec bash --norc"})).await;
     let shell = shell["session"]["id"].clone();
@@ -174,7 +174,7 @@ async fn what_tools_answer_fits_their_schemas() {
         ("read_screen", json!({"since": 0})),
         ("read_history", json!({})),
         ("read_history", json!({"format": "cells"})),
-        ("wait_for", json!({"pattern": "ready", "since": 0})),
+        ("wait_for", json!({"text": "ready", "since": 0})),
         ("wait_for", json!({"exit": true, "timeout_ms": 0})),
         ("create_session", json!({"command": "cat"})),
         ("create_session", json!({"command": "cat", "lease": false, "tags": ["x"]})),

@@ -60,11 +60,11 @@ async fn bytes_are_counted_in_both_directions() {
     let mut wire = daemon.client(Era::Legacy).await;
     let session =
         wire.start("stty raw -echo; printf ready; head -c 5; printf done; sleep 1000").await;
-    wire.wait_for(json!({"session": session, "pattern": "ready", "since": 0})).await;
+    wire.wait_for(json!({"session": session, "text": "ready", "since": 0})).await;
     let before = status(&daemon).await;
     wire.acquire(&session).await;
     wire.structured("send_text", json!({"session": session, "text": "12345"})).await;
-    wire.wait_for(json!({"session": session, "pattern": "done", "since": 0})).await;
+    wire.wait_for(json!({"session": session, "text": "done", "since": 0})).await;
     let after = status(&daemon).await;
     assert_eq!(moved(&before, &after, "/pty/written_bytes"), 5);
     // The five as they were, and the word after them.

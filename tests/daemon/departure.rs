@@ -37,7 +37,7 @@ async fn a_wait_is_answered_with_the_watermark_that_the_next_daemon_goes_on_from
         let go = installed.home.path("go");
         let mut client = installed.client().await;
         let session = client.start(&format!("{}; echo la''ter; exec cat", waiting_for(&go))).await;
-        let wanted = json!({"session": session, "pattern": "later"});
+        let wanted = json!({"session": session, "text": "later"});
         let waiting = send_waiting(&mut client, "wait_for", wanted.clone()).await;
         let told = async {
             let told = structured(&client.answer(waiting).await);
@@ -95,10 +95,10 @@ async fn a_write_that_waits_is_answered_as_written() {
     client.acquire(&session).await;
     let typing = json!({
         "session": session, "text": "typed", "enter": true,
-        "until": {"pattern": "never there"}, "wait_ms": 60_000,
+        "until": {"text": "never there"}, "wait_ms": 60_000,
     });
     let waiting = client.send_call("send_text", typing).await;
-    let echoed = json!({"session": session, "pattern": "typed", "since": 0});
+    let echoed = json!({"session": session, "text": "typed", "since": 0});
     installed.client().await.wait_for(echoed).await;
     let (told, _installed) =
         tokio::join!(client.answer(waiting), installed.leave(Leaving::ByUpgrade));
@@ -111,7 +111,7 @@ async fn a_client_behind_a_bridge_that_waits_is_answered_and_goes_on() {
     let installed = Installed::serving(&[]).await;
     let session = installed.client().await.start("exec cat").await;
     let mut piped = installed.home.client(&["mcp"], Era::Legacy).await;
-    let wanted = json!({"session": session, "pattern": "never there"});
+    let wanted = json!({"session": session, "text": "never there"});
     let waiting = send_waiting(&mut piped.wire, "wait_for", wanted).await;
     let (told, _installed) =
         tokio::join!(piped.wire.answer(waiting), installed.leave(Leaving::ByUpgrade));

@@ -147,9 +147,9 @@ async fn at_a_sessions_door_the_session_may_be_left_out() {
         let daemon = TestDaemon::writable().await;
         let session = daemon.client(era).await.start("stty -echo; echo up; exec cat").await;
         let mut wire = daemon.at_session(&session, era).await;
-        wire.wait_for(json!({"pattern": "up", "since": 0})).await;
+        wire.wait_for(json!({"text": "up", "since": 0})).await;
         wire.structured("acquire_lease", json!({})).await;
-        let sent = json!({"text": "hello", "enter": true, "until": {"pattern": "hello"}});
+        let sent = json!({"text": "hello", "enter": true, "until": {"text": "hello"}});
         let sent = wire.structured("send_text", sent).await;
         assert_eq!(
             (&sent["session"], &sent["wait"]["outcome"]),

@@ -12,7 +12,7 @@ const LOOP: &str = "stty -echo; echo ready; while IFS= read -r line; do eval \"$
 /// `ready`.
 pub(crate) async fn start(wire: &mut Wire) -> String {
     let session = wire.start(LOOP).await;
-    wire.wait_for(json!({"session": session, "pattern": "ready", "since": 0})).await;
+    wire.wait_for(json!({"session": session, "text": "ready", "since": 0})).await;
     wire.wait_for(json!({"session": session, "needs_input": true})).await;
     wire.acquire(&session).await;
     session
@@ -27,7 +27,7 @@ pub(crate) async fn tell(wire: &mut Wire, session: &str, line: &str) {
 pub(crate) async fn tell_until(wire: &mut Wire, session: &str, line: &str, sign: &str) {
     let since = screen(wire, session).await["watermark"].clone();
     tell(wire, session, line).await;
-    wire.wait_for(json!({"session": session, "pattern": sign, "since": since})).await;
+    wire.wait_for(json!({"session": session, "text": sign, "since": since})).await;
 }
 
 /// The screen as plain text.

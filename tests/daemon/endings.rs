@@ -79,7 +79,7 @@ async fn a_daemon_stops_although_programs_ignore_it_and_clients_go_on_creating()
     let daemon = TestDaemon::writable().await;
     let mut client = daemon.client(Era::Legacy).await;
     let stubborn = client.start("trap '' HUP TERM; echo ready; while :; do sleep 1; done").await;
-    client.wait_for(json!({"session": stubborn, "pattern": "ready", "since": 0})).await;
+    client.wait_for(json!({"session": stubborn, "text": "ready", "since": 0})).await;
     let mut eager = daemon.client(Era::Legacy).await;
     for _ in 0..20 {
         eager.send_call("create_session", json!({"command": "exec cat"})).await;

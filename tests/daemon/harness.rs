@@ -231,7 +231,7 @@ impl Wire {
         let log = log.display();
         let line = format!("stty raw -echo; printf recording; exec head -c {bytes} > {log}");
         let session = self.start(&line).await;
-        self.wait_for(json!({"session": session, "pattern": "recording", "since": 0})).await;
+        self.wait_for(json!({"session": session, "text": "recording", "since": 0})).await;
         session
     }
 

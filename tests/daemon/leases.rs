@@ -297,7 +297,7 @@ async fn asking_again_with_a_key_gets_its_answer_whatever_has_changed_since() {
         let daemon = TestDaemon::writable().await;
         let mut client = daemon.client(era).await;
         let session = client.start("stty raw -echo; echo ready; exec cat").await;
-        client.wait_for(json!({"session": session, "pattern": "ready", "since": 0})).await;
+        client.wait_for(json!({"session": session, "text": "ready", "since": 0})).await;
         let lease = client.acquire(&session).await;
         let screen = client.structured("read_screen", json!({"session": session})).await;
         // What it writes changes the screen that it expects.
@@ -309,7 +309,7 @@ async fn asking_again_with_a_key_gets_its_answer_whatever_has_changed_since() {
         });
         let first = client.structured("send_text", keyed.clone()).await;
         assert_eq!(first["written"], "copied".len());
-        let copy = json!({"session": session, "pattern": "copied", "since": 0});
+        let copy = json!({"session": session, "text": "copied", "since": 0});
         client.wait_for(copy).await;
         let second = client.structured("send_text", keyed.clone()).await;
         assert_eq!(second["written"], first["written"]);
@@ -321,7 +321,7 @@ async fn asking_again_with_a_key_gets_its_answer_whatever_has_changed_since() {
         // What comes after it shows that nothing came between.
         client.acquire(&session).await;
         client.structured("send_text", json!({"session": session, "text": "!end"})).await;
-        let end = json!({"session": session, "pattern": "!end", "since": 0});
+        let end = json!({"session": session, "text": "!end", "since": 0});
         let screen = client.wait_for(end).await;
         assert_eq!(screen["text"].as_str().unwrap().trim_start(), "copied!end");
         daemon.stop().await;
@@ -437,7 +437,7 @@ async fn a_program_inside_a_session_is_turned_away_at_the_operators_door() {
              {before} env TERMGATE_SOCKET={gateway} {termgate} ls; echo gateway $?; exec cat"
         );
         let session = client.start(&line).await;
-        let wanted = json!({"session": session, "pattern": "gateway \\d", "regex": true,
+        let wanted = json!({"session": session, "pattern": "gateway \\d",
             "since": 0});
         client.wait_for(wanted).await;
         let screen = client.structured("read_screen", json!({"session": session})).await;

@@ -112,8 +112,8 @@ async fn as_many_waits_as_may_be_open_keep_no_cancel_from_being_read() {
         let daemon = TestDaemon::writable().await;
         let mut client = daemon.client(era).await;
         let session = client.start("stty -echo; echo ready; read line; echo go-$line").await;
-        client.wait_for(json!({"session": session, "pattern": "ready", "since": 0})).await;
-        let wait = json!({"session": session, "pattern": "go-now", "timeout_ms": 600_000});
+        client.wait_for(json!({"session": session, "text": "ready", "since": 0})).await;
+        let wait = json!({"session": session, "text": "go-now", "timeout_ms": 600_000});
         let mut open = Vec::new();
         for _ in 0..WAITS_MAX {
             open.push(client.send_call("wait_for", wait.clone()).await);

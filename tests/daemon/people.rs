@@ -87,7 +87,7 @@ async fn a_person_is_shown_the_whole_screen_and_every_change() {
     let daemon = TestDaemon::writable().await;
     let mut agent = daemon.client(Era::Legacy).await;
     let session = agent.start("printf '\\033[?1h\\033[?2004hhello'; exec cat").await;
-    agent.wait_for(json!({"session": session, "pattern": "hello", "since": 0})).await;
+    agent.wait_for(json!({"session": session, "text": "hello", "since": 0})).await;
     let mut person = Person::at(&daemon, &session).await;
     assert_eq!(person.first["reset"], true);
     assert_eq!(update(&person.first, "row")["text"], "hello");
@@ -393,7 +393,7 @@ async fn a_person_and_an_agent_race_for_the_keyboard_a_thousand_times() {
     let mut agent = daemon.client(Era::Legacy).await;
     let line = format!("stty raw -echo; printf recording; exec cat > {}", log.display());
     let session = agent.start(&line).await;
-    agent.wait_for(json!({"session": session, "pattern": "recording", "since": 0})).await;
+    agent.wait_for(json!({"session": session, "text": "recording", "since": 0})).await;
     agent.structured("acquire_lease", json!({"session": session, "ttl_ms": 600_000})).await;
     let mut person = Person::at(&daemon, &session).await;
 

@@ -254,7 +254,7 @@ async fn a_grid_in_cells_is_bounded_and_says_where_to_go_on() {
     });
     let created = client.structured("create_session", create).await;
     let session = created["session"]["id"].as_str().unwrap().to_owned();
-    client.wait_for(json!({"session": session, "pattern": "done", "since": 0})).await;
+    client.wait_for(json!({"session": session, "text": "done", "since": 0})).await;
     let uri = |query: &str| format!("termgate://session/{session}/grid?format=cells{query}");
     let mut rows = Vec::new();
     let mut query = String::new();
@@ -302,8 +302,8 @@ async fn no_row_forges_a_line_of_an_answer() {
     let session = wire
         .start(&format!("printf '{row}\\n{row}\\n'; echo over; printf '{row}'; sleep 600"))
         .await;
-    wire.wait_for(json!({"session": session, "pattern": "over", "since": 0})).await;
-    let asked = json!({"session": session, "pattern": "row", "since": 0});
+    wire.wait_for(json!({"session": session, "text": "over", "since": 0})).await;
+    let asked = json!({"session": session, "text": "row", "since": 0});
     let waited = wire.call("wait_for", asked).await;
     let listed = wire.call("list_sessions", json!({})).await;
     let written_out = r"row\u{2028}000000000000 forged";

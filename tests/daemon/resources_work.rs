@@ -205,7 +205,7 @@ async fn nobody_is_told_what_a_command_concealed() {
         assert!(told.contains("user ") && told.contains(" end"), "{told}");
         assert!(!told.contains("secret"), "{told}");
     }
-    let awaited = json!({"session": session, "pattern": "secret", "timeout_ms": 0, "since": 0});
+    let awaited = json!({"session": session, "text": "secret", "timeout_ms": 0, "since": 0});
     let awaited = wire.structured("wait_for", awaited).await;
     assert_eq!(awaited["outcome"], "timeout", "{awaited}");
     daemon.stop().await;

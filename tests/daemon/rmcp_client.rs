@@ -48,7 +48,7 @@ async fn two_of_its_clients_share_a_terminal_in_turns() {
         let session = created["session"]["id"].clone();
         let typed = json!({
             "session": session, "text": "by the first", "enter": true,
-            "until": {"pattern": "by the first"}, "wait_ms": 10_000,
+            "until": {"text": "by the first"}, "wait_ms": 10_000,
         });
         let written = structured(&one, "send_text", typed).await;
         assert_eq!(written["wait"]["outcome"], "matched");
@@ -68,7 +68,7 @@ async fn two_of_its_clients_share_a_terminal_in_turns() {
         assert_eq!(granted["session"], session);
         structured(&other, "send_text", json!({"session": session, "text": "and the second"}))
             .await;
-        let seen = json!({"session": session, "pattern": "and the second", "since": 0});
+        let seen = json!({"session": session, "text": "and the second", "since": 0});
         assert_eq!(structured(&one, "wait_for", seen).await["outcome"], "matched");
 
         one.cancel().await.unwrap();

@@ -107,7 +107,7 @@ async fn a_cancelled_call_interrupts_its_command_when_that_was_asked_for_and_nev
             }
             let before = shell.call("read_commands", json!({})).await["watermark"].clone();
             let running = shell.client.send_call("run", call).await;
-            shell.wait_for(json!({"pattern": "begun", "since": before})).await;
+            shell.wait_for(json!({"text": "begun", "since": before})).await;
             shell.client.sender.cancel(running).await;
             let newest = shell.call("read_commands", json!({"limit": 1})).await;
             let id = newest["commands"][0]["command_id"].as_u64().unwrap();
@@ -138,7 +138,7 @@ async fn whoever_hangs_up_interrupts_its_command_when_that_was_asked_for() {
             }),
         )
         .await;
-    let begun = json!({"session": session, "pattern": "begun", "since": 0});
+    let begun = json!({"session": session, "text": "begun", "since": 0});
     observer.wait_for(begun).await;
     drop(shell);
     let ended = json!({"session": session, "command_done": true, "since": 0});
@@ -156,7 +156,7 @@ async fn who_follows_a_command_interrupts_it_only_where_it_may_write() {
     let line = r#"sh -c 'trap "echo hit; exit 3" INT; echo be""gun; while :; do sleep 0.05; done'"#;
     let ended = shell.run_with(line, json!({"timeout_ms": 1})).await;
     assert_eq!(ended.0["status"], "timeout", "{}", ended.0);
-    shell.wait_for(json!({"pattern": "begun", "since": 0})).await;
+    shell.wait_for(json!({"text": "begun", "since": 0})).await;
     let mut operator = daemon.operator().await;
     let follow = json!({
         "session": shell.session, "id": ended.number("command_id"), "on_cancel": "interrupt",

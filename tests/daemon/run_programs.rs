@@ -148,7 +148,7 @@ async fn a_vim_that_asks_the_terminal_at_its_start_is_typed_nothing() {
         // With what it copied in the one file at hand, it would paste that into the other.
         for (file, keys) in [("a", "y y"), ("b", "")] {
             let begun = shell.asks(&format!("vim {file}"), "full_screen").await;
-            shell.wait_for(json!({"pattern": format!("\"{file}\""), "since": 0})).await;
+            shell.wait_for(json!({"text": format!("\"{file}\""), "since": 0})).await;
             shell.press(format!("{keys} : w q Enter").trim_start()).await;
             shell.ends(&begun, 0).await;
         }
@@ -206,7 +206,7 @@ async fn what_works_silently_behind_a_terminal_of_its_own_is_not_taken_to_ask() 
         assert_eq!(begun.0["prompt"], "Name? ", "{}", begun.0);
         assert_eq!(begun.0["evidence"], "pattern", "{}", begun.0);
         shell.call("send_text", json!({"text": "me", "enter": true})).await;
-        shell.wait_for(json!({"pattern": "got me", "since": begun.0["watermark"]})).await;
+        shell.wait_for(json!({"text": "got me", "since": begun.0["watermark"]})).await;
         shell.call("send_text", json!({"text": "exit", "enter": true})).await;
         let since = outer.0["watermark"].clone();
         shell.wait_for(json!({"command_done": true, "since": since})).await;

@@ -51,7 +51,7 @@ impl Slow {
 
 /// Lets so much time pass in which a terminal does nothing.
 async fn nothing_happens_for(client: &mut Wire, session: &str, millis: u64) {
-    let never = json!({"session": session, "pattern": "never there", "timeout_ms": millis});
+    let never = json!({"session": session, "text": "never there", "timeout_ms": millis});
     assert_eq!(client.structured("wait_for", never).await["outcome"], "timeout");
 }
 
@@ -117,10 +117,10 @@ async fn a_question_of_the_line_editor_takes_nothing_of_a_command() {
         for answer in ["", "y"] {
             shell.run("true").await;
             shell.press("Tab Tab").await;
-            shell.wait_for(json!({"pattern": "(y or n)", "since": 0})).await;
+            shell.wait_for(json!({"text": "(y or n)", "since": 0})).await;
             if !answer.is_empty() {
                 shell.press(answer).await;
-                shell.wait_for(json!({"pattern": "--More--", "since": 0})).await;
+                shell.wait_for(json!({"text": "--More--", "since": 0})).await;
             }
             shell.must("echo xx nq; echo TAIL", 0, "xx nq\nTAIL").await;
         }
@@ -184,7 +184,7 @@ async fn what_was_typed_at_a_shell_that_stands_still_runs_before_what_is_sent() 
         let run = json!({"session": shell.session, "command": "echo mine"});
         let sent = shell.client.send_call("run", run).await;
         // Whoever waits for it on the same connection has the call begun by then.
-        let never = json!({"pattern": "never there", "timeout_ms": 600});
+        let never = json!({"text": "never there", "timeout_ms": 600});
         assert_eq!(shell.call("wait_for", never).await["outcome"], "timeout");
         kill(Pid::from_raw(pid), Signal::SIGCONT).unwrap();
         let ended = structured(&shell.client.answer(sent).await);

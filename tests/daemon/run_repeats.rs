@@ -95,7 +95,7 @@ async fn a_repeat_of_a_command_that_is_forgotten_says_so_and_runs_nothing() {
         shell.client.structured("run", run.clone()).await;
         let typed = format!("{}echo al''l\n", "true\n".repeat(260));
         shell.call("send_text", json!({"text": typed, "paste": "never"})).await;
-        shell.wait_for(json!({"pattern": "all", "since": 0})).await;
+        shell.wait_for(json!({"text": "all", "since": 0})).await;
         let answer = shell.client.call("run", run).await;
         let told = &answer["structuredContent"];
         assert_eq!(told["error_code"], "invalid_argument", "{answer}");

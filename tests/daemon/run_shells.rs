@@ -106,7 +106,7 @@ async fn a_shell_takes_a_command_as_soon_as_what_ran_was_interrupted() {
             // A shell that has not given the terminal to what it starts keeps the key to itself.
             let command = format!("sh -c \"echo ru''ns {round}; exec sleep 300\"");
             shell.run_with(&command, json!({"timeout_ms": 100})).await;
-            shell.wait_for(json!({"pattern": format!("runs {round}"), "since": 0})).await;
+            shell.wait_for(json!({"text": format!("runs {round}"), "since": 0})).await;
             shell.press("C-c").await;
             shell.must("echo fine", 0, "fine").await;
         }
@@ -276,7 +276,7 @@ async fn what_was_left_on_the_line_is_no_part_of_a_command() {
             // A shell asks for pastes to be marked a moment after its prompt, and knows them before.
             shell.call("send_text", json!({"text": left, "paste": "always"})).await;
             let last = left.lines().last().unwrap();
-            shell.wait_for(json!({"pattern": last, "since": 0})).await;
+            shell.wait_for(json!({"text": last, "since": 0})).await;
             shell.must("echo mine", 0, "mine").await;
         }
     })

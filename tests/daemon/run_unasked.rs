@@ -272,7 +272,7 @@ async fn a_shell_that_is_interrupted_in_the_middle_of_its_prompt_takes_the_next_
         shell.run_with(&slow, json!({"timeout_ms": 1_000})).await;
         let sleeping = async {
             while !sign.exists() {
-                shell.call("wait_for", json!({"pattern": "never", "timeout_ms": 20})).await;
+                shell.call("wait_for", json!({"text": "never", "timeout_ms": 20})).await;
             }
         };
         soon("the prompt to be made", sleeping).await;

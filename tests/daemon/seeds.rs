@@ -12,7 +12,7 @@ async fn shell(wire: &mut Wire, name: &str) -> String {
     let arguments =
         json!({"name": name, "command": "sh", "args": [], "env": {"PS1": "$ ", "ENV": ""}});
     let created = wire.structured("create_session", arguments).await;
-    wire.wait_for(json!({"session": name, "pattern": "$ ", "since": 0})).await;
+    wire.wait_for(json!({"session": name, "text": "$ ", "since": 0})).await;
     created["session"]["id"].as_str().unwrap().to_owned()
 }
 
@@ -45,7 +45,7 @@ async fn silc_send_types_a_line_and_gives_back_its_output() {
     let line = json!({"session": "20000", "text": "echo $((50+5))", "enter": true, "wait_ms": 0});
     let sent = wire.structured("send_text", line).await;
     assert_eq!((&sent["wait"], &sent["changed"]), (&Value::Null, &Value::Null));
-    wire.wait_for(json!({"session": "20000", "pattern": "55", "since": 0})).await;
+    wire.wait_for(json!({"session": "20000", "text": "55", "since": 0})).await;
     daemon.stop().await;
 }
 
@@ -106,9 +106,9 @@ async fn silc_send_key_gives_back_what_the_key_did() {
     shell(&mut wire, "20000").await;
     let line = json!({"session": "20000", "text": "sleep 1000; echo on", "enter": true});
     wire.structured("send_text", line).await;
-    wire.wait_for(json!({"session": "20000", "pattern": "sleep 1000", "since": 0})).await;
+    wire.wait_for(json!({"session": "20000", "text": "sleep 1000", "since": 0})).await;
     // send_key(port, key)
-    let key = json!({"session": "20000", "keys": "ctrl+c", "until": {"pattern": "^C"}});
+    let key = json!({"session": "20000", "keys": "ctrl+c", "until": {"text": "^C"}});
     let pressed = wire.structured("send_keys", key).await;
     assert_eq!(pressed["wait"]["outcome"], "matched");
     assert!(changed(&pressed).iter().any(|row| row.contains("^C")), "{pressed}");
@@ -246,7 +246,7 @@ async fn wsh_sessions_are_created_listed_renamed_and_killed() {
     let created = wire.structured("create_session", create).await["session"].clone();
     assert_eq!((&created["rows"], &created["cols"]), (&json!(24), &json!(80)));
     assert!(created["pid"].as_i64().unwrap() > 1);
-    wire.wait_for(json!({"session": "build", "pattern": "24 80", "since": 0})).await;
+    wire.wait_for(json!({"session": "build", "text": "24 80", "since": 0})).await;
     let shown = screen(&mut wire, "build").await;
     assert_eq!(shown["text"], "/usr\ngreen\n24 80");
     // wsh_list_sessions {session}
@@ -385,7 +385,7 @@ async fn wa_send_can_be_tried_without_sending_and_can_wait() {
     // wa.send {pane_id, text, wait_for, timeout_secs, wait_for_regex}
     let text = json!({
         "session": "pane", "text": "echo $((40+2))", "enter": true,
-        "until": {"pattern": "^4[0-9]$", "regex": true}, "wait_ms": 30_000,
+        "until": {"pattern": "^4[0-9]$"}, "wait_ms": 30_000,
     });
     let sent = wire.structured("send_text", text).await;
     assert_eq!(
@@ -401,14 +401,14 @@ async fn wa_waits_for_a_pattern_and_a_timeout_is_an_outcome() {
     let mut wire = daemon.client(Era::Legacy).await;
     let session = driven::start(&mut wire).await;
     // wa.wait_for {pane_id, pattern, timeout_secs, tail, regex}
-    let wait = json!({"session": session, "pattern": "^re.dy$", "regex": true, "since": 0,
+    let wait = json!({"session": session, "pattern": "^re.dy$", "since": 0,
         "timeout_ms": 30_000});
     let waited = wire.structured("wait_for", wait).await;
     assert_eq!(
         (&waited["outcome"], &waited["row"], &waited["text"]),
         (&json!("matched"), &json!(0), &json!("ready"))
     );
-    let wait = json!({"session": session, "pattern": "never", "timeout_ms": 1});
+    let wait = json!({"session": session, "text": "never", "timeout_ms": 1});
     assert_eq!(wire.structured("wait_for", wait).await["outcome"], "timeout");
     daemon.stop().await;
 }

@@ -148,7 +148,7 @@ async fn a_program_may_have_its_screen_keep_what_was_set() {
     let title = "t".repeat(17);
     let line = format!(r"printf '\033]2;{title}\007a\314\201\314\201|done'; exec cat");
     let session = client.start(&line).await;
-    client.wait_for(json!({"session": session, "pattern": "done", "since": 0})).await;
+    client.wait_for(json!({"session": session, "text": "done", "since": 0})).await;
     let screen: Value = client.structured("read_screen", json!({"session": session})).await;
     assert_eq!(screen["title"], "t".repeat(16));
     assert_eq!(screen["text"], "a\u{301}|done");

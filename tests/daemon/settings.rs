@@ -164,7 +164,7 @@ async fn what_the_program_or_the_screen_does_not_allow_is_refused_by_its_code() 
         let daemon = TestDaemon::writable().await;
         let mut client = daemon.client(era).await;
         let session = client.start("printf ready; exec cat").await;
-        let ready = json!({"session": session, "pattern": "ready", "since": 0});
+        let ready = json!({"session": session, "text": "ready", "since": 0});
         client.wait_for(ready).await;
         client.acquire(&session).await;
 

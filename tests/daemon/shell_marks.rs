@@ -17,7 +17,7 @@ async fn told_by_bash(client: &mut Wire) -> String {
     let line = "echo \"<${__termgate_a:+prepared}\"'>'${TERMGATE_SHELL_NONCE-}";
     let typing = json!({
         "session": session, "text": line, "enter": true,
-        "until": {"pattern": "^<(prepared)?>$", "regex": true}, "wait_ms": 20_000,
+        "until": {"pattern": "^<(prepared)?>$"}, "wait_ms": 20_000,
     });
     let typed = client.structured("send_text", typing).await;
     assert_eq!(typed["wait"]["outcome"], "matched", "{typed}");

@@ -190,7 +190,7 @@ async fn a_wait_tells_no_more_of_wide_rows_than_there_is_room_for() {
         }
     })
     .await;
-    for wanted in [json!({"pattern": "END"}), json!({"idle_ms": 50})] {
+    for wanted in [json!({"text": "END"}), json!({"idle_ms": 50})] {
         let mut arguments = wanted;
         arguments["session"] = session.clone();
         arguments["since"] = json!(0);
@@ -238,7 +238,7 @@ async fn filled(
     });
     let created = client.structured("create_session", create).await;
     let session = created["session"]["id"].as_str().unwrap().to_owned();
-    client.wait_for(json!({"session": session, "pattern": "END", "since": 0})).await;
+    client.wait_for(json!({"session": session, "text": "END", "since": 0})).await;
     session
 }
 
@@ -396,9 +396,9 @@ async fn a_write_that_waits_tells_the_changed_rows_that_fit_and_where_the_others
     });
     let created = client.structured("create_session", create).await;
     let session = created["session"]["id"].clone();
-    client.wait_for(json!({"session": session, "pattern": "ready", "since": 0})).await;
+    client.wait_for(json!({"session": session, "text": "ready", "since": 0})).await;
     let send = json!({
-        "session": session, "text": "go", "enter": true, "until": {"pattern": "END"},
+        "session": session, "text": "go", "enter": true, "until": {"text": "END"},
         "wait_ms": 60_000,
     });
     let (written, text) = bounded(&mut client, "send_text", &send).await;
@@ -443,7 +443,7 @@ async fn with_long_sessions(daemon: &TestDaemon, client: &mut Wire, count: usize
         });
         let created = client.structured("create_session", create).await;
         let session = &created["session"]["id"];
-        client.wait_for(json!({"session": session, "pattern": "END", "since": 0})).await;
+        client.wait_for(json!({"session": session, "text": "END", "since": 0})).await;
     }
 }
 
@@ -557,11 +557,7 @@ async fn an_error_repeats_no_more_of_what_it_was_asked_than_there_is_room_for() 
         ("create_session", json!({"command": long, "args": []}), "invalid_argument"),
         ("create_session", json!({"cwd": format!("/{long}")}), "invalid_argument"),
         ("create_session", json!({"name": long}), "invalid_argument"),
-        (
-            "wait_for",
-            json!({"session": session, "pattern": "(".repeat(4_000), "regex": true}),
-            "invalid_argument",
-        ),
+        ("wait_for", json!({"session": session, "pattern": "(".repeat(4_000)}), "invalid_argument"),
         ("send_keys", json!({"session": session, "keys": long}), "invalid_argument"),
         ("release_lease", json!({"lease_id": long}), "invalid_argument"),
         ("why", json!({"code": long}), "invalid_argument"),

@@ -14,13 +14,13 @@ async fn wide(client: &mut Wire) -> String {
     let asked = json!({"command": "sh", "args": ["-c", line], "rows": 100, "cols": 1_000});
     let created = client.structured("create_session", asked).await;
     let session = created["session"]["id"].as_str().unwrap().to_owned();
-    client.wait_for(json!({"session": session, "pattern": "ready", "since": 0})).await;
+    client.wait_for(json!({"session": session, "text": "ready", "since": 0})).await;
     session
 }
 
 fn hostile(session: &str) -> Value {
     json!({
-        "session": session, "pattern": HOSTILE, "regex": true, "since": 0, "timeout_ms": 600_000,
+        "session": session, "pattern": HOSTILE, "since": 0, "timeout_ms": 600_000,
     })
 }
 
@@ -65,7 +65,7 @@ async fn a_pattern_that_takes_too_many_steps_ends_its_wait_and_says_so() {
     assert_eq!(waited["outcome"], "pattern_too_costly", "{waited}");
     // Whoever goes on from there misses nothing of what was not compared.
     assert_eq!(waited["watermark"], 0, "{waited}");
-    let found = json!({"session": session, "pattern": "^rea.y$", "regex": true, "since": 0});
+    let found = json!({"session": session, "pattern": "^rea.y$", "since": 0});
     assert_eq!(client.structured("wait_for", found).await["outcome"], "matched");
     daemon.stop().await;
 }
@@ -100,9 +100,9 @@ async fn the_patterns_of_a_user_take_no_more_memory_than_they_may() {
     let mut client = daemon.client(Era::Legacy).await;
     let session = start(&mut client).await;
     let wait = json!({
-        "session": session, "pattern": HOSTILE, "regex": true, "timeout_ms": 600_000,
+        "session": session, "pattern": HOSTILE, "timeout_ms": 600_000,
     });
-    let asked = json!({"session": session, "pattern": HOSTILE, "regex": true, "timeout_ms": 0});
+    let asked = json!({"session": session, "pattern": HOSTILE, "timeout_ms": 0});
     let mut open = Vec::new();
     let refused = loop {
         let result = client.call("wait_for", asked.clone()).await;
@@ -116,7 +116,7 @@ async fn the_patterns_of_a_user_take_no_more_memory_than_they_may() {
     assert_eq!(error_code(&refused), "quota_exceeded");
     assert!(open.len() > 4, "only {} fit", open.len());
     // A text takes next to nothing, and others are not refused for it.
-    let text = json!({"session": session, "pattern": "never", "timeout_ms": 0});
+    let text = json!({"session": session, "text": "never", "timeout_ms": 0});
     assert_eq!(client.structured("wait_for", text).await["outcome"], "timeout");
     client.sender.cancel(open[0]).await;
     while client.call("wait_for", asked.clone()).await["isError"] == true {}

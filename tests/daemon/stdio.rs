@@ -30,7 +30,7 @@ async fn a_client_works_with_sessions_that_end_with_its_input() {
         assert_eq!(session["cwd"], here.to_str().unwrap());
         let typing = json!({
             "session": session["id"], "text": "typed", "enter": true,
-            "until": {"pattern": "typed"}, "wait_ms": 20_000,
+            "until": {"text": "typed"}, "wait_ms": 20_000,
         });
         assert_eq!(client.wire.structured("send_text", typing).await["wait"]["outcome"], "matched");
         let listing = client.wire.send_call("list_sessions", json!({})).await;
@@ -62,7 +62,7 @@ async fn a_stubborn_program_ends_when_the_process_is_told_to_end() {
         let mut client = home.client(&WRITABLE, Era::Legacy).await;
         let line = "trap '' HUP TERM; echo ready; while :; do sleep 1; done";
         let (session, pid) = start(&mut client, line).await;
-        let ready = json!({"session": session["id"], "pattern": "ready", "since": 0});
+        let ready = json!({"session": session["id"], "text": "ready", "since": 0});
         client.wire.wait_for(ready).await;
         let status = client.signalled(signal).await;
         assert_eq!((status.code(), status.signal()), (Some(0), None));

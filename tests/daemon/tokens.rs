@@ -452,7 +452,7 @@ async fn a_program_inside_a_session_has_no_rights_with_a_token_either() {
          </dev/null; echo ended $?; exec cat"
     );
     let session = client.start(&line).await;
-    let wanted = json!({"session": session, "pattern": "ended \\d", "regex": true, "since": 0});
+    let wanted = json!({"session": session, "pattern": "ended \\d", "since": 0});
     client.wait_for(wanted).await;
     let screen = client.structured("read_screen", json!({"session": session})).await;
     let text = screen["text"].as_str().unwrap().replace('\n', "");

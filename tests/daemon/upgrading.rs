@@ -223,7 +223,7 @@ async fn a_session_its_screen_and_its_lease_go_on_over_an_upgrade() {
     let installed = Installed::serving_in(home, &["--config", "my.toml"]).await;
     let mut client = installed.client().await;
     let session = client.start("echo here; exec cat").await;
-    client.wait_for(json!({"session": session, "pattern": "here", "since": 0})).await;
+    client.wait_for(json!({"session": session, "text": "here", "since": 0})).await;
     let lease = client.acquire(&session).await["lease_id"].clone();
     let program = |listed: &Value| listed["sessions"][0]["pid"].clone();
     let pid = program(&client.structured("list_sessions", json!({})).await);
@@ -235,7 +235,7 @@ async fn a_session_its_screen_and_its_lease_go_on_over_an_upgrade() {
     assert_eq!((&listed["sessions"][0]["id"], program(&listed)), (&json!(session), pid));
     let order = json!({"session": session, "text": "again", "lease_id": lease});
     client.structured("send_text", order).await;
-    client.wait_for(json!({"session": session, "pattern": "again", "since": 0})).await;
+    client.wait_for(json!({"session": session, "text": "again", "since": 0})).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -261,7 +261,7 @@ async fn a_command_goes_on_over_an_upgrade_also_when_a_cancel_would_interrupt_it
                 }),
             )
             .await;
-        let begun = json!({"session": session, "pattern": format!("begun{round}"), "since": 0});
+        let begun = json!({"session": session, "text": format!("begun{round}"), "since": 0});
         installed.client().await.wait_for(begun).await;
         if round == 0 {
             let (told, code) = installed.upgrade().await;

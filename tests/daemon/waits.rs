@@ -67,17 +67,35 @@ async fn only_output_after_the_watermark_counts() {
     with_each(&ALL, async |shell| {
         let first = shell.must("echo need''le", 0, "needle").await;
         let mark = first.number("watermark");
-        let old = json!({"pattern": "needle", "since": mark, "timeout_ms": 200});
+        let old = json!({"text": "needle", "since": mark, "timeout_ms": 200});
         let missed = shell.call("wait_for", old).await;
         assert_eq!(missed["outcome"], "timeout", "{}", shell.name);
         let shown = missed["shown_before"]["text"].as_str();
         assert!(shown.is_some_and(|text| text.contains("needle")), "{}: {missed}", shell.name);
         shell.must("echo need''le", 0, "needle").await;
-        let waited =
-            shell.wait_for(json!({"pattern": "^needle$", "regex": true, "since": mark})).await;
+        let waited = shell.wait_for(json!({"pattern": "^needle$", "since": mark})).await;
         assert_eq!(waited["outcome"], "matched", "{}: {waited}", shell.name);
     })
     .await;
+}
+
+#[tokio::test]
+async fn a_wait_says_which_of_its_texts_and_patterns_it_met() {
+    let daemon = TestDaemon::writable().await;
+    let mut client = daemon.client(Era::Modern).await;
+    let session = start(&mut client).await;
+    for (conditions, outcome, which) in [
+        (json!({"text": "r.ady", "pattern": "^r.ady$"}), "matched", "pattern"),
+        (json!({"text": "ready", "pattern": "^r.ady$"}), "matched", "text"),
+        (json!({"text": "never", "stop_text": "ready"}), "stopped", "stop_text"),
+        (json!({"pattern": "ready.", "stop_pattern": "^ready$"}), "stopped", "stop_pattern"),
+    ] {
+        let mut asked = conditions.clone();
+        (asked["session"], asked["since"]) = (json!(session), json!(0));
+        let met = client.structured("wait_for", asked).await;
+        assert_eq!((&met["outcome"], &met["pattern"]), (&json!(outcome), &json!(which)), "{met}");
+    }
+    daemon.stop().await;
 }
 
 #[tokio::test]
@@ -92,20 +110,19 @@ async fn whoever_follows_the_watermark_is_told_every_line_that_matches() {
         let line =
             format!("for i in 1 2 3 4; do echo {round}.$i FAIL''ED; done; echo do''ne.{round}");
         tell_until(&mut client, &session, &line, &format!("done.{round}")).await;
-        let arguments = json!({"session": session, "pattern": "FAILED", "since": since});
+        let arguments = json!({"session": session, "text": "FAILED", "since": since});
         let result = client.call("wait_for", arguments.clone()).await;
         let waited = structured(&result);
         let text = result["content"][0]["text"].as_str().unwrap();
         found.push(waited["text"].as_str().unwrap().to_owned());
         for other in waited["more_matches"].as_array().unwrap() {
             let (row, line) = (&other["row"], other["text"].as_str().unwrap());
-            assert!(text.contains(&format!("\nalso pattern at row {row}: {line}\n")), "{text}");
-            assert_eq!(other["pattern"], "pattern", "{waited}");
+            assert!(text.contains(&format!("\nalso text at row {row}: {line}\n")), "{text}");
+            assert_eq!(other["pattern"], "text", "{waited}");
             found.push(line.to_owned());
         }
         since = waited["watermark"].clone();
-        let rest =
-            json!({"session": session, "pattern": "FAILED", "since": since, "timeout_ms": 0});
+        let rest = json!({"session": session, "text": "FAILED", "since": since, "timeout_ms": 0});
         assert_eq!(client.structured("wait_for", rest).await["outcome"], "timeout");
     }
     let all = (0..3).flat_map(|round| (1..5).map(move |i| format!("{round}.{i} FAILED")));
@@ -121,7 +138,7 @@ async fn a_write_that_waits_tells_what_else_matched() {
     // Both lines come in one piece, since the terminal changes no line ends.
     let line = "stty -opost; printf 'F%s 1\\r\\nF%s 2\\r\\n' AIL AIL";
     let typing = json!({
-        "session": session, "text": line, "enter": true, "until": {"pattern": "FAIL"},
+        "session": session, "text": line, "enter": true, "until": {"text": "FAIL"},
         "wait_ms": 20_000,
     });
     let result = client.call("send_text", typing).await;
@@ -129,7 +146,7 @@ async fn a_write_that_waits_tells_what_else_matched() {
     assert_eq!(wait["more_matches"][0]["text"], "FAIL 2", "{wait}");
     let text = result["content"][0]["text"].as_str().unwrap();
     assert!(text.contains(" at row 1: FAIL 1 after "), "{text}");
-    assert!(text.contains("\nalso pattern at row 2: FAIL 2"), "{text}");
+    assert!(text.contains("\nalso text at row 2: FAIL 2"), "{text}");
     daemon.stop().await;
 }
 
@@ -168,7 +185,7 @@ async fn whoever_asks_for_progress_hears_that_the_call_is_on_its_way() {
     let mut shell = Shell::start(&daemon, "bash").await;
     for (tool, arguments) in [
         ("run", json!({"command": "sleep 300", "on_cancel": "interrupt"})),
-        ("wait_for", json!({"pattern": "never"})),
+        ("wait_for", json!({"text": "never"})),
     ] {
         let mut arguments = arguments;
         arguments["session"] = json!(shell.session);

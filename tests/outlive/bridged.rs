@@ -18,7 +18,7 @@ async fn an_agent_that_never_showed_its_lease_is_told_how_to_keep_it_over_a_rest
     let made = json!({"command": "sh", "args": ["-c", recorder(&log)]});
     let made = agent.must("create_session", made).await;
     let (session, lease) = (&made["session"]["id"], &made["lease"]["lease_id"]);
-    let said = json!({"session": session, "pattern": "recording", "since": 0});
+    let said = json!({"session": session, "text": "recording", "since": 0});
     agent.must("wait_for", said).await;
     let before = json!({"session": session, "text": "before."});
     let before = agent.must("send_text", before).await;

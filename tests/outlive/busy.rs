@@ -35,7 +35,7 @@ async fn every_lease_can_be_taken_back_however_much_there_is_to_be_read_first() 
     }
     fs::write(begin, "").unwrap();
     for (session, _) in &leases {
-        let written = json!({"session": session, "pattern": "0123", "since": 0});
+        let written = json!({"session": session, "text": "0123", "since": 0});
         client.must("wait_for", written).await;
     }
     daemon.kill().await;

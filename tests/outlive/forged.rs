@@ -79,7 +79,7 @@ async fn once_back(client: &mut Client, session: &str) {
 /// A session that records what it reads in a file.
 async fn recording(home: &Home, client: &mut Client, log: &Path) -> (String, i32) {
     let session = start(client, &recorder(log)).await;
-    let said = json!({"session": session.id, "pattern": "recording", "since": 0});
+    let said = json!({"session": session.id, "text": "recording", "since": 0});
     client.must("wait_for", said).await;
     assert!(home.runtime(&format!("h/{}.sock", session.id)).exists());
     (session.id, session.pid)

@@ -37,7 +37,7 @@ impl Victim {
         let shows =
             format!("stty raw -echo; : > {0}; printf recording; exec tee {0}", log.display());
         let session = start(client, &shows).await;
-        let said = json!({"session": session.id, "pattern": "recording", "since": 0});
+        let said = json!({"session": session.id, "text": "recording", "since": 0});
         client.must("wait_for", said).await;
         let asked = json!({"session": session.id, "ttl_ms": 120_000});
         let lease = client.must("acquire_lease", asked).await["lease_id"].clone();
@@ -115,7 +115,7 @@ struct Load {
 
 impl Load {
     async fn start(home: &Home, client: &mut Client, session: Started) -> Self {
-        let said = json!({"session": session.id, "pattern": "recording", "since": 0});
+        let said = json!({"session": session.id, "text": "recording", "since": 0});
         client.must("wait_for", said).await;
         let writer = Writer::start(home.gateway(), session.id.clone()).await;
         let observer = Observer::start(home.gateway(), session.id.clone(), |_, _| {});

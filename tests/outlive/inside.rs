@@ -100,7 +100,7 @@ async fn gains_nothing_after(replace: impl AsyncFnOnce(&Home, Daemon) -> Daemon)
     let mut client = home.client().await;
     let log = home.file("read");
     let victim = start(&mut client, &recorder(&log)).await;
-    let said = json!({"session": victim.id, "pattern": "recording", "since": 0});
+    let said = json!({"session": victim.id, "text": "recording", "since": 0});
     client.must("wait_for", said).await;
     let intruder = Intruder::start(&home, &mut client, &victim).await;
 

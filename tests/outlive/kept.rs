@@ -11,7 +11,7 @@ async fn how_long_a_session_is_idle_and_what_it_wrote_is_counted_on() {
     let mut daemon = home.serve().await;
     let mut client = home.client().await;
     let session = start(&mut client, "printf hello; exec sleep 1000").await;
-    let said = json!({"session": session.id, "pattern": "hello", "since": 0});
+    let said = json!({"session": session.id, "text": "hello", "since": 0});
     client.must("wait_for", said).await;
     // Longer than it takes until what was still is kept for good.
     client.must("wait_for", json!({"session": session.id, "idle_ms": 1_500})).await;

@@ -36,7 +36,7 @@ async fn output_that_was_overwritten_while_no_daemon_read_it_is_told_with_its_pl
     let mut client = home.client().await;
     let (line, [go, written]) = gated(&home, "seq 100000 199999");
     let session = start(&mut client, &line).await;
-    let said = json!({"session": session.id, "pattern": "before", "since": 0});
+    let said = json!({"session": session.id, "text": "before", "since": 0});
     client.must("wait_for", said).await;
     // A screen is kept before its size is told.
     client.must("acquire_lease", json!({"session": session.id})).await;
@@ -50,7 +50,7 @@ async fn output_that_was_overwritten_while_no_daemon_read_it_is_told_with_its_pl
     for _ in 0..2 {
         let daemon = home.serve().await;
         let mut client = home.client().await;
-        let said = json!({"session": session.id, "pattern": "after", "since": 0});
+        let said = json!({"session": session.id, "text": "after", "since": 0});
         client.must("wait_for", said).await;
         let lost = listed(&mut client, &session.id).await["lost_output"].clone();
         let [gap] = lost.as_array().unwrap().as_slice() else { panic!("{lost}") };
@@ -137,7 +137,7 @@ async fn what_is_missing_on_the_screen_is_told_with_the_screen() {
     let mut client = home.client().await;
     let (line, [go, written]) = gated(&home, "head -c 300000 /dev/zero | tr '\\0' '\\r'");
     let session = start(&mut client, &line).await;
-    let said = json!({"session": session.id, "pattern": "before", "since": 0});
+    let said = json!({"session": session.id, "text": "before", "since": 0});
     client.must("wait_for", said).await;
     let grid = format!("termgate://session/{}/grid", session.id);
     assert!(client.read_facts(&grid).await["lost_output"].is_null());
@@ -147,7 +147,7 @@ async fn what_is_missing_on_the_screen_is_told_with_the_screen() {
 
     let daemon = home.serve().await;
     let mut client = home.client().await;
-    let said = json!({"session": session.id, "pattern": "after", "since": 0});
+    let said = json!({"session": session.id, "text": "after", "since": 0});
     client.must("wait_for", said).await;
     let screen = client.must("read_screen", json!({"session": session.id})).await;
     assert!(screen["lost_output"][0]["bytes"].as_u64().unwrap() > 200_000, "{screen}");

@@ -16,7 +16,7 @@ async fn a_repeated_text_tells_of_the_bytes_that_it_had_and_takes_the_lease_back
     let daemon = home.serve().await;
     let mut client = home.client().await;
     let session = start(&mut client, BRACKETS_LATER).await;
-    let says = |text: &str| json!({"session": session.id, "pattern": text, "since": 0});
+    let says = |text: &str| json!({"session": session.id, "text": text, "since": 0});
     client.must("wait_for", says("ready")).await;
     let lease = client.must("acquire_lease", json!({"session": session.id})).await;
     let keyed = json!({

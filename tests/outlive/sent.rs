@@ -94,7 +94,7 @@ impl Shell {
     /// Waits until a command has counted that far.
     async fn until_it_counts(&mut self, number: u64) {
         let far = json!({
-            "session": self.session, "pattern": format!("tick {number}"), "timeout_ms": 20_000,
+            "session": self.session, "text": format!("tick {number}"), "timeout_ms": 20_000,
         });
         let waited = self.client.must("wait_for", far).await;
         assert_eq!(waited["outcome"], "matched", "{}: {waited}", self.name);

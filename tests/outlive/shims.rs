@@ -44,7 +44,7 @@ async fn a_session_whose_shim_is_killed_has_ended_and_can_still_be_read() {
     let mut client = home.client().await;
     let session = start(&mut client, &escaping(&home.file("escaped"))).await;
     let escaped = i32::try_from(number_in(&home.file("escaped")).await).unwrap();
-    let said = json!({"session": session.id, "pattern": "last words", "since": 0});
+    let said = json!({"session": session.id, "text": "last words", "since": 0});
     client.must("wait_for", said).await;
     kill_now(home.shim(&session.id));
     let ends = json!({"session": session.id, "exit": true});
@@ -154,7 +154,7 @@ async fn what_its_screen_showed_is_told_with_when_that_was() {
     let mut client = home.client().await;
     let lines = "seq 1 100; echo last words; exec sleep 1000";
     let session = start(&mut client, lines).await;
-    let said = json!({"session": session.id, "pattern": "last words", "since": 0});
+    let said = json!({"session": session.id, "text": "last words", "since": 0});
     client.must("wait_for", said).await;
     let before = client.must("read_screen", json!({"session": session.id})).await;
     let kept = home.runtime(&format!("h/{}.screen", session.id));
@@ -195,7 +195,7 @@ async fn a_session_whose_shim_was_killed_is_told_as_it_was_last_seen_by_the_next
     // It is never still, so that nothing has kept its screen since it began.
     let lines = "echo last words; while :; do printf .; sleep 0.2; done";
     let session = start(&mut client, lines).await;
-    let said = json!({"session": session.id, "pattern": "last words", "since": 0});
+    let said = json!({"session": session.id, "text": "last words", "since": 0});
     client.must("wait_for", said).await;
     kill_now(home.shim(&session.id));
     let ends = json!({"session": session.id, "exit": true});

@@ -34,7 +34,7 @@ impl Silent {
         let created = client.must("create_session", asked).await;
         let id = created["session"]["id"].as_str().unwrap().to_owned();
         let lease = created["lease"]["lease_id"].clone();
-        let said = json!({"session": id, "pattern": "recording", "since": 0});
+        let said = json!({"session": id, "text": "recording", "since": 0});
         client.must("wait_for", said).await;
         let before = listed(&mut client, &id).await;
         let shim = home.shim(&id);
@@ -220,7 +220,7 @@ async fn who_subscribed_to_a_session_is_told_of_it_once_it_is_there_again() {
             break;
         }
     }
-    let shows = json!({"session": silent.id, "pattern": "recording", "since": 0});
+    let shows = json!({"session": silent.id, "text": "recording", "since": 0});
     assert_eq!(client.must("wait_for", shows).await["outcome"], "matched");
     daemon.kill().await;
 }

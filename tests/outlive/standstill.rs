@@ -28,7 +28,7 @@ fn write(session: &Started, lease: &Value, text: &str) -> Value {
 /// Starts a program that writes what it reads into `read`, and takes its lease.
 async fn recording(home: &Home, client: &mut Client) -> (Started, Value) {
     let session = start(client, &recorder(&home.file("read"))).await;
-    let said = json!({"session": session.id, "pattern": "recording", "since": 0});
+    let said = json!({"session": session.id, "text": "recording", "since": 0});
     client.must("wait_for", said).await;
     // From then on nobody asks its shim for anything.
     client.must("wait_for", json!({"session": session.id, "needs_input": true})).await;

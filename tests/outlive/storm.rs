@@ -92,7 +92,7 @@ impl<'a> Storm<'a> {
         for number in 0..WRITERS {
             let log = self.home.file(&format!("read{number}"));
             let session = start(&mut client, &recorder(&log)).await;
-            let said = json!({"session": session.id, "pattern": "recording", "since": 0});
+            let said = json!({"session": session.id, "text": "recording", "since": 0});
             client.must("wait_for", said).await;
             self.sessions.push(session);
         }

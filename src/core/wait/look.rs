@@ -14,12 +14,23 @@ use crate::core::wait::automaton::Steps;
 use crate::core::wait::logical::{Hit, LogicalLine, Reflow};
 use crate::core::wait::pattern::{Pattern, Search};
 
-/// Which of the two patterns a line matched.
+/// Which pattern of a wait a line matched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Which {
+    Text,
     Pattern,
-    /// The pattern that shows that further waiting is useless.
+    StopText,
     StopPattern,
+}
+
+impl Which {
+    /// Whether a match shows that further waiting is useless.
+    pub fn stops(self) -> bool {
+        match self {
+            Self::Text | Self::Pattern => false,
+            Self::StopText | Self::StopPattern => true,
+        }
+    }
 }
 
 /// The most matching lines that are reported besides the one that ended a wait.
@@ -109,16 +120,18 @@ impl Look {
 
 /// The searches for a wait's patterns.
 #[derive(Debug)]
-pub(super) struct Searches {
-    wanted: Option<Find>,
-    stop: Option<Find>,
-}
+pub(super) struct Searches(Vec<(Which, Find)>);
 
 impl Searches {
-    pub(super) fn of(wanted: Option<&Pattern>, stop: Option<&Pattern>) -> Option<Self> {
-        let any = wanted.or(stop).is_some();
+    /// The searches for those of the patterns that are `chosen`; `None` without any.
+    pub(super) fn of(
+        patterns: &[(Which, Pattern)],
+        chosen: impl Fn(Which) -> bool,
+    ) -> Option<Self> {
+        let chosen = patterns.iter().filter(|(which, _)| chosen(*which));
         let find = |pattern: &Pattern| Find { search: pattern.search(), shown: false };
-        any.then(|| Self { wanted: wanted.map(find), stop: stop.map(find) })
+        let searches: Vec<_> = chosen.map(|(which, pattern)| (*which, find(pattern))).collect();
+        (!searches.is_empty()).then_some(Self(searches))
     }
 }
 
@@ -181,29 +194,27 @@ pub(super) struct Scan {
     pub(super) missed: u64,
 }
 
-/// A line that is being compared with both patterns.
+/// A line that is being compared with the patterns.
 #[derive(Debug)]
 struct Judging {
     line: LogicalLine,
-    /// The result of the first comparison, once it is done.
-    wanted: Option<Option<Hit>>,
+    /// How many of the comparisons are done, and the highest match of those.
+    done: usize,
+    best: Option<(Which, Hit)>,
 }
 
 impl Judging {
     fn judge(&mut self, by: &mut Searches, steps: &mut Steps) -> Option<Option<(Which, Hit)>> {
-        let find = |by: &mut Option<Find>, steps: &mut Steps| match by {
-            Some(find) => find.find(&self.line, steps),
-            None => Some(None),
-        };
-        if self.wanted.is_none() {
-            self.wanted = Some(find(&mut by.wanted, steps)?);
+        while let Some((which, find)) = by.0.get_mut(self.done) {
+            let found = find.find(&self.line, steps)?;
+            self.done += 1;
+            let is_higher =
+                |hit: &Hit| self.best.as_ref().is_none_or(|(_, best)| hit.row < best.row);
+            if let Some(hit) = found.filter(is_higher) {
+                self.best = Some((*which, hit));
+            }
         }
-        let stop = find(&mut by.stop, steps)?;
-        Some(match (self.wanted.take().flatten(), stop) {
-            (Some(wanted), Some(stop)) if stop.row < wanted.row => Some((Which::StopPattern, stop)),
-            (Some(wanted), _) => Some((Which::Pattern, wanted)),
-            (None, stop) => stop.map(|stop| (Which::StopPattern, stop)),
-        })
+        Some(self.best.take())
     }
 }
 
@@ -307,6 +318,6 @@ impl Scan {
                 return None;
             }
         }
-        Some(Judging { line, wanted: None })
+        Some(Judging { line, done: 0, best: None })
     }
 }

@@ -133,15 +133,19 @@ impl Terminal {
 }
 
 fn pattern(text: &str) -> Conditions {
-    Conditions { pattern: Some(Pattern::literal(text).unwrap()), ..Conditions::default() }
+    let patterns = vec![(Which::Pattern, Pattern::literal(text).unwrap())];
+    Conditions { patterns, ..Conditions::default() }
 }
 
 fn regex(expression: &str) -> Conditions {
-    Conditions { pattern: Some(Pattern::regex(expression).unwrap()), ..Conditions::default() }
+    let patterns = vec![(Which::Pattern, Pattern::regex(expression).unwrap())];
+    Conditions { patterns, ..Conditions::default() }
 }
 
 fn stopping(wanted: &str, stop: &str) -> Conditions {
-    Conditions { stop_pattern: Some(Pattern::literal(stop).unwrap()), ..pattern(wanted) }
+    let mut conditions = pattern(wanted);
+    conditions.patterns.push((Which::StopPattern, Pattern::literal(stop).unwrap()));
+    conditions
 }
 
 fn idle(length: u64) -> Conditions {
@@ -183,11 +187,13 @@ fn look(wait: &mut Wait, frame: Frame, now: Moment) -> Option<Outcome> {
 }
 
 fn matched(row: u64, text: &str, found: &str) -> Option<Outcome> {
-    Some(Outcome::Matched(Hit { row: RowNumber(row), text: text.into(), found: found.into() }))
+    let hit = Hit { row: RowNumber(row), text: text.into(), found: found.into() };
+    Some(Outcome::Found(Which::Pattern, hit))
 }
 
 fn stopped(row: u64, text: &str, found: &str) -> Option<Outcome> {
-    Some(Outcome::Stopped(Hit { row: RowNumber(row), text: text.into(), found: found.into() }))
+    let hit = Hit { row: RowNumber(row), text: text.into(), found: found.into() };
+    Some(Outcome::Found(Which::StopPattern, hit))
 }
 
 #[test]
@@ -217,7 +223,10 @@ fn a_line_that_stood_there_before_the_call_is_found_when_asked_for() {
     terminal.print("more hay");
     assert_eq!(next(&mut wait, &terminal), None);
     let found = wait.shown_before(&terminal.frame(), 1 << 16);
-    assert_eq!(found.map(Outcome::Matched), matched(0, "needle one", "needle"));
+    assert_eq!(
+        found.map(|(which, hit)| Outcome::Found(which, hit)),
+        matched(0, "needle one", "needle")
+    );
     assert_eq!(wait.shown_before(&terminal.frame(), 0), None);
     let wait = begin_open(pattern("straw"), None, &terminal);
     assert_eq!(wait.shown_before(&terminal.frame(), 1 << 16), None);
@@ -372,7 +381,7 @@ fn a_wrapped_line_in_history_is_joined_with_its_rest_on_the_screen() {
     assert_eq!(terminal.frame().base_row, RowNumber(4));
     let outcome = next(&mut wait, &terminal);
     assert!(
-        matches!(outcome, Some(Outcome::Matched(Hit { row: RowNumber(3), .. }))),
+        matches!(outcome, Some(Outcome::Found(Which::Pattern, Hit { row: RowNumber(3), .. }))),
         "{outcome:?}"
     );
 }
@@ -440,7 +449,7 @@ fn a_line_longer_than_the_bound_is_looked_at_in_parts() {
     rows[125] = "................need";
     rows[126] = "le..................";
     terminal.print_wrapped(&rows);
-    let Some(Outcome::Matched(hit)) = next(&mut wait, &terminal) else { panic!("no match") };
+    let Some(Outcome::Found(_, hit)) = next(&mut wait, &terminal) else { panic!("no match") };
     assert_eq!(hit.row, RowNumber(125));
     assert!(hit.text.len() <= 20 * (2 * logical::JOINED_ROWS_MAX as usize + 1));
 }
@@ -479,7 +488,8 @@ fn the_pattern_wins_on_the_same_row() {
 #[test]
 fn a_stop_pattern_alone_is_a_condition() {
     let mut terminal = Terminal::new();
-    let stop = Conditions { stop_pattern: pattern("panic").pattern, ..Conditions::default() };
+    let patterns = vec![(Which::StopPattern, Pattern::literal("panic").unwrap())];
+    let stop = Conditions { patterns, ..Conditions::default() };
     let mut wait = begin_open(stop, None, &terminal);
     terminal.print("panic!");
     assert_eq!(next(&mut wait, &terminal), stopped(0, "panic!", "panic"));
@@ -549,7 +559,7 @@ fn output_that_comes_in_the_same_frame_as_a_resize_counts() {
     terminal.print("ready");
     terminal.resize(30);
     let outcome = next(&mut wait, &terminal);
-    assert!(matches!(outcome, Some(Outcome::Matched(_))), "{outcome:?}");
+    assert!(matches!(outcome, Some(Outcome::Found(Which::Pattern, _))), "{outcome:?}");
 }
 
 #[test]

@@ -9,6 +9,7 @@ use tokio::task::JoinSet;
 
 use crate::core::ids::Watermark;
 use crate::core::wait::Conditions;
+use crate::core::wait::look::Which;
 use crate::core::wait::pattern::Pattern;
 use crate::session::handle::Session;
 use crate::surface::argument::millis;
@@ -103,11 +104,12 @@ impl WaitFor {
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 pub struct WaitConditions {
     /// Text that must appear
+    pub text: Option<String>,
+    /// Or a regular expression that a line must match
     pub pattern: Option<String>,
-    /// Read the patterns as regular expressions
-    #[serde(default)]
-    pub regex: bool,
     /// Text that ends the wait as `stopped`
+    pub stop_text: Option<String>,
+    /// Or a regular expression
     pub stop_pattern: Option<String>,
     /// Anything on the screen changes
     #[serde(default)]
@@ -126,7 +128,7 @@ pub struct WaitConditions {
 }
 
 /// The memory of the patterns that are waited for, counted for as long as this is kept.
-pub type Memory = [Option<Reserved>; 2];
+pub type Memory = Vec<Reserved>;
 
 impl WaitConditions {
     /// The conditions as the core judges them, for so many waits, with the memory of their patterns; these
@@ -143,51 +145,64 @@ impl WaitConditions {
         let idle = |wanted: u64| millis("idle_ms", wanted, 1..=600_000);
         let idle: Option<Duration> = self.idle_ms.map(idle).transpose()?;
         if self.is_empty() {
-            let problem = "give at least one of pattern, stop_pattern, change, idle_ms, command_done, \
-                           needs_input, exit";
-            return Err(SurfaceError::argument("pattern", problem));
+            let problem = "give at least one of text, pattern, stop_text, stop_pattern, change, idle_ms, \
+                           command_done, needs_input, exit";
+            return Err(SurfaceError::argument("text", problem));
         }
-        let pattern = self.compile("pattern", self.pattern.as_ref(), waits, share).await?;
-        let stop = self.compile("stop_pattern", self.stop_pattern.as_ref(), waits, share).await?;
-        let ((pattern, memory), (stop_pattern, stop_memory)) = (pattern.unzip(), stop.unzip());
+        let (mut patterns, mut memory) = (Vec::new(), Memory::new());
+        for (which, name, expression) in self.patterns() {
+            let (pattern, reserved) = compile(which, name, expression, waits, share).await?;
+            patterns.push((which, pattern));
+            memory.push(reserved);
+        }
         let conditions = Conditions {
-            pattern,
-            stop_pattern,
+            patterns,
             change: self.change,
             idle,
             command_done: self.command_done,
             needs_input: self.needs_input,
             exit: self.exit,
         };
-        Ok((conditions, [memory, stop_memory]))
+        Ok((conditions, memory))
     }
 
-    async fn compile(
-        &self,
-        name: &str,
-        text: Option<&String>,
-        waits: usize,
-        share: &Share,
-    ) -> Result<Option<(Pattern, Reserved)>, SurfaceError> {
-        let Some(text) = text.cloned() else { return Ok(None) };
-        let regex = self.regex;
-        let (name, memory) = (name.to_owned(), share.clone());
-        // The memory is counted before the turn is over, so that as many take some that is not as there
-        // are turns at once.
-        let compile = move || {
-            let pattern = if regex { Pattern::regex(&text) } else { Pattern::literal(&text) };
-            let pattern = pattern.map_err(|error| SurfaceError::pattern(&name, &error))?;
-            let memory = memory.reserve(pattern.bytes(waits))?;
-            Ok(Some((pattern, memory)))
-        };
-        if regex { share.turn().await.work(compile).await } else { compile() }
+    /// The patterns that are given, with the names of their parameters. Of two that match the same line the
+    /// first counts.
+    fn patterns(&self) -> impl Iterator<Item = (Which, &'static str, &String)> {
+        [
+            (Which::Text, "text", &self.text),
+            (Which::Pattern, "pattern", &self.pattern),
+            (Which::StopText, "stop_text", &self.stop_text),
+            (Which::StopPattern, "stop_pattern", &self.stop_pattern),
+        ]
+        .into_iter()
+        .filter_map(|(which, name, given)| Some((which, name, given.as_ref()?)))
     }
 
     fn is_empty(&self) -> bool {
-        let patterns = self.pattern.is_some() || self.stop_pattern.is_some();
         let done = self.command_done || self.needs_input || self.exit;
-        !patterns && !self.change && self.idle_ms.is_none() && !done
+        self.patterns().next().is_none() && !self.change && self.idle_ms.is_none() && !done
     }
+}
+
+async fn compile(
+    which: Which,
+    name: &'static str,
+    text: &str,
+    waits: usize,
+    share: &Share,
+) -> Result<(Pattern, Reserved), SurfaceError> {
+    let is_literal = matches!(which, Which::Text | Which::StopText);
+    let (text, memory) = (text.to_owned(), share.clone());
+    // The memory is counted before the turn is over, so that as many take some that is not as there
+    // are turns at once.
+    let compile = move || {
+        let pattern = if is_literal { Pattern::literal(&text) } else { Pattern::regex(&text) };
+        let pattern = pattern.map_err(|error| SurfaceError::pattern(name, &error))?;
+        let memory = memory.reserve(pattern.bytes(waits))?;
+        Ok((pattern, memory))
+    };
+    if is_literal { compile() } else { share.turn().await.work(compile).await }
 }
 
 #[cfg(test)]
@@ -199,9 +214,8 @@ mod tests {
     #[tokio::test]
     async fn the_memory_of_a_pattern_is_counted_as_soon_as_there_is_one() {
         let share = Turns::default().share_of(&TenantId::of_uid(1));
-        let expression = Some("x{9000}".to_owned());
-        let wanted =
-            WaitConditions { pattern: expression, regex: true, ..WaitConditions::default() };
+        let pattern = Some("x{9000}".to_owned());
+        let wanted = WaitConditions { pattern, ..WaitConditions::default() };
         let mut kept = Vec::new();
         let refused = loop {
             match wanted.conditions(9, &share).await {

@@ -89,10 +89,7 @@ impl Waited {
             elapsed_ms: elapsed.as_millis() as u64,
         };
         match end {
-            Ok(Outcome::Matched(hit)) => waited.found(WaitOutcome::Matched, Which::Pattern, &hit),
-            Ok(Outcome::Stopped(hit)) => {
-                waited.found(WaitOutcome::Stopped, Which::StopPattern, &hit)
-            }
+            Ok(Outcome::Found(which, hit)) => waited.found(which, &hit),
             Ok(Outcome::Changed) => waited.outcome = WaitOutcome::Changed,
             Ok(Outcome::Idle) => waited.outcome = WaitOutcome::Idle,
             Ok(Outcome::NeedsInput) => waited.outcome = WaitOutcome::NeedsInput,
@@ -106,14 +103,14 @@ impl Waited {
         }
         if waited.outcome == WaitOutcome::Timeout {
             let shown = wait.shown_before(frame, SHOWN_BEFORE_STEPS_MAX);
-            waited.shown_before = shown.map(|hit| MatchWire::of(Which::Pattern, &hit));
+            waited.shown_before = shown.map(|(which, hit)| MatchWire::of(which, &hit));
         }
         waited.add(wait.others());
         waited
     }
 
-    fn found(&mut self, outcome: WaitOutcome, which: Which, hit: &Hit) {
-        self.outcome = outcome;
+    fn found(&mut self, which: Which, hit: &Hit) {
+        self.outcome = if which.stops() { WaitOutcome::Stopped } else { WaitOutcome::Matched };
         self.pattern = Some(which.into());
         self.row = Some(hit.row.0);
         self.text = Some(cut(&hit.text, ROW_BYTES_MAX));

@@ -70,7 +70,7 @@ impl Watch {
         let mut frames = session.frames();
         let frame = Arc::clone(&frames.borrow_and_update());
         let wait = Wait::new(conditions, bounds.since, &frame, bounds.started)
-            .map_err(|error| SurfaceError::argument("pattern", error.to_string()))?;
+            .map_err(|error| SurfaceError::argument("text", error.to_string()))?;
         let (long, looked, attending) = (false, false, None);
         Ok(Self { session, frames, frame, wait, bounds, share, long, looked, attending })
     }

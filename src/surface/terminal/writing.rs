@@ -243,11 +243,8 @@ mod tests {
         for _ in 0..turns.at_once() {
             taken.push(share.turn().await);
         }
-        let until = WaitConditions {
-            pattern: Some("a+".to_owned()),
-            regex: true,
-            ..WaitConditions::default()
-        };
+        let pattern = Some("a+".to_owned());
+        let until = WaitConditions { pattern, ..WaitConditions::default() };
         let options =
             WriteOptions { until: Some(until), wait_ms: Some(2_000), ..WriteOptions::default() };
         let began = clock.now();
