@@ -460,10 +460,10 @@ fn without_another_daemon_a_command_that_goes_on_is_told_and_never_to_be_run_aga
     let ended = child.wait_with_output().unwrap();
     assert_eq!(ended.status.code(), Some(7), "{ended:?}");
     let said = text(&ended.stderr);
-    assert!(
-        said.contains("the command keeps running") && said.contains("do not run it again"),
-        "{said}"
-    );
+    // The signal may be seen before the end of the daemon.
+    let told = ["the command keeps running", "the command may still run"];
+    assert!(told.iter().any(|words| said.contains(words)), "{said}");
+    assert!(said.contains("do not run it again"), "{said}");
     assert!(said.contains("`termgate commands s 1`"), "{said}");
 }
 
