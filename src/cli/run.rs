@@ -340,14 +340,14 @@ fn notes(run: &Value, session: &str) -> Vec<String> {
             run["command_id"]
         )),
         ("not_run", _) => Some("the shell could not read it as a command".to_owned()),
-        ("exited", _) => Some("the command ended the program of the session".to_owned()),
+        ("exited", _) => Some("the program of the session ended with it".to_owned()),
         (_, _) => None,
     };
     let unknown = run["exit_code"].is_null() && matches!(word("/status"), "completed" | "exited");
     let unknown = unknown.then(|| {
-        let why = match word("/evidence") {
-            "osc133" => "the shell did not report it",
-            _ => {
+        let why = match (word("/status"), word("/evidence")) {
+            ("exited", _) | (_, "osc133") => "the shell did not report it",
+            (_, _) => {
                 "this session has no shell that reports codes; use one that `termgate new` creates \
                  without a command, or end the command with `; echo $?`"
             }

@@ -476,7 +476,7 @@ fn a_command_whose_session_ended_with_the_daemon_is_not_waited_for() {
     home.printed("stop");
     let ended = child.wait_with_output().unwrap();
     let said = text(&ended.stderr);
-    assert!(!said.contains("goes on") && !said.contains("run it again"), "{said}");
+    assert!(!said.contains("keeps running") && !said.contains("run it again"), "{said}");
     assert_ne!(ended.status.code(), Some(0), "{ended:?}");
 }
 

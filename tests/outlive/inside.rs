@@ -286,7 +286,7 @@ async fn a_program_inside_a_session_does_not_make_the_log_grow_at_its_will() {
     within(SAFETY, "all attempts to be made", || done.exists()).await;
     home.run(&["stop"]).await;
     let (_, log) = daemon.ends().await;
-    let said = log.lines().filter(|line| line.contains("operators' door"));
+    let said = log.lines().filter(|line| line.contains("the operator socket"));
     let (about, said): (Vec<&str>, Vec<&str>) = said.partition(|line| line.contains("left out"));
     // That it begins, and at the end how much it was.
     assert_eq!((said.len(), about.len()), (10, 2), "{log}");

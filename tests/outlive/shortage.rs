@@ -174,7 +174,7 @@ async fn a_daemon_with_fewer_descriptors_than_its_sessions_need_serves_what_it_c
         daemon.signal(Signal::SIGKILL);
         daemon.ends().await
     };
-    assert!(log.contains("no descriptors for these sessions"), "{log}");
+    assert!(log.contains("no file descriptors are left for these sessions"), "{log}");
 
     // Nothing was ended for want of descriptors.
     let daemon = home.serve().await;

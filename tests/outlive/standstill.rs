@@ -150,7 +150,7 @@ async fn a_daemon_that_was_stopped_is_named_with_what_to_do_about_it() {
     let second = said(timeout(SAFETY, second).await.expect("it gives up").unwrap());
     assert_eq!(second["error_code"], "daemon_running", "{second}");
     let error = second["error"].as_str().unwrap();
-    assert!(error.contains(&format!("process {pid}")) && error.contains("stopped"), "{error}");
+    assert!(error.contains(&format!("process {pid}")) && error.contains("suspended"), "{error}");
     assert!(second["hint"].as_str().unwrap().contains("kill -CONT"), "{second}");
 
     let doctor = said(home.command(&["doctor", "--json"]).output().await.unwrap());

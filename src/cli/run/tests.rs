@@ -50,6 +50,11 @@ fn what_it_asks_is_told_with_the_way_to_answer() {
 fn an_unknown_code_is_told_with_the_reason() {
     let mut run = json!({"status": "completed", "exit_code": null, "evidence": "osc133"});
     assert_eq!(notes(&run, "s"), ["exit code unknown: the shell did not report it"]);
+    run["evidence"] = json!("exit");
+    run["status"] = json!("exited");
+    let told = notes(&run, "s");
+    assert_eq!(told[1], "exit code unknown: the shell did not report it");
+    run["status"] = json!("completed");
     run["evidence"] = json!("kernel");
     let told = notes(&run, "s");
     assert!(told[0].starts_with("exit code unknown: this session has no shell that"), "{told:?}");
