@@ -219,6 +219,20 @@ fn a_descriptor_that_comes_too_late_makes_nobody_unknown() {
     });
 }
 
+#[test]
+fn without_a_descriptor_for_its_handle_nobody_is_unknown() {
+    let name = "transport::unix::peer::tests::\
+                without_a_descriptor_for_its_handle_nobody_is_unknown";
+    if alone::argument(name).is_none() {
+        return alone::run(name, Path::new("/"));
+    }
+    let (ours, _theirs) = UnixStream::pair().unwrap();
+    setrlimit(Resource::RLIMIT_NOFILE, 64, 64).unwrap();
+    let _taken: Vec<File> = std::iter::from_fn(|| File::open("/dev/null").ok()).collect();
+    let error = Peer::of(&ours, NOBODY).unwrap_err();
+    assert_eq!(error.raw_os_error(), Some(libc::EMFILE), "{error}");
+}
+
 /// Starts a program that leaves its parent, its session and its process group behind.
 fn start_orphan(test: &str, argument: &Path) {
     let program = alone::command(test, argument);
