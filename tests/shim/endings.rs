@@ -146,6 +146,26 @@ async fn a_shim_that_does_not_answer_is_silent_until_it_does() {
     assert_eq!(recovered.segments.len(), 1);
 }
 
+#[test]
+fn a_shim_that_is_waited_for_keeps_no_other_task_from_the_only_worker() {
+    let mut one = tokio::runtime::Builder::new_multi_thread();
+    let runtime = one.worker_threads(1).enable_all().build().unwrap();
+    let waited = runtime.spawn(async {
+        let terminal = Terminal::held("echo ready; sleep 1000", |_| {});
+        wait_for(&terminal, "ready").await;
+        let shim = ProcessHandle::open(terminal.as_held().shim()).unwrap();
+        shim.signal(19).unwrap();
+        let (tell, told) = std::sync::mpsc::sync_channel(1);
+        tokio::spawn(async move { tell.send(()) });
+        let refused = terminal.as_held().try_write(b"x", Stamp::default()).unwrap_err();
+        let meanwhile = told.try_recv();
+        shim.signal(18).unwrap();
+        (refused.kind(), meanwhile)
+    });
+    let waited = runtime.block_on(waited).unwrap();
+    assert_eq!(waited, (ErrorKind::TimedOut, Ok(())), "the other task goes on meanwhile");
+}
+
 #[tokio::test]
 async fn a_silent_shim_that_is_killed_is_gone() {
     let terminal = Terminal::held("echo ready; sleep 1000", |_| {});

@@ -3,6 +3,7 @@
 mod checkpoints;
 mod ending;
 mod flood;
+mod long_steps;
 mod looking;
 mod people;
 mod records;

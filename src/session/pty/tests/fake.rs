@@ -41,7 +41,8 @@ struct State {
     refuses_checkpoints: bool,
     notes: Vec<(Note, Vec<u8>)>,
     entrusted: Vec<Vec<u8>>,
-    witness: Option<Witness>,
+    witness: Option<Witness<Look>>,
+    receiver: Option<Witness<Receive>>,
     written: Vec<u8>,
     stamps: Vec<Stamp>,
     room: Option<usize>,
@@ -81,6 +82,7 @@ impl State {
             notes: Vec::new(),
             entrusted: Vec::new(),
             witness: None,
+            receiver: None,
             written: Vec::new(),
             stamps: Vec::new(),
             room: None,
@@ -122,11 +124,18 @@ impl State {
 
 type Look = dyn Fn(Note, &[u8]) + Send + Sync;
 
-/// Who looks around whenever a note is kept.
-#[derive(Clone)]
-struct Witness(Arc<Look>);
+type Receive = dyn Fn(&TerminalCheckpoint) + Send + Sync;
 
-impl fmt::Debug for Witness {
+/// Who looks around whenever something is kept.
+struct Witness<F: ?Sized>(Arc<F>);
+
+impl<F: ?Sized> Clone for Witness<F> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}
+
+impl<F: ?Sized> fmt::Debug for Witness<F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Witness")
     }
@@ -180,6 +189,10 @@ impl Pty for FakePty {
     fn commit(&self, checkpoint: &TerminalCheckpoint) -> io::Result<()> {
         if self.state.borrow().refuses_checkpoints {
             return Err(io::ErrorKind::OutOfMemory.into());
+        }
+        let receiver = self.state.borrow().receiver.clone();
+        if let Some(Witness(receive)) = receiver {
+            receive(checkpoint);
         }
         self.state.send_modify(|state| state.checkpoints.push(checkpoint.clone()));
         Ok(())

@@ -169,6 +169,11 @@ impl FakeTerminal {
         self.state.send_modify(|state| state.witness = Some(Witness(Arc::new(witness))));
     }
 
+    /// Calls this just before each checkpoint is taken.
+    pub(crate) fn on_commit(&self, receive: impl Fn(&TerminalCheckpoint) + Send + Sync + 'static) {
+        self.state.send_modify(|state| state.receiver = Some(Witness(Arc::new(receive))));
+    }
+
     /// Has a process of the terminal go on whatever it is told.
     pub(crate) fn survive(&self, survivor: Survivor) {
         self.state.send_modify(|state| state.survivor = Some(survivor));
