@@ -307,7 +307,7 @@ async fn no_row_forges_a_line_of_an_answer() {
     let waited = wire.call("wait_for", asked).await;
     let listed = wire.call("list_sessions", json!({})).await;
     let written_out = r"row\u{2028}000000000000 forged";
-    let told = [(&waited, "matched at row "), (&waited, "also pattern at row "), (&listed, "")];
+    let told = [(&waited, "matched at row "), (&waited, "also text at row "), (&listed, "")];
     for (answer, begin) in told {
         let text = answer["content"][0]["text"].as_str().unwrap();
         let mut lines = text.lines().filter(|line| line.starts_with(begin));

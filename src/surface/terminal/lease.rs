@@ -38,7 +38,7 @@ pub struct AcquireLease {
     reason: Option<String>,
     /// A lease to take back after a disconnect
     lease_id: Option<String>,
-    /// Repeating a call with it has no second effect
+    /// A repeated call has no second effect
     idempotency_key: Option<String>,
 }
 
@@ -101,7 +101,7 @@ pub struct RenewLease {
     lease_id: String,
     /// 1000 to 600000
     ttl_ms: Option<u64>,
-    /// Repeating a call with it has no second effect
+    /// A repeated call has no second effect
     idempotency_key: Option<String>,
 }
 
@@ -136,7 +136,7 @@ pub struct ReleaseLease {
     lease_id: String,
     /// Who gets it, as shown in `by` (such as claude#p12); unaccepted after 10 s it returns
     hand_to: Option<String>,
-    /// Repeating a call with it has no second effect
+    /// A repeated call has no second effect
     idempotency_key: Option<String>,
 }
 

@@ -19,7 +19,7 @@ pub struct Resize {
     session: Option<String>,
     cols: u64,
     rows: u64,
-    /// Your lease (default: the one you hold)
+    /// Default: the lease you hold
     lease_id: Option<String>,
 }
 

@@ -59,11 +59,11 @@ pub struct RunTool {
     /// What a cancel does to the command
     #[serde(default)]
     pub on_cancel: OnCancel,
-    /// Your lease (default: the one you hold)
+    /// Default: the lease you hold
     pub lease_id: Option<String>,
     /// Refuse if the screen changed since
     pub expect_watermark: Option<u64>,
-    /// Repeating a call with it has no second effect
+    /// A repeated call has no second effect
     pub idempotency_key: Option<String>,
 }
 

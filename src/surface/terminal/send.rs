@@ -45,7 +45,7 @@ pub struct SendText {
     #[allow(dead_code)] // Read by the gateway, which settles the right to the session.
     session: Option<String>,
     text: String,
-    /// Press Enter after it; a line end at its end does so too
+    /// Press Enter after it, as a final line end does
     #[serde(default)]
     enter: bool,
     #[serde(default)]

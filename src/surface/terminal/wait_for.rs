@@ -105,7 +105,7 @@ impl WaitFor {
 pub struct WaitConditions {
     /// Text that must appear
     pub text: Option<String>,
-    /// Or a regular expression that a line must match
+    /// Or a regular expression to match
     pub pattern: Option<String>,
     /// Text that ends the wait as `stopped`
     pub stop_text: Option<String>,

@@ -32,18 +32,18 @@ const WAIT_MS_DEFAULT: u64 = 5_000;
 /// The options that every writing tool takes.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 pub struct WriteOptions {
-    /// Your lease (default: the one you hold)
+    /// Default: the lease you hold
     pub lease_id: Option<String>,
     /// Refuse if the screen changed since
     pub expect_watermark: Option<u64>,
     /// Refuse unless this is shown
     pub expect_text: Option<String>,
-    /// Repeating a call with it has no second effect
+    /// A repeated call has no second effect
     pub idempotency_key: Option<String>,
     /// Say what would happen, send nothing
     #[serde(default)]
     pub dry_run: bool,
-    /// Then wait at most this time
+    /// Then wait at most this long
     #[schemars(range(max = 600_000))]
     pub wait_ms: Option<u64>,
     /// As of wait_for (default: idle_ms 200)
