@@ -15,6 +15,7 @@ use crate::cli::failure::CliFailure;
 use crate::cli::output::CommandOutput;
 use crate::cli::start::{DaemonStart, StartRights, Stay, connect_or_start};
 use crate::config::paths::RuntimePaths;
+use crate::session::pty::environment::SESSION_MARK;
 use crate::transport::client::{ConnectError, reach};
 use crate::transport::unix::lock::DaemonLock;
 
@@ -85,6 +86,7 @@ impl Context {
     /// [`CliFailure::Unreachable`] when no daemon runs.
     pub async fn running_daemon(&self) -> Result<DaemonClient, CliFailure> {
         let socket = self.operator_socket()?;
+        refuse_inside(&socket).await?;
         // An impostor at the socket does not make way for a daemon that is starting.
         let waits = |error: &ConnectError| {
             !matches!(error, ConnectError::Impostor(_)) && is_locked(&socket)
@@ -119,6 +121,7 @@ impl Context {
         }
         let start = DaemonStart { paths: runtime_paths()?, rights, stay: Stay::Long };
         let socket = start.paths.operator();
+        refuse_inside(&socket).await?;
         let connect = async || DaemonClient::try_connect(&socket).await;
         let connected = connect_or_start(connect, Some(&start)).await?;
         connected.map_err(|source| CliFailure::unreachable(socket, source))
@@ -141,6 +144,19 @@ pub fn operator_socket(given: Option<PathBuf>) -> Result<PathBuf, CliFailure> {
 fn chosen_socket(given: Option<PathBuf>) -> Option<PathBuf> {
     let variable = || env::var_os(SOCKET).filter(|path| !path.is_empty()).map(PathBuf::from);
     given.or_else(variable)
+}
+
+/// Fails at once inside a session: the daemon hangs up on each of its programs, however long they try.
+async fn refuse_inside(socket: &Path) -> Result<(), CliFailure> {
+    if env::var_os(SESSION_MARK).is_none() {
+        return Ok(());
+    }
+    match DaemonClient::try_connect(socket).await {
+        Err(hung_up @ ConnectError::HungUp) => {
+            Err(CliFailure::unreachable(socket.to_owned(), hung_up))
+        }
+        Ok(_) | Err(_) => Ok(()),
+    }
 }
 
 /// Whether a process holds the lock of the daemon with this socket.

@@ -10,7 +10,8 @@ use crate::cli::status::{self, exposition, people};
 use crate::cli::table::render;
 use crate::core::human_duration::rough;
 use crate::session::pty::signal::name_of_signal;
-use crate::wire::session::{ExitCause, SessionList, SessionWire};
+use crate::wire::activity::{ActivityWire, ActivityWord};
+use crate::wire::session::{ExitCause, SessionList, SessionState, SessionWire};
 use crate::wire::word;
 
 const HEAD: [&str; 8] = ["ID", "NAME", "STATE", "SIZE", "IDLE", "LEASE", "WAITERS", "COMMAND"];
@@ -61,16 +62,26 @@ fn row(session: &SessionWire) -> [String; 8] {
     ]
 }
 
-/// A suffix for the state of a session with a silent shim or lost output.
+/// A suffix for the state of a session with lost output.
 fn odd(session: &SessionWire) -> &'static str {
-    match (session.activity.is_silent(), session.lost_output.is_empty()) {
-        (true, _) => ", silent",
-        (false, false) => ", output lost",
-        (false, true) => "",
+    if session.lost_output.is_empty() { "" } else { ", output lost" }
+}
+
+/// What a running session is doing.
+fn doing(activity: &ActivityWire) -> &'static str {
+    match activity.state {
+        _ if activity.is_silent() => "silent",
+        ActivityWord::Prompt => "prompt",
+        ActivityWord::Running => "running",
+        ActivityWord::NeedsInput => "asks",
+        ActivityWord::SecretPrompt => "asks secret",
+        ActivityWord::FullScreen => "full screen",
+        ActivityWord::Exited => "exited",
+        ActivityWord::Unknown => "unknown",
     }
 }
 
-/// The state, with the exit code or signal of an exited program.
+/// What the session is doing, or the exit code or signal of its program.
 pub fn state(session: &SessionWire) -> String {
     let exit = session.exit.unwrap_or_default();
     match (exit.code, exit.signal, exit.cause) {
@@ -79,16 +90,16 @@ pub fn state(session: &SessionWire) -> String {
             name_of_signal(number).map_or_else(|| format!("signal {number}"), str::to_owned)
         }
         (None, None, Some(ExitCause::ShimLost)) => "shim lost".to_owned(),
-        (None, None, None) => word(&session.state),
+        (None, None, None) if session.state == SessionState::Exited => word(&session.state),
+        (None, None, None) => doing(&session.activity).to_owned(),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wire::activity::ActivityWire;
     use crate::wire::lease::LeaseWire;
-    use crate::wire::session::{ExitWire, GapWire, SessionState};
+    use crate::wire::session::{ExitWire, GapWire};
 
     fn ended(exit: ExitWire) -> SessionWire {
         let state = SessionState::Exited;
@@ -115,7 +126,20 @@ mod tests {
     fn a_session_whose_shim_does_not_answer_says_so() {
         let activity = ActivityWire::silent();
         let silent = SessionWire { activity, ..SessionWire::example() };
-        assert_eq!(row(&silent)[2], "running, silent");
+        assert_eq!(row(&silent)[2], "silent");
+    }
+
+    #[test]
+    fn a_running_session_shows_what_it_is_doing() {
+        for (doing, shown) in [
+            (ActivityWord::Prompt, "prompt"),
+            (ActivityWord::NeedsInput, "asks"),
+            (ActivityWord::SecretPrompt, "asks secret"),
+            (ActivityWord::FullScreen, "full screen"),
+        ] {
+            let activity = ActivityWire { state: doing, ..SessionWire::example().activity };
+            assert_eq!(row(&SessionWire { activity, ..SessionWire::example() })[2], shown);
+        }
     }
 
     #[test]

@@ -4,6 +4,8 @@
 //! printed.
 
 use std::env;
+use std::fs::DirBuilder;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::PathBuf;
 use std::time::{Duration, UNIX_EPOCH};
 
@@ -90,6 +92,10 @@ impl CreateToken {
     fn run(self, store: &TokenStore, now: UnixTime) -> Result<CommandReport, CliFailure> {
         let Self { name, out, read_only, expires } = self;
         let out = std::path::absolute(out).context("--out")?;
+        if let Some(directory) = out.parent() {
+            let made = DirBuilder::new().recursive(true).mode(0o700).create(directory);
+            made.with_context(|| format!("--out: cannot make {}", directory.display()))?;
+        }
         let scope = if read_only { TokenScope::ReadOnly } else { TokenScope::Write };
         let expires = expires.map(|lasts| UnixTime(now.0.saturating_add(lasts.as_secs())));
         let new = NewToken { name, scope, expires };

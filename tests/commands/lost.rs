@@ -48,6 +48,6 @@ fn who_reads_where_output_is_missing_is_told_so_beside_what_is_there() {
     }
     let listed = home.printed("ls");
     let row = |name: &str| listed.lines().find(|row| row.contains(&format!(" {name} "))).unwrap();
-    assert!(row("s").contains("running, output lost"), "{listed}");
+    assert!(row("s").contains(", output lost"), "{listed}");
     assert!(!row("whole").contains("lost"), "{listed}");
 }

@@ -560,12 +560,15 @@ async fn a_bridge_with_a_file_that_is_not_good_does_not_begin() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_commands_make_show_and_revoke_tokens_and_never_print_a_secret() {
     let home = Home::new();
-    let file = home.path("ci.token");
+    let directory = home.path("kept");
+    let file = directory.join("tokens/ci.token");
     let out = file.to_str().unwrap();
     let new = ["token", "new", "ci", "--out", out, "--read-only", "--expires", "30d", "--json"];
     let (code, told, _) = home.run(&new).await;
     assert_eq!(code, 0, "{told}");
     let secret = secret(&file);
+    let mode = std::os::unix::fs::PermissionsExt::mode(&fs::metadata(&directory).unwrap().permissions());
+    assert_eq!(mode & 0o777, 0o700, "a directory that others can read");
     let told: Value = serde_json::from_str(&told).unwrap();
     let data = &told["data"];
     assert_eq!((&data["principal"], &data["scope"]), (&json!("ci#t1"), &json!("read_only")));

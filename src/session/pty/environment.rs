@@ -13,9 +13,16 @@ pub const SESSION_MARK: &str = "TERMGATE_SESSION";
 
 const OWN_PREFIX: &str = "TERMGATE_";
 
-/// Variables of other terminals, of service managers, and of shells themselves.
-const DROPPED: [&str; 42] = [
+/// Variables of other terminals, of service managers, of shells themselves, and of `cargo run` and rustup.
+const DROPPED: [&str; 51] = [
     "_",
+    "CARGO",
+    "CARGO_BIN_NAME",
+    "CARGO_CRATE_NAME",
+    "CARGO_MAKEFLAGS",
+    "CARGO_MANIFEST_DIR",
+    "CARGO_MANIFEST_PATH",
+    "CARGO_PRIMARY_PACKAGE",
     "COLORFGBG",
     "COLUMNS",
     "CREDENTIALS_DIRECTORY",
@@ -40,6 +47,8 @@ const DROPPED: [&str; 42] = [
     "NOTIFY_SOCKET",
     "OLDPWD",
     "PWD",
+    "RUSTUP_TOOLCHAIN",
+    "RUST_RECURSION_COUNT",
     "SHLVL",
     "SSH_TTY",
     "STY",
@@ -59,9 +68,10 @@ const DROPPED: [&str; 42] = [
     "XTERM_VERSION",
 ];
 
-const DROPPED_PREFIXES: [&str; 14] = [
+const DROPPED_PREFIXES: [&str; 15] = [
     OWN_PREFIX,
     "ALACRITTY_",
+    "CARGO_PKG_",
     "FOOT_",
     "GHOSTTY_",
     "GNOME_TERMINAL_",

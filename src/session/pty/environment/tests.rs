@@ -49,6 +49,11 @@ fn what_belongs_to_the_daemon_or_another_terminal_is_left_out() {
         "INVOCATION_ID",
         "JOURNAL_STREAM",
         "PWD",
+        "CARGO",
+        "CARGO_MANIFEST_DIR",
+        "CARGO_PKG_NAME",
+        "RUSTUP_TOOLCHAIN",
+        "RUST_RECURSION_COUNT",
     ];
     let base: Vec<(&str, &str)> = foreign.iter().map(|name| (*name, "x")).collect();
     let environment = clean(&base, &[], &[]).unwrap();
@@ -58,9 +63,11 @@ fn what_belongs_to_the_daemon_or_another_terminal_is_left_out() {
 
 #[test]
 fn what_is_the_users_stays() {
-    let environment = clean(&[("HOME", "/home/u"), ("EDITOR", "vi")], &[], &[]).unwrap();
+    let base = [("HOME", "/home/u"), ("EDITOR", "vi"), ("CARGO_HOME", "/opt/cargo")];
+    let environment = clean(&base, &[], &[]).unwrap();
     assert_eq!(value(&environment, "HOME"), Some("/home/u"));
     assert_eq!(value(&environment, "EDITOR"), Some("vi"));
+    assert_eq!(value(&environment, "CARGO_HOME"), Some("/opt/cargo"));
 }
 
 #[test]
