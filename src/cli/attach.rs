@@ -51,6 +51,8 @@ pub struct AttachCommand {
 
 impl AttachCommand {
     pub async fn run(self, context: &Context) -> Result<CommandReport, CliFailure> {
+        // Before a daemon is started for it.
+        Terminal::check().map_err(refused)?;
         let mut daemon = self.spawn.daemon(context).await?;
         // Before the terminal is taken, so that every signal restores it.
         let mut signals = TerminalSignals::new().map_err(terminal_failed)?;

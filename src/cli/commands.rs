@@ -181,7 +181,7 @@ mod tests {
 
     #[test]
     fn a_command_is_one_line() {
-        let expected = ["3", "1m ago", "2s", "2", "ci#t1", "/src", "make -j2"];
+        let expected = ["3", "1m1s ago", "2s", "2", "ci#t1", "/src", "make -j2"];
         assert_eq!(row(&command(), 1_061_000), expected);
     }
 

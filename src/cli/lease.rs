@@ -20,7 +20,7 @@ use crate::cli::table::render;
 use crate::core::code::Code;
 use crate::core::human_duration::rough;
 use crate::wire::error::ErrorWire;
-use crate::wire::lease::{GrantWire, LeaseWire, ReleasedWire};
+use crate::wire::lease::{GrantWire, LeaseWire};
 use crate::wire::session::{SessionList, SessionWire};
 use crate::wire::status::FoundLease;
 use crate::wire::word;
@@ -154,7 +154,7 @@ impl Acquire {
             "lease_id": self.lease.id()?,
         });
         let granted = daemon.call("acquire_lease", arguments).await?;
-        Ok(lease_report(granted)?.0)
+        lease_report(granted)
     }
 }
 
@@ -165,9 +165,7 @@ impl Renew {
         let lease = own(&self.lease, daemon, &session).await?;
         let arguments = json!({"lease_id": lease, "ttl_ms": ttl});
         let renewed = daemon.call("renew_lease", arguments).await?;
-        let (mut report, grant) = lease_report(renewed)?;
-        report.notes.extend(elsewhere(&grant.session, &session));
-        Ok(report)
+        lease_report(renewed)
     }
 }
 
@@ -176,11 +174,7 @@ impl Release {
         let session = daemon.session(&self.session).await?.id;
         let lease = own(&self.lease, daemon, &session).await?;
         let arguments = json!({"lease_id": lease, "hand_to": self.hand_to});
-        let released = daemon.call("release_lease", arguments).await?;
-        let of = released.read::<ReleasedWire>()?.session;
-        let mut report = released.report_as_note();
-        report.notes.extend(elsewhere(&of, &session));
-        Ok(report)
+        Ok(daemon.call("release_lease", arguments).await?.report_as_note())
     }
 }
 
@@ -240,29 +234,22 @@ impl HeldLease {
 }
 
 /// The report of a command that acquired or renewed a lease: the id as data, the time as a note.
-fn lease_report(answer: ToolAnswer) -> Result<(CommandReport, GrantWire), CliFailure> {
+fn lease_report(answer: ToolAnswer) -> Result<CommandReport, CliFailure> {
     let grant: GrantWire = answer.read()?;
     let notes = vec![format!("the lease lasts {}", rough(grant.expires_in_ms))];
-    Ok((CommandReport { notes, ..answer.report(grant.lease_id.clone()) }, grant))
+    Ok(CommandReport { notes, ..answer.report(grant.lease_id) })
 }
 
-/// The given lease id, or that of the command line's own lease in the session.
+/// The given lease id, unless it is that of another session, or that of the command line's own lease in the session.
 async fn own(given: &OwnLease, daemon: &DaemonClient, session: &str) -> Result<String, CliFailure> {
-    if let Some(given) = given.id()? {
-        return Ok(given);
-    }
-    let found = daemon.call("find_lease", json!({"session": session})).await?;
+    let arguments = json!({"session": session, "lease_id": given.id()?});
+    let found = daemon.call("find_lease", arguments).await?;
     let missing = || {
         let message = "the command line does not hold the lease of this session";
         let error = Box::new(ErrorWire::new(Code::LeaseRequired, message));
         CliFailure::Tool { error, session: Some(session.into()) }
     };
     found.read::<FoundLease>()?.lease_id.ok_or_else(missing)
-}
-
-/// A note when the lease belongs to another session than the named one.
-fn elsewhere(actual: &str, named: &str) -> Option<String> {
-    (actual != named).then(|| format!("note: that is the lease of session {actual}"))
 }
 
 #[cfg(test)]
@@ -286,12 +273,5 @@ mod tests {
         assert_eq!(row(&session), expected);
         let held = json!(HeldLease::of(session));
         assert_eq!((&held["session"], &held["by"]), (&json!("0123456789ab"), &json!("claude#p3")));
-    }
-
-    #[test]
-    fn a_lease_of_another_session_is_pointed_out() {
-        assert_eq!(elsewhere("0123456789ab", "0123456789ab"), None);
-        let note = elsewhere("0123456789ab", "ffffffffffff");
-        assert!(note.is_some_and(|it| it.contains("0123456789ab")));
     }
 }

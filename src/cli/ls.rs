@@ -111,7 +111,7 @@ mod tests {
         let by = Some("claude#p3".to_owned());
         let lease = LeaseWire { held: true, by, waiters: 2, ..LeaseWire::default() };
         let expected =
-            ["0123456789ab", "build", "running", "120x40", "1m", "claude#p3", "2", "make -j2"];
+            ["0123456789ab", "build", "running", "120x40", "1m1s", "claude#p3", "2", "make -j2"];
         assert_eq!(row(&SessionWire { lease, ..SessionWire::example() }), expected);
     }
 

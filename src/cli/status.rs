@@ -288,7 +288,7 @@ mod tests {
     fn people_are_told_each_subject_in_a_line_and_calls_in_a_table() {
         let text = people(&status());
         for line in [
-            "daemon       1.2.3 pid 7 up 1m",
+            "daemon       1.2.3 pid 7 up 1m2s",
             "memory       2.0 MiB",
             "writing      on for everything for 1m",
             "denied       4 lease_held",

@@ -1,7 +1,7 @@
 //! The daemon's own tools: explaining its answers, and what operators do. Small ones stand here.
 //!
 //! `why` explains an error code. For operators, `find_lease` tells the id of the lease that the command
-//! line holds, and `preempt_lease` ends the lease of a session, whoever holds it.
+//! line holds or was given, and `preempt_lease` ends the lease of a session, whoever holds it.
 
 pub mod follow_command;
 pub mod set_write;
@@ -12,6 +12,7 @@ use serde::Deserialize;
 use crate::core::code::Code;
 use crate::surface::call::Call;
 use crate::surface::error::SurfaceError;
+use crate::surface::terminal::writing::presented;
 use crate::surface::tool::{Answer, Tool, ToolAccess, ToolEntry};
 use crate::wire::status::{Explained, FoundLease, Preempted};
 
@@ -30,6 +31,8 @@ pub fn entries() -> Vec<ToolEntry> {
 pub struct FindLease {
     /// Id, prefix or name
     session: String,
+    /// Or check that this is no lease of another session
+    lease_id: Option<String>,
 }
 
 impl Tool for FindLease {
@@ -44,10 +47,13 @@ impl Tool for FindLease {
     async fn call(self, mut call: Call) -> Result<Answer<FoundLease>, SurfaceError> {
         let permit = call.take_permit()?;
         let session = call.session(Some(&self.session))?;
-        let lease = session.command_lines_lease(&permit).await?;
+        let lease = match presented(&call, &session, self.lease_id.as_deref())? {
+            None => session.command_lines_lease(&permit).await?,
+            given => given,
+        };
         let lease_id = lease.map(|lease| lease.to_string());
         let text = match &lease_id {
-            Some(lease) => format!("the command line holds lease {lease}"),
+            Some(lease) => format!("the lease is {lease}"),
             None => "the command line holds no lease of this session".to_owned(),
         };
         Ok(Answer { result: FoundLease { session: session.id().to_string(), lease_id }, text })

@@ -172,6 +172,7 @@ mod tests {
                 state: SessionState::Running,
                 exit: None,
                 activity: ActivityWire {
+                    state: crate::wire::activity::ActivityWord::Running,
                     evidence: crate::wire::activity::EvidenceWord::Kernel,
                     ..ActivityWire::silent()
                 },

@@ -415,11 +415,12 @@ fn who_may_not_type_is_told_so() {
 fn without_a_terminal_or_a_session_it_says_what_to_do() {
     const USAGE: i32 = 2;
     let home = Home::new();
-    let _daemon = home.daemon();
-    let output = home.run("attach --no-spawn");
+    let output = home.run("attach");
     assert_eq!(output.status.code(), Some(USAGE));
     let message = String::from_utf8(output.stderr).unwrap();
     assert!(message.contains("standard input is not a terminal"), "{message}");
+    assert!(!home.run("ls").status.success(), "a daemon was started for it");
+    let _daemon = home.daemon();
     let mut seat = Seat::attach(&home, "nosuch");
     assert_eq!(seat.until_left().code(), Some(NOT_FOUND));
     seat.until_text("no session `nosuch`");

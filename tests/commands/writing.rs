@@ -75,3 +75,27 @@ fn no_program_in_a_session_is_told_the_id_of_a_lease() {
     assert!(screen.contains("TERMGATE_SESSION") && !screen.contains("6f1b"), "{screen}");
     home.printed("stop");
 }
+
+#[test]
+fn the_lease_of_another_session_is_named_and_left_alone() {
+    const USAGE: i32 = 2;
+    let home = Home::new();
+    let _daemon = home.daemon();
+    home.printed("new --name build -- cat");
+    home.printed("new --name other -- cat");
+    let lease = home.printed("lease acquire build --ttl 90s");
+    let with_lease = |line: &str| {
+        let mut command = home.termgate(line);
+        command.env("TERMGATE_LEASE", lease.trim());
+        command.output().unwrap()
+    };
+    for line in ["send other x", "lease acquire other", "lease renew other", "lease release other"]
+    {
+        let refused = with_lease(line);
+        assert_eq!(refused.status.code(), Some(USAGE), "{line}: {refused:?}");
+        let told = String::from_utf8(refused.stderr).unwrap();
+        assert!(told.contains("this is the lease of session build"), "{line}: {told}");
+    }
+    let renewed = with_lease("lease renew build");
+    assert_eq!(renewed.status.code(), Some(0), "{renewed:?}");
+}

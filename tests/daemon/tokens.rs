@@ -567,7 +567,8 @@ async fn the_commands_make_show_and_revoke_tokens_and_never_print_a_secret() {
     let (code, told, _) = home.run(&new).await;
     assert_eq!(code, 0, "{told}");
     let secret = secret(&file);
-    let mode = std::os::unix::fs::PermissionsExt::mode(&fs::metadata(&directory).unwrap().permissions());
+    let mode =
+        std::os::unix::fs::PermissionsExt::mode(&fs::metadata(&directory).unwrap().permissions());
     assert_eq!(mode & 0o777, 0o700, "a directory that others can read");
     let told: Value = serde_json::from_str(&told).unwrap();
     let data = &told["data"];

@@ -1,6 +1,6 @@
 //! Takes over a person's terminal and always restores it.
 
-use std::io;
+use std::io::{self, IsTerminal as _};
 use std::os::fd::AsFd;
 
 use nix::errno::Errno;
@@ -54,10 +54,19 @@ impl Terminal {
     /// # Errors
     /// The terminal cannot be used; it is unchanged then.
     pub fn take() -> Result<Self, TerminalError> {
+        Self::check()?;
+        Ok(Self::on(RawTerminal::open().map_err(|_| TerminalError::NoTerminal)?)?)
+    }
+
+    /// Says whether there is a terminal that can be taken over.
+    pub fn check() -> Result<(), TerminalError> {
         if std::env::var_os("TERM").is_some_and(|term| term == "dumb") {
             return Err(TerminalError::Dumb);
         }
-        Ok(Self::on(RawTerminal::open().map_err(|_| TerminalError::NoTerminal)?)?)
+        match io::stdin().is_terminal() {
+            true => Ok(()),
+            false => Err(TerminalError::NoTerminal),
+        }
     }
 
     fn on(raw: RawTerminal) -> io::Result<Self> {

@@ -15,7 +15,7 @@ use crate::core::policy::PermittedAct;
 use crate::surface::argument::{millis, plain};
 use crate::surface::call::Call;
 use crate::surface::error::SurfaceError;
-use crate::surface::terminal::writing::{fingerprint, idempotency_key, lease_id};
+use crate::surface::terminal::writing::{fingerprint, idempotency_key, lease_id, presented};
 use crate::surface::tool::{Answer, Tool, ToolAccess};
 use crate::wire::error::RefusalCause;
 use crate::wire::lease::{GrantWire, LeaseEndCause, ReleaseOutcome, ReleasedWire};
@@ -64,7 +64,7 @@ impl Tool for AcquireLease {
         let ttl = self.ttl_ms.map(|ttl| millis("ttl_ms", ttl, 1_000..=600_000));
         let reason = self.reason.as_deref().unwrap_or_default();
         plain("reason", reason, REASON_BYTES_MAX)?;
-        let presented = self.lease_id.as_deref().map(lease_id).transpose()?;
+        let presented = presented(&call, &target.session, self.lease_id.as_deref())?;
         let of = (target.session.id(), self.ttl_ms, self.wait_ms, presented);
         let key = idempotency_key(self.idempotency_key.as_deref(), fingerprint(&of))?;
         let request = AcquireRequest {

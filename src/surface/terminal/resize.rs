@@ -8,7 +8,7 @@ use crate::session::command::ResizeOrder;
 use crate::surface::call::Call;
 use crate::surface::error::SurfaceError;
 use crate::surface::terminal::create_session::size;
-use crate::surface::terminal::writing::lease_id;
+use crate::surface::terminal::writing::presented;
 use crate::surface::tool::{Answer, Tool, ToolAccess};
 use crate::wire::session::Resized;
 
@@ -39,7 +39,7 @@ impl Tool for Resize {
         call.touched(&target.session);
         let order = ResizeOrder {
             caller: call.standing.caller.clone(),
-            presented: self.lease_id.as_deref().map(lease_id).transpose()?,
+            presented: presented(&call, &target.session, self.lease_id.as_deref())?,
             take: call.take_rule(),
             size,
         };

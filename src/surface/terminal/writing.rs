@@ -13,6 +13,7 @@ use crate::core::ids::{LeaseId, Watermark};
 use crate::core::input::idempotency::IdempotencyKey;
 use crate::session::clock::Clock;
 use crate::session::command::{Content, Expectation, WriteOrder, Written};
+use crate::session::handle::Session;
 use crate::surface::answer::budget::room_left;
 use crate::surface::answer::page::Form;
 use crate::surface::argument::millis;
@@ -59,6 +60,27 @@ pub fn lease_id(text: &str) -> Result<LeaseId, SurfaceError> {
     Uuid::parse_str(text).map(LeaseId).map_err(problem)
 }
 
+/// The lease id that the caller presents for a session.
+///
+/// # Errors
+/// [`SurfaceError::Argument`] for what is no lease id, and for the lease of another session that the caller sees:
+/// to call it unknown would have its holder throw it away.
+pub fn presented(
+    call: &Call,
+    session: &Session,
+    given: Option<&str>,
+) -> Result<Option<LeaseId>, SurfaceError> {
+    let Some(id) = given.map(lease_id).transpose()? else { return Ok(None) };
+    let other = call.daemon.sessions.of_lease(id).filter(|other| other.id() != session.id());
+    match other.filter(|other| call.session(Some(&other.id().to_string())).is_ok()) {
+        Some(other) => {
+            let problem = format!("this is the lease of session {}", other.name());
+            Err(SurfaceError::argument("lease_id", problem))
+        }
+        None => Ok(Some(id)),
+    }
+}
+
 /// Reads an idempotency key; the fingerprint tells different calls with the same key apart.
 pub fn idempotency_key(
     text: Option<&str>,
@@ -93,7 +115,7 @@ pub async fn write(
     let waiting = WaitAfter::of(&options, share, &clock).await?;
     let target = call.take_target()?;
     call.touched(&target.session);
-    let order = order(&call, content, &options, waiting.is_some())?;
+    let order = order(&call, &target.session, content, &options, waiting.is_some())?;
     let started = clock.now();
     let dry_run = options.dry_run;
     let mut written = target.session.write(&target.permit, order, call.accepted).await?;
@@ -152,6 +174,7 @@ impl WaitAfter {
 
 fn order(
     call: &Call,
+    session: &Session,
     content: Content,
     options: &WriteOptions,
     keep_alive: bool,
@@ -160,7 +183,7 @@ fn order(
     Ok(WriteOrder {
         caller: call.standing.caller.clone(),
         content,
-        presented: options.lease_id.as_deref().map(lease_id).transpose()?,
+        presented: presented(call, session, options.lease_id.as_deref())?,
         take: call.take_rule(),
         expect: Expectation {
             watermark: options.expect_watermark.map(Watermark),

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use tokio::sync::watch;
 
 use crate::core::frame::Frame;
-use crate::core::ids::{Epoch, Watermark};
+use crate::core::ids::{Epoch, LeaseId, Watermark};
 use crate::core::input::idempotency::IdempotencyKey;
 use crate::core::input::request::CommandSent;
 use crate::core::keys::paste::PasteRule;
@@ -31,7 +31,7 @@ use crate::surface::call::{Call, Target};
 use crate::surface::error::SurfaceError;
 use crate::surface::terminal::run::Script;
 use crate::surface::terminal::run::{OnCancel, RunTool};
-use crate::surface::terminal::writing::{fingerprint, idempotency_key, lease_id};
+use crate::surface::terminal::writing::{fingerprint, idempotency_key, presented};
 use crate::wire::error::RefusalCause;
 
 /// A command to be sent.
@@ -122,11 +122,15 @@ impl Sending<'_> {
         }
     }
 
+    fn presented(&self) -> Result<Option<LeaseId>, SurfaceError> {
+        presented(self.call, &self.target.session, self.parameters.lease_id.as_deref())
+    }
+
     /// What the same call sent before, if it was made before.
     async fn repeated(&self, key: Option<&IdempotencyKey>) -> Result<Option<Sent>, SurfaceError> {
         let Some(key) = key else { return Ok(None) };
         let Target { session, permit } = self.target;
-        let presented = self.parameters.lease_id.as_deref().map(lease_id).transpose()?;
+        let presented = self.presented()?;
         let caller = self.call.standing.caller.clone();
         let made = session.recall(permit, caller, presented, key.clone()).await?;
         let Some(Repeated { command, epoch }) = made else { return Ok(None) };
@@ -189,7 +193,7 @@ impl Sending<'_> {
         Ok(WriteOrder {
             caller: self.call.standing.caller.clone(),
             content: Content::Text { text: typed.clone(), paste, enter: true },
-            presented: self.parameters.lease_id.as_deref().map(lease_id).transpose()?,
+            presented: self.presented()?,
             take: self.call.take_rule(),
             expect: Expectation {
                 watermark: self.parameters.expect_watermark.map(Watermark),
