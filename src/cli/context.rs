@@ -63,7 +63,8 @@ impl Context {
     pub async fn daemon(&self) -> Result<DaemonClient, CliFailure> {
         match Autostart::of(env::var_os(AUTOSTART)) {
             Autostart::Always => self.daemon_or_start(StartRights::AsConfigured).await,
-            Autostart::Never | Autostart::ToCreate => self.running_daemon().await,
+            Autostart::ToCreate => self.running_daemon().await,
+            Autostart::Never => self.running_daemon().await.map_err(CliFailure::without_start),
         }
     }
 
@@ -76,7 +77,7 @@ impl Context {
         }
         match Autostart::of(env::var_os(AUTOSTART)) {
             Autostart::Always | Autostart::ToCreate => self.daemon_or_start(rights).await,
-            Autostart::Never => self.running_daemon().await,
+            Autostart::Never => self.running_daemon().await.map_err(CliFailure::without_start),
         }
     }
 

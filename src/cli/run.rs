@@ -348,8 +348,8 @@ fn notes(run: &Value, session: &str) -> Vec<String> {
         let why = match (word("/status"), word("/evidence")) {
             ("exited", _) | (_, "osc133") => "the shell did not report it",
             (_, _) => {
-                "this session has no shell that reports codes; use one that `termgate new` creates \
-                 without a command, or end the command with `; echo $?`"
+                "the program in front reports no codes; a shell that `termgate new` starts without a \
+                 command does, or end the command with `; echo $?`"
             }
         };
         format!("exit code unknown: {why}")

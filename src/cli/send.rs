@@ -71,7 +71,6 @@ pub const TYPED: TypedNames = &[
     ("lease_id", "--lease-file or TERMGATE_LEASE"),
     ("expect_watermark", "--expect"),
     ("until.text", "--until-text"),
-    ("pattern", "--until-pattern"),
     ("until.pattern", "--until-pattern"),
     ("until.idle_ms", "--until-idle"),
     ("wait_ms", "--wait"),

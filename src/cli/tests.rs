@@ -1,8 +1,13 @@
 //! The grammar of the command line, word by word.
 
+use std::collections::BTreeSet;
+
 use clap::CommandFactory;
+use serde_json::Value;
 
 use super::*;
+use crate::surface::tool::ToolEntry;
+use crate::surface::{control, terminal};
 
 fn parse(line: &str) -> Result<CommandLine, clap::Error> {
     CommandLine::try_parse_from(line.split(' '))
@@ -86,6 +91,20 @@ fn every_command_of_the_grammar_is_understood() {
 
 #[test]
 fn errors_name_flags_and_arguments_that_their_command_has() {
+    // Of `termgate/observe`, which is no tool.
+    const OBSERVED: [&str; 4] = ["session", "since", "lane", "max_rate_hz"];
+    let tools = terminal::entries().into_iter().chain(control::entries());
+    let members = |tool: ToolEntry| {
+        let parameters = tool.description.input_schema["properties"].clone();
+        let until = parameters["until"]["properties"].clone();
+        let keys =
+            |it: &Value| it.as_object().into_iter().flat_map(|it| it.keys().cloned()).collect();
+        let inner: Vec<String> = keys(&until);
+        let mut all: Vec<String> = keys(&parameters);
+        all.extend(inner.into_iter().map(|name| format!("until.{name}")));
+        all
+    };
+    let parameters: BTreeSet<String> = tools.flat_map(members).collect();
     for (command, names) in [
         ("new", new::TYPED),
         ("run", run::TYPED),
@@ -105,7 +124,9 @@ fn errors_name_flags_and_arguments_that_their_command_has() {
         let all = std::iter::once(command).chain(command.get_subcommands());
         let usages: String =
             all.flat_map(clap::Command::get_arguments).map(|it| format!(" {it} ")).collect();
-        for (_, typed) in names {
+        for (parameter, typed) in names {
+            let is_known = parameters.contains(*parameter) || OBSERVED.contains(parameter);
+            assert!(is_known, "no tool has the parameter {parameter}");
             let typed = typed.trim_end_matches(" or TERMGATE_LEASE");
             let there = [' ', '<', '['].iter().any(|begin| {
                 [' ', '>', ']'].iter().any(|end| usages.contains(&format!("{begin}{typed}{end}")))

@@ -26,7 +26,8 @@ use crate::core::wait::pattern::Pattern;
 /// The conditions of a wait; the first one that is met ends it.
 #[derive(Clone, Debug, Default)]
 pub struct Conditions {
-    /// A line matches one of these. Where one line matches several, the first of them counts.
+    /// A line matches one of these. In a line that matches several, the highest match counts, and on the same row
+    /// the first of them.
     pub patterns: Vec<(Which, Pattern)>,
     /// Rows, cursor, size, mode or title change.
     pub change: bool,
@@ -254,6 +255,8 @@ impl Wait {
     /// A line that was waited for and has been on the screen since before the wait, which therefore did not
     /// count. The search takes about `steps` at most, and finds none beyond.
     pub fn shown_before(&self, frame: &Frame, steps: usize) -> Option<(Which, Hit)> {
+        // A look that was given up has them: then not all that came since has been compared.
+        self.searches.as_ref()?;
         let searches = Searches::of(&self.conditions.patterns, |which| !which.stops())?;
         let (from_the_start, top) = (Watermark(0), frame.base_row);
         let span = ScanRange {

@@ -72,6 +72,16 @@ impl SurfaceError {
         Self::Argument { parameter, problem, cause: Some(cause) }
     }
 
+    /// The complaint about a parameter that is a member of another one.
+    pub fn within(self, outer: &str) -> Self {
+        match self {
+            Self::Argument { parameter, problem, cause } => {
+                Self::Argument { parameter: format!("{outer}.{parameter}"), problem, cause }
+            }
+            other => other,
+        }
+    }
+
     /// A complaint about a pattern, which the parameter `parameter` held.
     pub fn pattern(parameter: &str, error: &PatternError) -> Self {
         Self::argument(parameter, error.to_string())

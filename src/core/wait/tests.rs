@@ -228,6 +228,8 @@ fn a_line_that_stood_there_before_the_call_is_found_when_asked_for() {
         matched(0, "needle one", "needle")
     );
     assert_eq!(wait.shown_before(&terminal.frame(), 0), None);
+    drop(wait.look(Arc::new(terminal.frame()), seconds(12)));
+    assert_eq!(wait.shown_before(&terminal.frame(), 1 << 16), None, "not all was compared");
     let wait = begin_open(pattern("straw"), None, &terminal);
     assert_eq!(wait.shown_before(&terminal.frame(), 1 << 16), None);
 }

@@ -7,7 +7,6 @@
 //! checkpoint.
 
 use std::io::ErrorKind;
-use std::sync::Arc;
 use std::time::Duration;
 
 use crate::core::frame::history::History;
@@ -41,6 +40,8 @@ pub(super) struct KeptScreen {
     /// The highest watermark that may be published.
     reserved: Watermark,
     commands: Milestones,
+    /// When a frame first told of the end of a command that is not kept.
+    owed_since: Option<Moment>,
     /// When output last came, and when the first came that nothing kept covers.
     output_at: Moment,
     unkept_since: Option<Moment>,
@@ -84,6 +85,7 @@ impl KeptScreen {
             rows,
             reserved: Watermark(0),
             commands: Milestones::default(),
+            owed_since: None,
             output_at: now,
             unkept_since: None,
             due: None,
@@ -135,7 +137,7 @@ impl KeptScreen {
         match taken {
             Ok(()) => {
                 (self.rows, self.reserved) = (Some(made.end_row), made.reserved);
-                self.commands = Milestones::of(screen.commands());
+                (self.commands, self.owed_since) = (Milestones::of(screen.commands()), None);
                 self.unkept_since = None;
                 // The terminal still has to hear that nothing more is expected.
                 self.due = self.due.filter(|_| !quiet);
@@ -143,7 +145,7 @@ impl KeptScreen {
             // The terminal is gone, and there is nothing left to keep.
             Err(error) if error.kind() == ErrorKind::BrokenPipe => {
                 (self.reserved, self.due) = (Watermark(u64::MAX), None);
-                self.commands = Milestones::of(screen.commands());
+                (self.commands, self.owed_since) = (Milestones::of(screen.commands()), None);
             }
             Err(error) => {
                 tracing::warn!(%error, "a checkpoint of a session was not stored");
@@ -201,13 +203,16 @@ impl<P: Pty> Actor<P> {
         self.remember_commands();
     }
 
+    /// Notes that a frame was published, which may tell of the end of a command that is not kept.
+    pub(super) fn note_told(&mut self, now: Moment) {
+        if self.kept.commands != Milestones::of(self.screen.commands()) {
+            self.kept.owed_since.get_or_insert(now);
+        }
+    }
+
     /// When the end of a command is to be kept that was told.
     fn end_owed_at(&self) -> Option<Moment> {
-        let commands = self.screen.commands();
-        let told = Arc::ptr_eq(&self.frames.borrow().commands.value, commands);
-        let owed = told && self.kept.commands != Milestones::of(commands);
-        let told_at = self.pace.published_at.unwrap_or_default() + AFTER_END;
-        owed.then(|| told_at.max(self.kept.retry_at))
+        self.kept.owed_since.map(|since| (since + AFTER_END).max(self.kept.retry_at))
     }
 
     pub(super) fn note_output(&mut self) {

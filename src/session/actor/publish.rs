@@ -78,6 +78,7 @@ impl<P: Pty> Actor<P> {
             self.input.mark_resumed(frame.watermark);
             self.outlets.counters.frames_published.add(1);
             self.frames.send_replace(frame);
+            self.note_told(now);
         }
     }
 }

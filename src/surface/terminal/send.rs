@@ -69,9 +69,9 @@ impl Tool for SendText {
 
     async fn call(self, call: Call) -> Result<Answer<WriteResult>, SurfaceError> {
         let Self { mut text, mut enter, paste, encoding, options, .. } = self;
-        if encoding == Encoding::Utf8
-            && let Some(line) = without_line_end(&text)
-        {
+        // A paste that was asked for is to be looked at before Enter.
+        let is_typed = encoding == Encoding::Utf8 && !matches!(paste, PasteWord::Always);
+        if is_typed && let Some(line) = without_line_end(&text) {
             (text, enter) = (line.to_owned(), true);
         }
         if text.is_empty() && !enter {

@@ -166,8 +166,7 @@ impl WaitConditions {
         Ok((conditions, memory))
     }
 
-    /// The patterns that are given, with the names of their parameters. Of two that match the same line the
-    /// first counts.
+    /// The patterns that are given, with the names of their parameters, in the order in which they count.
     fn patterns(&self) -> impl Iterator<Item = (Which, &'static str, &String)> {
         [
             (Which::Text, "text", &self.text),

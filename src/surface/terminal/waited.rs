@@ -22,8 +22,8 @@ use crate::wire::word;
 const LAST_ROWS: usize = 10;
 /// How many bytes of each of those, and of the line that matched, it tells.
 const ROW_BYTES_MAX: usize = 1_000;
-/// How long a wait that timed out searches what was on the screen before it: some tenths of a millisecond.
-const SHOWN_BEFORE_STEPS_MAX: usize = 1 << 16;
+/// How long a wait that timed out searches what was on the screen before it: as long as others may wait behind it.
+const SHOWN_BEFORE_STEPS_MAX: usize = 1 << 14;
 
 impl MatchWire {
     fn of(which: Which, hit: &Hit) -> Self {

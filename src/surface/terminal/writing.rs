@@ -112,11 +112,11 @@ pub async fn write(
 ) -> Result<Answer<WriteResult>, SurfaceError> {
     let share = &call.share();
     let clock = call.daemon.sessions.clock().clone();
+    let started = clock.now();
     let waiting = WaitAfter::of(&options, share, &clock).await?;
     let target = call.take_target()?;
     call.touched(&target.session);
     let order = order(&call, &target.session, content, &options, waiting.is_some())?;
-    let started = clock.now();
     let dry_run = options.dry_run;
     let mut written = target.session.write(&target.permit, order, call.accepted).await?;
     if let Some(grant) = &written.lease {
@@ -163,7 +163,9 @@ impl WaitAfter {
         let timeout = millis("wait_ms", options.wait_ms.unwrap_or(WAIT_MS_DEFAULT), 0..=600_000)?;
         let (conditions, memory) = tokio::select! {
             biased;
-            conditions = wanted.conditions(1, share) => conditions?,
+            conditions = wanted.conditions(1, share) => {
+                conditions.map_err(|error| error.within("until"))?
+            }
             () = clock.sleep_until(clock.now() + timeout.max(FIRST_LOOK_LEAST)) => {
                 return Err(SurfaceError::Quota("turns to compile patterns"));
             }

@@ -29,7 +29,7 @@ pub enum DirectoryError {
     Symlink { path: PathBuf },
     #[error("{path} is not a directory; remove it, or set {RUNTIME_DIR} to another place")]
     NotADirectory { path: PathBuf },
-    #[error("cannot use the directory {path}: {source}; mend it, or set {RUNTIME_DIR}")]
+    #[error("cannot use the directory {path}: {source}; correct it, or set {RUNTIME_DIR}")]
     Io { path: PathBuf, source: io::Error },
 }
 

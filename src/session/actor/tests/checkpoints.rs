@@ -218,11 +218,27 @@ async fn the_end_of_a_command_is_kept_right_after_it_was_told() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn the_end_of_a_command_is_kept_also_while_output_goes_on() {
+    let desk = Desk::at_a_prompt().await;
+    let id = desk.send_command("make").await;
+    desk.terminal.push("make\r\nout\r\n# ");
+    desk.until_ended(id).await;
+    let told_at = desk.clock.now();
+    let is_kept = |desk: &Desk| !restored(&desk.terminal).commands().is_open(id);
+    while !is_kept(&desk) && desk.clock.now().since(told_at) < Duration::from_secs(1) {
+        desk.terminal.push("background\r\n");
+        tokio::time::sleep(Duration::from_millis(4)).await;
+    }
+    assert!(desk.clock.now().since(told_at) < Duration::from_millis(30));
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_command_that_follows_at_once_is_kept_together_with_the_end_before() {
     let desk = Desk::at_a_prompt().await;
     let id = desk.send_command("make").await;
     desk.terminal.push("make\r\nout\r\n# ");
     desk.until_ended(id).await;
+    tokio::time::sleep(Duration::from_millis(5)).await;
     let before = desk.terminal.checkpoints().len();
     let next = desk.send_command("test").await;
     assert_eq!(desk.terminal.checkpoints().len(), before + 1);
