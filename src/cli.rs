@@ -27,6 +27,7 @@ pub mod ls;
 pub mod man;
 pub mod mcp;
 pub mod new;
+pub mod number;
 pub mod output;
 pub mod own_lease;
 pub mod raw_terminal;
@@ -49,6 +50,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use anyhow::Context as _;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{ColorChoice, Parser, Subcommand};
 
 use crate::cli::context::Context;
@@ -134,9 +136,12 @@ pub async fn run(words: Vec<OsString>) -> anyhow::Result<CommandExit> {
     let clock = Clock::boot().context("there is no clock")?;
     let form = |json| if json { OutputForm::Json } else { OutputForm::People };
     let json = wants_json(&words);
-    let parsed = match CommandLine::try_parse_from(words) {
+    let parsed = match CommandLine::try_parse_from(&words) {
         Ok(parsed) => parsed,
-        Err(error) => return Ok(refuse(&CommandOutput::new(form(json), clock), &error)),
+        Err(mut error) => {
+            advise(&mut error, &words);
+            return Ok(refuse(&CommandOutput::new(form(json), clock), &error));
+        }
     };
     let context = Context::new(CommandOutput::new(form(parsed.json), clock), parsed.socket);
     let typed = parsed.command.typed();
@@ -216,6 +221,19 @@ impl AnyCommand {
 /// is answered in the same form.
 fn wants_json(words: &[OsString]) -> bool {
     words.iter().take_while(|word| *word != "--").any(|word| word == "--json")
+}
+
+/// Adds to the error about a single word after `run` how to run it in a new session.
+fn advise(error: &mut clap::Error, words: &[OsString]) {
+    let about_run = |usage: &ContextValue| usage.to_string().contains("termgate run");
+    let missing = error.kind() == ErrorKind::MissingRequiredArgument;
+    let [.., before, word] = words else { return };
+    let is_alone = before == "run" && !word.as_encoded_bytes().starts_with(b"-");
+    if missing && is_alone && error.get(ContextKind::Usage).is_some_and(about_run) {
+        let word = word.to_string_lossy();
+        let tip = format!("to run it in a new session, write: termgate run -- {word}");
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
+    }
 }
 
 /// Answers words that mean no command, or ask for help.

@@ -5,6 +5,7 @@
 
 pub mod caller;
 pub mod code;
+pub mod counted;
 pub mod fnv;
 pub mod frame;
 pub mod human_duration;

@@ -205,7 +205,7 @@ fn text<'a>(arguments: &'a JsonObject, name: &str) -> Result<Option<&'a str>, Su
     match arguments.get(name) {
         None | Some(serde_json::Value::Null) => Ok(None),
         Some(serde_json::Value::String(text)) => Ok(Some(text)),
-        Some(_) => Err(SurfaceError::argument(name, "is not of type string")),
+        Some(_) => Err(SurfaceError::argument(name, "must be a string")),
     }
 }
 

@@ -10,9 +10,11 @@ use crate::cli::candidates::{offer_commands, offer_sessions};
 use crate::cli::context::Context;
 use crate::cli::duration::millis;
 use crate::cli::failure::{CliFailure, TypedNames};
+use crate::cli::number::number;
 use crate::cli::output::{CommandReport, OutputForm};
 use crate::cli::run::output::Printed;
 use crate::cli::table::render;
+use crate::core::counted::counted;
 use crate::core::human_duration::rough;
 use crate::wire::command::{CommandList, CommandStatus, CommandWire};
 use crate::wire::word;
@@ -30,19 +32,19 @@ pub struct CommandsCommand {
     #[arg(add = ArgValueCompleter::new(offer_sessions))]
     session: String,
     /// The number of a command: print as much of its output as history keeps
-    #[arg(add = ArgValueCompleter::new(offer_commands))]
+    #[arg(add = ArgValueCompleter::new(offer_commands), value_parser = number::<u64>)]
     id: Option<u64>,
     /// List at most this many, the newest, up to 100 [default: 20]
-    #[arg(long, value_name = "COMMANDS", conflicts_with = "id")]
+    #[arg(long, value_name = "COMMANDS", conflicts_with = "id", value_parser = number::<u64>)]
     limit: Option<u64>,
     /// List only commands older than this one
-    #[arg(long, value_name = "ID", conflicts_with = "id")]
+    #[arg(long, value_name = "ID", conflicts_with = "id", value_parser = number::<u64>)]
     before: Option<u64>,
     /// Print only this many lines from the start of the output, up to 2000
-    #[arg(long, value_name = "LINES", requires = "id")]
+    #[arg(long, value_name = "LINES", requires = "id", value_parser = number::<u64>)]
     head: Option<u64>,
     /// Print only this many lines from the end of the output, up to 2000
-    #[arg(long, value_name = "LINES", requires = "id")]
+    #[arg(long, value_name = "LINES", requires = "id", value_parser = number::<u64>)]
     tail: Option<u64>,
 }
 
@@ -150,7 +152,8 @@ fn about(list: &CommandList) -> Vec<String> {
         return vec!["no command is known to have run here".to_owned()];
     };
     let first = first.command_id;
-    let older = |older| format!("{older} older ones: continue with --before {first}");
+    let older =
+        |older| format!("{}: continue with --before {first}", counted(older, "older command"));
     list.older.map(older).into_iter().collect()
 }
 
@@ -197,7 +200,7 @@ mod tests {
     fn a_long_command_is_cut_and_older_ones_are_counted() {
         let it = CommandWire { command: "x".repeat(80), ..command() };
         assert_eq!(row(&it, 0)[6], "x".repeat(COMMAND_CHARACTERS) + "…");
-        assert_eq!(about(&list(vec![it], Some(4))), ["4 older ones: continue with --before 3"]);
+        assert_eq!(about(&list(vec![it], Some(4))), ["4 older commands: continue with --before 3"]);
         assert_eq!(table(&list(Vec::new(), None), 0), "");
     }
 }

@@ -94,7 +94,8 @@ impl DaemonClient {
 
     /// Sends a call and returns at once; wait for the answer later. Dropping it cancels the call.
     pub fn post(&self, tool: &str, arguments: Value) -> Result<Posted, CliFailure> {
-        let session = arguments["session"].as_str().map(Box::from);
+        let given = [&arguments["session"], &arguments["sessions"][0]];
+        let session = given.into_iter().find_map(Value::as_str).map(Box::from);
         let params = json!({"name": tool, "arguments": members(arguments)});
         Ok(Posted { reply: self.client.post("tools/call", &params)?, session })
     }

@@ -243,6 +243,14 @@ impl CliFailure {
         self
     }
 
+    /// The failure with hints that name the session as a person typed it.
+    pub fn in_session(mut self, typed: &str) -> Self {
+        if let Self::Tool { session, .. } = &mut self {
+            *session = Some(typed.into());
+        }
+        self
+    }
+
     /// Further members of the error, for programs.
     pub fn details(&self) -> Value {
         if let Self::Config { details, .. } | Self::Left { details, .. } = self {

@@ -98,8 +98,8 @@ fn of_code(code: Code, session: &str) -> Option<String> {
              `termgate watch {session}` until the holder is done."
         ),
         Code::LeaseSuspended => format!(
-            "It comes back by itself: wait with `termgate lease acquire {session} --wait 30s`, then \
-             look with `termgate read {session}`."
+            "Wait until the person is done with `termgate lease acquire {session} --wait 30s`, then look \
+             with `termgate read {session}`."
         ),
         Code::LeaseLost => format!(
             "Look with `termgate read {session}`; if you still need to type, `termgate lease \

@@ -7,7 +7,9 @@ use serde_json::json;
 use crate::cli::candidates::offer_sessions;
 use crate::cli::context::Context;
 use crate::cli::failure::{CliFailure, TypedNames};
+use crate::cli::number::number;
 use crate::cli::output::CommandReport;
+use crate::core::counted::counted;
 use crate::wire::rows::HistoryRows;
 use crate::wire::session::GapWire;
 
@@ -18,13 +20,13 @@ pub struct HistoryCommand {
     #[arg(add = ArgValueCompleter::new(offer_sessions))]
     session: String,
     /// Start with this row
-    #[arg(long, value_name = "ROW", conflicts_with = "tail")]
+    #[arg(long, value_name = "ROW", conflicts_with = "tail", value_parser = number::<u64>)]
     from: Option<u64>,
     /// Print this many rows from the end, up to 500
-    #[arg(long, value_name = "ROWS")]
+    #[arg(long, value_name = "ROWS", value_parser = number::<u64>)]
     tail: Option<u64>,
     /// Print at most this many rows, up to 500 [default: 100]
-    #[arg(long, value_name = "ROWS")]
+    #[arg(long, value_name = "ROWS", value_parser = number::<u64>)]
     count: Option<u64>,
 }
 
@@ -59,7 +61,8 @@ fn none(rows: &HistoryRows) -> Option<String> {
 /// How to read the remaining rows.
 fn more(rows: &HistoryRows) -> Option<String> {
     let (next, end) = (rows.next_row, rows.end_row);
-    (next < end).then(|| format!("{} more rows; continue with --from {next}", end - next))
+    (next < end)
+        .then(|| format!("{}; continue with --from {next}", counted(end - next, "more row")))
 }
 
 #[cfg(test)]

@@ -7,11 +7,12 @@ use serde_json::json;
 use crate::cli::candidates::offer_sessions;
 use crate::cli::context::Context;
 use crate::cli::failure::{CliFailure, TypedNames};
+use crate::cli::number::number;
 use crate::cli::output::CommandReport;
 use crate::cli::own_lease::OwnLease;
 use crate::cli::send::write_report;
 
-/// Press keys in a session, such as: keys build C-c Up Enter
+/// Press keys in a session, such as: keys build Up Enter
 ///
 /// Without a lease, it takes the session's lease for this one call if it is free.
 #[derive(Debug, Args)]
@@ -25,12 +26,13 @@ pub struct KeysCommand {
     #[command(flatten)]
     lease: OwnLease,
     /// Type only if the screen has not changed since this watermark, from `read --json`
-    #[arg(long, value_name = "WATERMARK")]
+    #[arg(long, value_name = "WATERMARK", value_parser = number::<u64>)]
     expect: Option<u64>,
 }
 
 /// What a person types for the parameters of its calls.
 pub const TYPED: TypedNames = &[
+    ("session", "SESSION"),
     ("keys", "KEYS"),
     ("lease_id", "--lease-file or TERMGATE_LEASE"),
     ("expect_watermark", "--expect"),

@@ -10,6 +10,9 @@ use crate::cli::failure::CliFailure;
 use crate::cli::output::CommandReport;
 
 /// End a session and all its processes
+///
+/// `ls` still shows the ended session, whose history can be read. A second `kill` removes it, and says
+/// `removed`.
 #[derive(Debug, Args)]
 pub struct KillCommand {
     /// Id, unique prefix of one, or name

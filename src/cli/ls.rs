@@ -87,7 +87,8 @@ pub fn state(session: &SessionWire) -> String {
     match (exit.code, exit.signal, exit.cause) {
         (Some(code), _, _) => format!("exited {code}"),
         (None, Some(number), _) => {
-            name_of_signal(number).map_or_else(|| format!("signal {number}"), str::to_owned)
+            let name = name_of_signal(number).map_or_else(|| number.to_string(), str::to_owned);
+            format!("killed {name}")
         }
         (None, None, Some(ExitCause::ShimLost)) => "shim lost".to_owned(),
         (None, None, None) if session.state == SessionState::Exited => word(&session.state),
@@ -146,9 +147,12 @@ mod tests {
     fn a_session_that_ended_shows_how() {
         let code = ended(ExitWire { code: Some(3), ..ExitWire::default() });
         assert_eq!((row(&code)[2].as_str(), row(&code)[5].as_str()), ("exited 3", "-"));
-        assert_eq!(state(&ended(ExitWire { signal: Some(9), ..ExitWire::default() })), "SIGKILL");
+        assert_eq!(
+            state(&ended(ExitWire { signal: Some(9), ..ExitWire::default() })),
+            "killed SIGKILL"
+        );
         let odd = ExitWire { signal: Some(199), ..ExitWire::default() };
-        assert_eq!(state(&ended(odd)), "signal 199");
+        assert_eq!(state(&ended(odd)), "killed 199");
         let lost = ExitWire { cause: Some(ExitCause::ShimLost), ..ExitWire::default() };
         assert_eq!(state(&ended(lost)), "shim lost");
         assert_eq!(state(&ended(ExitWire::default())), "exited");

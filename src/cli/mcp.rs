@@ -34,7 +34,7 @@ use crate::wire::error::ErrorWire;
 #[derive(Debug, Args)]
 pub struct McpCommand {
     /// Show only this session: id, unique prefix of one, or name
-    #[arg(long, value_name = "S", conflicts_with = "socket")]
+    #[arg(long, value_name = "SESSION", conflicts_with = "socket")]
     session: Option<String>,
     /// Only watch, even if the daemon allows writing
     #[arg(long, conflicts_with_all = ["allow_write", "socket"])]

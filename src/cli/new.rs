@@ -11,6 +11,7 @@ use crate::cli::call::parse_pair;
 use crate::cli::context::{Context, Spawn};
 use crate::cli::daemon::{DaemonClient, ToolAnswer};
 use crate::cli::failure::{CliFailure, TypedNames};
+use crate::cli::number::number;
 use crate::cli::output::CommandReport;
 use crate::session::pty::environment::ClientEnvironment;
 use crate::wire::session::Created;
@@ -20,7 +21,7 @@ use crate::wire::session::Created;
 /// Starts the daemon when none is running, unless TERMGATE_AUTOSTART=0.
 #[derive(Debug, Args)]
 pub struct NewCommand {
-    /// Its name: letters, digits, `.`, `_` and `-`
+    /// Its name: letters, digits, `.`, `_` and `-` [default: that of its program]
     #[arg(long)]
     name: Option<String>,
     /// Its working directory [default: the current one]
@@ -30,10 +31,10 @@ pub struct NewCommand {
     #[arg(long)]
     lease: bool,
     /// Rows of its screen [default: 40]
-    #[arg(long)]
+    #[arg(long, value_parser = number::<u64>)]
     rows: Option<u64>,
     /// Columns of its screen [default: 120]
-    #[arg(long)]
+    #[arg(long, value_parser = number::<u64>)]
     cols: Option<u64>,
     /// A tag; may be repeated
     #[arg(long = "tag", value_name = "TAG")]

@@ -8,8 +8,10 @@ use serde_json::json;
 use crate::cli::candidates::offer_sessions;
 use crate::cli::context::Context;
 use crate::cli::failure::{CliFailure, TypedNames};
+use crate::cli::number::number;
 use crate::cli::output::CommandReport;
 use crate::cli::table::numbered;
+use crate::core::counted::counted;
 use crate::core::frame::Size;
 use crate::wire::screen::ScreenWire;
 use crate::wire::session::GapWire;
@@ -24,7 +26,7 @@ pub struct ReadCommand {
     #[arg(long, value_enum, default_value_t = ReadFormat::Plain)]
     format: ReadFormat,
     /// Print only the rows that changed after this watermark, with their numbers
-    #[arg(long, value_name = "WATERMARK")]
+    #[arg(long, value_name = "WATERMARK", value_parser = number::<u64>)]
     since: Option<u64>,
 }
 
@@ -51,7 +53,8 @@ impl ReadFormat {
 }
 
 /// What a person types for the parameters of its calls.
-pub const TYPED: TypedNames = &[("format", "--format"), ("since", "--since")];
+pub const TYPED: TypedNames =
+    &[("session", "SESSION"), ("format", "--format"), ("since", "--since")];
 
 impl ReadCommand {
     pub async fn run(self, context: &Context) -> Result<CommandReport, CliFailure> {
@@ -73,7 +76,8 @@ impl ReadCommand {
 fn left_out(screen: &ScreenWire) -> Option<String> {
     let (rows, top, session) = (screen.rows_left_out?, screen.next_top?, &screen.session);
     Some(format!(
-        "{rows} more rows: `termgate call read_screen session={session} top={top} --json` reads them"
+        "{}: `termgate call read_screen session={session} top={top} --json` reads the rest",
+        counted(rows, "more row")
     ))
 }
 

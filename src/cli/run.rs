@@ -22,6 +22,7 @@ use crate::cli::daemon::{DaemonClient, Posted, ToolAnswer};
 use crate::cli::duration::{millis, millis_within, parse_duration};
 use crate::cli::exit::CommandExit;
 use crate::cli::failure::{CliFailure, TypedNames};
+use crate::cli::number::number;
 use crate::cli::output::{CommandReport, OutputForm, reader_gone};
 use crate::cli::own_lease::OwnLease;
 use crate::cli::run::fresh::Fresh;
@@ -49,7 +50,8 @@ const LOOK_MAX: Duration = Duration::from_secs(1);
 /// `run` itself. If the daemon exits, as for an upgrade, the command keeps running, and `run` follows
 /// it under the next daemon.
 ///
-/// The exit codes of commands are known in bash, zsh and fish, started by `new` without a command.
+/// Exit codes are known in sessions that `new` created without a command, with bash, zsh or fish as your
+/// shell.
 #[derive(Debug, Args)]
 #[command(
     after_long_help = EXIT_CODES,
@@ -67,7 +69,7 @@ pub struct RunCommand {
     #[command(flatten)]
     lease: OwnLease,
     /// Only with --json: print at most this many lines, from the start and the end [default: 200]
-    #[arg(long, value_name = "LINES")]
+    #[arg(long, value_name = "LINES", value_parser = number::<u64>)]
     max_lines: Option<u64>,
     #[command(flatten)]
     spawn: Spawn,
@@ -129,7 +131,8 @@ impl RunCommand {
         };
         // The id stays the same when the session is renamed.
         let id = daemon.session(name).await?.id;
-        self.run_in((&id, name), &mut daemon, context, &mut listen()?).await
+        let ended = self.run_in((&id, name), &mut daemon, context, &mut listen()?).await;
+        ended.map_err(|failure| failure.in_session(name))
     }
 
     /// Runs it in the session with this id and name.

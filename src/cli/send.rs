@@ -13,9 +13,11 @@ use crate::cli::daemon::ToolAnswer;
 use crate::cli::duration::{millis, millis_within, parse_duration};
 use crate::cli::exit::{CommandExit, WaitedFor};
 use crate::cli::failure::{CliFailure, TypedNames};
+use crate::cli::number::number;
 use crate::cli::output::CommandReport;
 use crate::cli::own_lease::OwnLease;
 use crate::cli::table::of_delta;
+use crate::core::counted::counted;
 use crate::wire::wait::WaitOutcome;
 use crate::wire::wait::WriteResult;
 use crate::wire::word;
@@ -40,9 +42,9 @@ pub struct SendCommand {
     #[command(flatten)]
     lease: OwnLease,
     /// Type only if the screen has not changed since this watermark, from `read --json`
-    #[arg(long, value_name = "WATERMARK")]
+    #[arg(long, value_name = "WATERMARK", value_parser = number::<u64>)]
     expect: Option<u64>,
-    /// Then wait until this text appears
+    /// Then wait until this text appears, also where it only echoes what was typed
     #[arg(long, value_name = "TEXT")]
     until_text: Option<String>,
     /// Then wait until a line matches this regular expression
@@ -51,7 +53,8 @@ pub struct SendCommand {
     /// Then wait until the screen has not changed for this long
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     until_idle: Option<Duration>,
-    /// Wait at most this long [default: 5s, with one of --until]
+    /// Wait at most this long [default: 5s, with one of --until]; alone, it waits until the screen has not
+    /// changed for 200ms
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     wait: Option<Duration>,
 }
@@ -67,6 +70,7 @@ enum PasteMode {
 
 /// What a person types for the parameters of its calls.
 pub const TYPED: TypedNames = &[
+    ("session", "SESSION"),
     ("text", "TEXT"),
     ("lease_id", "--lease-file or TERMGATE_LEASE"),
     ("expect_watermark", "--expect"),
@@ -134,23 +138,26 @@ fn notes(written: &WriteResult) -> Vec<String> {
     let session = &written.session;
     let some = |count: usize| Some(count).filter(|count| *count > 0);
     let queued = some(written.queued_bytes)
-        .map(|bytes| format!("{bytes} bytes wait because the program does not read"));
-    let discarded = some(written.discarded).map(|bytes| format!("{bytes} bytes were discarded"));
+        .map(|count| format!("{} queued: the program does not read", counted(count, "byte")));
+    let discarded =
+        some(written.discarded).map(|count| format!("{} discarded", counted(count, "byte")));
     let warning = written.warning.as_ref().map(|warning| format!("warning: {warning}"));
     let outcome = written.wait.as_ref().map(|wait| {
         if wait.outcome != WaitOutcome::DaemonLeft {
             return word(&wait.outcome);
         }
         format!(
-            "the daemon was upgraded after {} bytes were typed; do not type them again: continue with \
+            "the daemon was upgraded after {} were typed; do not type them again: continue with \
              `termgate wait {session} ... --since {}`",
-            written.written, wait.watermark
+            counted(written.written, "byte"),
+            wait.watermark
         )
     });
     let left_out = written.changed.as_ref().and_then(|changed| {
         let (rows, from) = (changed.rows_left_out?, changed.from);
         Some(format!(
-            "{rows} more rows changed: `termgate read {session} --since {from}` prints all"
+            "{} changed: `termgate read {session} --since {from}` prints all",
+            counted(rows, "more row")
         ))
     });
     [queued, discarded, warning, outcome, left_out].into_iter().flatten().collect()
@@ -189,8 +196,8 @@ mod tests {
     fn bytes_that_did_not_arrive_and_warnings_are_reported() {
         let more = json!({"queued_bytes": 2, "discarded": 3, "warning": "the line is cut"});
         let notes = notes(&written(more));
-        assert!(notes[0].starts_with("2 bytes wait"), "{notes:?}");
-        assert!(notes[1].starts_with("3 bytes were discarded"), "{notes:?}");
+        assert!(notes[0].starts_with("2 bytes queued"), "{notes:?}");
+        assert!(notes[1].starts_with("3 bytes discarded"), "{notes:?}");
         assert_eq!(notes[2], "warning: the line is cut");
     }
 

@@ -32,17 +32,19 @@ use crate::transport::unix::handed::Handed;
 
 /// Run the daemon in the foreground
 ///
-/// It ends on SIGTERM, SIGINT and `stop`, and when its terminal closes, unless nohup started it.
-/// SIGHUP makes it read its configuration again. SIGUSR1 ends only the daemon: its sessions keep
-/// running, and the next daemon resumes them. With --stdio it has no sockets: it serves one MCP client on
-/// standard input and output, and its sessions end with it.
+/// The daemon ends on SIGTERM, SIGINT or `termgate stop`. It also ends when its terminal closes; start it
+/// with nohup to prevent that. On SIGHUP it reads its configuration again. On SIGUSR1 only the daemon ends:
+/// its sessions keep running, and the next daemon resumes them.
+///
+/// With --stdio the daemon has no sockets. It serves one MCP client on standard input and output, and its
+/// sessions end with it.
 #[derive(Debug, Args)]
 pub struct ServeCommand {
     /// Let clients write, as TERMGATE_ALLOW_WRITE=1 does; without it they can only watch
     #[arg(long)]
     allow_write: bool,
-    /// Start read-only, whatever the configuration, the environment and the switches before a crash say;
-    /// `termgate allow-write on` can switch writing on later
+    /// Start read-only. This overrides the configuration, the environment and what was switched before a
+    /// crash; `termgate allow-write on` switches writing on
     #[arg(long)]
     read_only: bool,
     /// Read this file instead of the system's and the user's; see `termgate config path`

@@ -14,6 +14,7 @@ use crate::cli::exit::CommandExit;
 use crate::cli::failure::CliFailure;
 use crate::cli::output::CommandReport;
 use crate::config::paths::RuntimePaths;
+use crate::core::counted::counted;
 use crate::mcp::request_class::STOP_METHOD;
 use crate::transport::client::ClientError;
 use crate::transport::unix::lock::DaemonLock;
@@ -64,8 +65,8 @@ fn report(unended: Option<&[UnendedSession]>, left: &[String]) -> CommandReport 
         notes.push("the daemon did not say whether all its sessions ended".to_owned());
     }
     if !left.is_empty() {
-        let (count, ids) = (left.len(), left.join(", "));
-        notes.push(format!("{count} sessions did not end and wait for a daemon: {ids}"));
+        let (count, ids) = (counted(left.len(), "session"), left.join(", "));
+        notes.push(format!("{count} did not end; the next daemon resumes: {ids}"));
     }
     let all = unended.is_some_and(<[_]>::is_empty) && left.is_empty();
     let data = json!({"stopped": true, "left": left, "unended": unended});

@@ -216,3 +216,15 @@ fn a_mistake_in_the_words_ends_with_two_and_help_with_zero() {
         assert_eq!(exit_of(&error).number(), number, "{line}");
     }
 }
+
+#[test]
+fn a_single_word_after_run_is_answered_with_how_to_run_it() {
+    let words = ["termgate", "run", "echo solo"].map(OsString::from);
+    let mut error = CommandLine::try_parse_from(&words).unwrap_err();
+    advise(&mut error, &words);
+    assert!(error.to_string().contains("termgate run -- echo solo"), "{error}");
+    let words = ["termgate", "run"].map(OsString::from);
+    let mut error = CommandLine::try_parse_from(&words).unwrap_err();
+    advise(&mut error, &words);
+    assert!(!error.to_string().contains("new session"), "{error}");
+}

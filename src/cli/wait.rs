@@ -14,6 +14,7 @@ use crate::cli::daemon::{RETURN_MAX, ToolAnswer};
 use crate::cli::duration::{millis, millis_within, parse_duration};
 use crate::cli::exit::{CommandExit, WaitedFor};
 use crate::cli::failure::{CliFailure, TypedNames};
+use crate::cli::number::number;
 use crate::cli::output::CommandReport;
 use crate::core::human_duration::measured;
 use crate::transport::client::ClientError;
@@ -65,7 +66,7 @@ pub struct WaitCommand {
     #[arg(long, group = "condition")]
     exit: bool,
     /// Also match changes that happened after this watermark
-    #[arg(long, value_name = "WATERMARK")]
+    #[arg(long, value_name = "WATERMARK", value_parser = number::<u64>)]
     since: Option<u64>,
     /// Wait at most this long
     #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = parse_duration)]

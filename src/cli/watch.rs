@@ -10,6 +10,7 @@ use crate::cli::context::Context;
 use crate::cli::daemon::{DaemonClient, RETURN_MAX};
 use crate::cli::exit::CommandExit;
 use crate::cli::failure::{CliFailure, TypedNames};
+use crate::cli::number::number;
 use crate::cli::output::reader_gone;
 use crate::cli::table::of_delta;
 use crate::transport::client::ClientError;
@@ -26,13 +27,13 @@ pub struct WatchCommand {
     #[arg(add = ArgValueCompleter::new(offer_sessions))]
     session: String,
     /// Print only changes after this watermark; without it, the whole screen first
-    #[arg(long, value_name = "WATERMARK")]
+    #[arg(long, value_name = "WATERMARK", value_parser = number::<u64>)]
     since: Option<u64>,
     /// The rows to follow: the screen, also recent history, or all history
     #[arg(long, value_enum, default_value_t = WatchLane::Foreground)]
     lane: WatchLane,
     /// Print at most this many deltas per second
-    #[arg(long, value_name = "HZ")]
+    #[arg(long, value_name = "HZ", value_parser = number::<u32>)]
     rate: Option<u32>,
 }
 
@@ -47,7 +48,7 @@ enum WatchLane {
 
 /// What a person types for the parameters of its calls.
 pub const TYPED: TypedNames =
-    &[("since", "--since"), ("lane", "--lane"), ("max_rate_hz", "--rate")];
+    &[("session", "SESSION"), ("since", "--since"), ("lane", "--lane"), ("max_rate_hz", "--rate")];
 
 impl WatchCommand {
     pub async fn run(self, context: &Context) -> Result<CommandExit, CliFailure> {

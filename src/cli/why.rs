@@ -9,6 +9,7 @@ use crate::cli::failure::CliFailure;
 use crate::cli::hint::advice as advised;
 use crate::cli::output::CommandReport;
 use crate::core::code::Code;
+use crate::core::nearest::nearest_of;
 use crate::wire::status::Explained;
 
 /// Explain an error code and what to do about it
@@ -22,12 +23,12 @@ pub struct WhyCommand {
 impl WhyCommand {
     pub fn run(self) -> Result<CommandReport, CliFailure> {
         let Some(code) = Code::parse(&self.code) else {
-            let codes: Vec<&str> = Code::ALL.iter().map(|code| code.as_str()).collect();
-            return Err(CliFailure::Usage(format!(
-                "unknown code `{}`; there are: {}",
-                self.code,
-                codes.join(", ")
-            )));
+            let codes = || Code::ALL.iter().map(|code| code.as_str());
+            let advice = match nearest_of(&self.code, codes(), 1).first() {
+                Some(nearest) => format!("did you mean `{nearest}`?"),
+                None => format!("there are: {}", codes().collect::<Vec<_>>().join(", ")),
+            };
+            return Err(CliFailure::Usage(format!("unknown code `{}`; {advice}", self.code)));
         };
         let (meaning, advice) = (code.meaning(), advised(code));
         let explained = Explained {

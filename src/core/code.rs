@@ -148,8 +148,7 @@ const TABLE: &[CodeTexts] = &[
         code: Code::LeaseSuspended,
         word: "lease_suspended",
         meaning: "A person types in this session; your lease is paused and comes back by itself.",
-        advice: "It comes back by itself when the person is done: wait with acquire_lease and \
-                 wait_ms, or watch with wait_for; then read the screen and write with \
+        advice: "Until the person is done, wait with acquire_lease and wait_ms, or watch with wait_for; then read the screen and write with \
                  expect_watermark.",
     },
     CodeTexts {

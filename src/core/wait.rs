@@ -55,7 +55,7 @@ pub struct NoCondition;
 /// Why a pattern is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PatternError {
-    #[error("the pattern is empty")]
+    #[error("it is empty")]
     Empty,
     #[error("the pattern has {bytes} bytes, more than {}", Pattern::BYTES_MAX)]
     TooLong { bytes: usize },
@@ -252,8 +252,8 @@ impl Wait {
         &self.others
     }
 
-    /// A line that was waited for and has been on the screen since before the wait, which therefore did not
-    /// count. The search takes about `steps` at most, and finds none beyond.
+    /// The last line that was waited for and has been on the screen since before the wait, which therefore did
+    /// not count. The search takes about `steps` at most, and finds none beyond.
     pub fn shown_before(&self, frame: &Frame, steps: usize) -> Option<(Which, Hit)> {
         // A look that was given up has them: then not all that came since has been compared.
         self.searches.as_ref()?;
@@ -268,7 +268,7 @@ impl Wait {
         };
         let mut scan = Scan::new(searches, span, frame);
         scan.run(frame, &mut Steps::new(steps));
-        scan.first
+        scan.last()
     }
 
     fn remember(&mut self, frame: &Frame, oldest: RowNumber) {

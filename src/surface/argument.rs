@@ -87,7 +87,11 @@ fn alternative<'a>(schema: &'a Value, value: &Value) -> Result<&'a Value, String
     }
     let Some(Value::Array(alternatives)) = schema.get("anyOf") else { return Ok(schema) };
     let meant = alternatives.iter().find(|one| misfit(one, value).is_none());
-    meant.ok_or_else(|| format!("{value:.60} is of no type that it may have"))
+    meant.ok_or_else(|| {
+        let kinds = alternatives.iter().filter_map(|one| one.get("type")?.as_str());
+        let kinds: Vec<&str> = kinds.filter(|kind| *kind != "null").map(noun).collect();
+        format!("must be {}, not {value:.60}", kinds.join(" or "))
+    })
 }
 
 /// Says how a value does not fit its schema; a null means that the argument is left out.
@@ -98,7 +102,7 @@ fn misfit(parameter: &Value, value: &Value) -> Option<String> {
     if let Some(kind) =
         parameter.get("type").and_then(Value::as_str).filter(|kind| !is(kind, value))
     {
-        return Some(format!("{value:.60} is not of type {kind}"));
+        return Some(format!("must be {}, not {value:.60}", noun(kind)));
     }
     if let Some(Value::Array(words)) = parameter.get("enum").filter(|words| !among(words, value)) {
         let words: Vec<&str> = words.iter().filter_map(Value::as_str).collect();
@@ -111,9 +115,22 @@ fn misfit(parameter: &Value, value: &Value) -> Option<String> {
         number.as_u64().is_none_or(|number| !(least..=most).contains(&number))
     });
     outside.then(|| match most {
-        u64::MAX => format!("{value} is not a whole number from {least} on"),
-        most => format!("{value} is not a whole number within {least} to {most}"),
+        u64::MAX => format!("must be a whole number, {least} or more, not {value}"),
+        most => format!("must be a whole number from {least} to {most}, not {value}"),
     })
+}
+
+/// A type of JSON in plain words.
+fn noun(kind: &str) -> &str {
+    match kind {
+        "boolean" => "true or false",
+        "integer" => "a whole number",
+        "number" => "a number",
+        "string" => "a string",
+        "array" => "a list",
+        "object" => "an object",
+        other => other,
+    }
 }
 
 fn is(kind: &str, value: &Value) -> bool {

@@ -234,7 +234,9 @@ pub fn find_known(
     let bound = standing.bound_session();
     let Some(given) = given.filter(|given| !given.is_empty()) else {
         let id = bound.ok_or_else(|| {
-            SurfaceError::argument("session", "missing: give an id, a unique prefix or a name")
+            let problem = if given.is_some() { "is empty" } else { "missing" };
+            let problem = format!("{problem}: give an id, a unique prefix or a name");
+            SurfaceError::argument("session", problem)
         })?;
         let gone = || SurfaceError::SessionNotFound(id.to_string());
         let found = seen_known(sessions, standing).into_iter().find(|known| known.id() == id);

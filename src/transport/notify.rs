@@ -15,6 +15,7 @@ use tokio::net::UnixDatagram;
 use tokio::task::AbortHandle;
 use tokio::time::{MissedTickBehavior, interval, sleep};
 
+use crate::core::counted::counted;
 use crate::surface::call::Daemon;
 
 /// The variables that a service manager sets for one process; no child may inherit them.
@@ -170,13 +171,13 @@ fn status(daemon: &Daemon) -> String {
         running += 1;
         leased += usize::from(frame.lease.value.holding.is_some());
     }
-    let sessions = if running == 1 { "session" } else { "sessions" };
+    let sessions = counted(running, "session");
     let writing = if daemon.switchboard.open(daemon.sessions.clock().now()).is_empty() {
         "off"
     } else {
         "on"
     };
-    format!("{running} {sessions}, {leased} leased; writing is {writing}")
+    format!("{sessions}, {leased} leased; writing is {writing}")
 }
 
 #[cfg(test)]

@@ -45,6 +45,20 @@ pub enum EvidenceWord {
     Silent,
 }
 
+impl EvidenceWord {
+    /// What it is known by, in plain words.
+    pub fn plain(self) -> &'static str {
+        match self {
+            Self::Osc133 => "shell marks",
+            Self::Kernel => "the kernel",
+            Self::Pattern => "the text before the cursor",
+            Self::Idle => "silence",
+            Self::Exit => "its exit",
+            Self::Silent => "the shim's silence",
+        }
+    }
+}
+
 impl From<Evidence> for EvidenceWord {
     fn from(evidence: Evidence) -> Self {
         match evidence {
@@ -110,10 +124,10 @@ impl ActivityWire {
         self.evidence == EvidenceWord::Silent
     }
 
-    /// The activity in a few words, such as `running make (kernel)`.
+    /// The activity in a few words, such as `running make (known by the kernel)`.
     pub fn summary(&self) -> String {
         let program = self.foreground.as_ref().and_then(|foreground| foreground.program.as_deref());
         let program = program.map_or_else(String::new, |program| format!(" {program}"));
-        format!("{}{program} ({})", word(&self.state), word(&self.evidence))
+        format!("{}{program} (known by {})", word(&self.state), self.evidence.plain())
     }
 }

@@ -138,6 +138,7 @@ pub struct Managed {
 #[serde(rename_all = "snake_case")]
 pub enum Done {
     Killed,
+    Removed,
     Renamed,
     Signalled,
     Detached,

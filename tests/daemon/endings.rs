@@ -36,7 +36,8 @@ async fn killing_a_session_that_ended_ends_what_it_left_behind() {
     client.wait_for_exit(&session).await;
     let pid = written(&file).await;
     assert!(lives(&pid));
-    client.structured("manage_session", json!({"session": session, "action": "kill"})).await;
+    let kill = json!({"session": session, "action": "kill"});
+    assert_eq!(client.structured("manage_session", kill).await["done"], "removed");
     assert!(!lives(&pid));
     let listed = client.error_code("list_sessions", json!({"session": session})).await;
     assert_eq!(listed, "session_not_found");

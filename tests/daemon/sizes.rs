@@ -509,7 +509,8 @@ async fn all_sessions_are_found_by_going_on_after_the_last_one_told() {
         let Some(left) = list["left_out"].as_u64() else { break };
         assert_eq!(left as usize, 15 - found.len(), "{list}");
         let last = found.last().unwrap();
-        let said = format!("{left} more are left out; continue with after={last}");
+        let plural = if left == 1 { "" } else { "s" };
+        let said = format!("{left} more session{plural} left out; continue with after={last}");
         assert!(text.ends_with(&said), "{text}");
         page["after"] = json!(last);
     }

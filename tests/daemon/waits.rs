@@ -145,7 +145,7 @@ async fn a_write_that_waits_tells_what_else_matched() {
     let wait = structured(&result)["wait"].clone();
     assert_eq!(wait["more_matches"][0]["text"], "FAIL 2", "{wait}");
     let text = result["content"][0]["text"].as_str().unwrap();
-    assert!(text.contains(" at row 1: FAIL 1 after "), "{text}");
+    assert!(text.contains(" at row 1: FAIL 1, after "), "{text}");
     assert!(text.contains("\nalso text at row 2: FAIL 2"), "{text}");
     daemon.stop().await;
 }

@@ -7,6 +7,7 @@ use serde::Deserialize as _;
 use crate::cli::daemon::DaemonClient;
 use crate::cli::failure::CliFailure;
 use crate::cli::output::{CommandOutput, OutputForm};
+use crate::core::counted::counted;
 use crate::core::shell::commands::record::CommandRecord;
 use crate::transport::client::ClientError;
 use crate::wire::command::{CommandStatus, CommandWire, KnownCommands, OutputFacts};
@@ -182,8 +183,8 @@ impl Printed {
             let facts = OutputFacts::deserialize(&meta[FACTS]);
             let facts = facts.map_err(|_| ClientError::Malformed)?;
             if facts.rows_trimmed > 0 {
-                let rows = facts.rows_trimmed;
-                output.note(&format!("[{rows} rows were gone before they could be read]"));
+                let rows = counted(facts.rows_trimmed, "row");
+                output.note(&format!("[{rows} left history before they could be read]"));
             }
             facts.lost_output.iter().for_each(|gap| output.note(&gap.remark()));
             // Without an await in between, so that cancelling here never shows lines twice.

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use crate::cli::duration::millis;
 use crate::cli::ls::{holder, state};
 use crate::cli::status::bytes;
+use crate::core::counted::counted;
 use crate::core::human_duration::rough;
 use crate::core::moment::Moment;
 use crate::wire::session::{SessionState, SessionWire};
@@ -76,8 +77,8 @@ impl SessionPicture {
         let held = count(|session| session.lease.held);
         let output = self.sessions.iter().map(|shown| shown.bytes_per_second).sum();
         format!(
-            "{} sessions, {running} running, {held} held, {}/s",
-            self.sessions.len(),
+            "{}, {running} running, {held} held, {}/s",
+            counted(self.sessions.len(), "session"),
             bytes(output)
         )
     }
@@ -156,7 +157,7 @@ mod tests {
         let row = ["a", "running", "ada#p2", "agent", "3", "1", "500ms", "2.0 KiB", "done"];
         assert_eq!(second.rows(), [row.map(str::to_owned)]);
         assert_eq!(second.data()["sessions"][0]["bytes_per_second"], 2_048);
-        assert_eq!(second.summary(), "1 sessions, 1 running, 1 held, 2.0 KiB/s");
+        assert_eq!(second.summary(), "1 session, 1 running, 1 held, 2.0 KiB/s");
     }
 
     #[test]

@@ -43,6 +43,8 @@ pub struct Others {
     /// The first of these lines, from top to bottom.
     pub told: Vec<(Which, Hit)>,
     pub left_out: usize,
+    /// The last of those that are left out.
+    last: Option<(Which, Hit)>,
 }
 
 impl Others {
@@ -51,6 +53,7 @@ impl Others {
             self.told.push(found);
         } else {
             self.left_out += 1;
+            self.last = Some(found);
         }
     }
 }
@@ -235,6 +238,12 @@ impl Scan {
             others: Others::default(),
             missed: 0,
         }
+    }
+
+    /// The last line that matched.
+    pub(super) fn last(self) -> Option<(Which, Hit)> {
+        let Others { mut told, last, .. } = self.others;
+        last.or_else(|| told.pop()).or(self.first)
     }
 
     /// Continues until all rows are compared or the steps are spent.

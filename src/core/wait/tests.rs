@@ -218,6 +218,7 @@ fn what_stood_there_before_the_call_does_not_count() {
 fn a_line_that_stood_there_before_the_call_is_found_when_asked_for() {
     let mut terminal = Terminal::new();
     terminal.print("needle one");
+    terminal.print("needle two");
     terminal.print("hay");
     let mut wait = begin_open(pattern("needle"), None, &terminal);
     terminal.print("more hay");
@@ -225,7 +226,7 @@ fn a_line_that_stood_there_before_the_call_is_found_when_asked_for() {
     let found = wait.shown_before(&terminal.frame(), 1 << 16);
     assert_eq!(
         found.map(|(which, hit)| Outcome::Found(which, hit)),
-        matched(0, "needle one", "needle")
+        matched(1, "needle two", "needle")
     );
     assert_eq!(wait.shown_before(&terminal.frame(), 0), None);
     drop(wait.look(Arc::new(terminal.frame()), seconds(12)));

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
+use crate::core::counted::counted;
 use crate::core::frame::Frame;
 use crate::core::frame::command_output::Output;
 use crate::core::ids::{RowNumber, Watermark};
@@ -160,7 +161,7 @@ fn remarked(piece: OutputPiece, lost: &[GapWire], uri: &str) -> String {
     text.push_str(&piece.text);
     if piece.lines_left_out > 0 {
         let (count, row) = (piece.lines_left_out, piece.next_row.0);
-        text.push_str(&format!("[… {count} more lines: {uri}?from_row={row}]\n"));
+        text.push_str(&format!("[… {}: {uri}?from_row={row}]\n", counted(count, "more line")));
     }
     text
 }

@@ -9,6 +9,7 @@ use rmcp::{ErrorData, ServerHandler};
 use serde_json::json;
 
 use crate::core::moment::Moment;
+use crate::core::nearest::nearest_of;
 use crate::gateway::{CallOutcome, Calls};
 use crate::mcp::call::{CallHandler, CallParams, Era, Reply, ToolCall, ToolResult};
 use crate::mcp::error::said;
@@ -60,7 +61,10 @@ impl CallHandler for Server {
         };
         let standing = self.standing(&meta);
         let Some(entry) = self.shared.gateway.entry(&name, &standing) else {
-            let message = said(format!("unknown tool `{name}`"));
+            let listed = self.shared.gateway.listed(&standing);
+            let nearest = nearest_of(&name, listed.iter().map(|entry| entry.name), 1);
+            let meant = nearest.first().map(|name| format!("; did you mean `{name}`?"));
+            let message = said(format!("unknown tool `{name}`{}", meant.unwrap_or_default()));
             return Err(ErrorData::invalid_params(message, None)).into();
         };
         let mut counted = Counted::of(self.shared.gateway.calls(), entry.name);

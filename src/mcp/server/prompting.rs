@@ -75,7 +75,7 @@ fn given(prompt: &Prompt, arguments: Option<&JsonObject>) -> Result<Given, Surfa
             Value::String(text) => drop(given.insert(name.clone(), text.clone())),
             Value::Null => {}
             Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => {
-                return Err(wrong("is not of type string".to_owned()));
+                return Err(wrong("must be a string".to_owned()));
             }
         }
     }

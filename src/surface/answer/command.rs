@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use crate::core::counted::counted;
 use crate::core::human_duration::measured;
 use crate::core::ids::SessionId;
 use crate::core::one_line::one_line;
@@ -103,7 +104,7 @@ impl Excerpt {
     /// The whole output is at `uri`.
     pub fn of(lines: &[String], wanted: ExcerptLines, room: usize, uri: &str) -> Self {
         let line_max = LINE_BYTES_MAX.min(room / 4);
-        let notice = |count: usize| format!("[… {count} lines left out: {uri}]");
+        let notice = |count: usize| format!("[… {} left out: {uri}]", counted(count, "line"));
         // It stands in the text, and the URI once more beside it.
         let room = room.saturating_sub(2 * escaped_bytes(&notice(usize::MAX)));
         let cost = |line: &String| escaped_bytes(line).min(line_max + CUT_BYTES) + LINE_END_BYTES;

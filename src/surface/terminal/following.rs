@@ -6,6 +6,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::core::counted::counted;
 use crate::core::frame::Frame;
 use crate::core::frame::command_output::Output;
 use crate::core::human_duration::measured;
@@ -142,7 +143,10 @@ fn ended(record: &CommandRecord) -> RunStatus {
 
 /// What is said of rows that went by.
 pub fn trimmed(rows: u64) -> String {
-    format!("[the first {rows} rows of its output are no longer kept]")
+    match rows {
+        1 => "[the first row of its output is no longer kept]".to_owned(),
+        rows => format!("[the first {rows} rows of its output are no longer kept]"),
+    }
 }
 
 impl Followed {
@@ -168,12 +172,12 @@ impl Followed {
             ""
         };
         let head = format!(
-            "[{}{code}{unknown}, by {}, {}, command {}, {} lines, watermark {}]",
+            "[{}{code}{unknown}, known by {}, {}, command {}, {}, watermark {}]",
             word(&self.status),
-            word(&self.evidence),
+            self.evidence.plain(),
             measured(self.elapsed_ms),
             self.command_id,
-            self.lines_total,
+            counted(self.lines_total, "line"),
             self.watermark
         );
         let mut text = head;

@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use crate::core::counted::counted;
 use crate::core::policy::Door;
 use crate::session::registry::silent::Known;
 use crate::surface::answer::budget::{
@@ -97,8 +98,7 @@ impl SessionList {
     fn summary(&self) -> String {
         let mut text = match self.sessions.len() {
             0 => "no sessions".to_owned(),
-            1 => "1 session".to_owned(),
-            count => format!("{count} sessions"),
+            count => counted(count, "session"),
         };
         text.push_str(if self.write_allowed { "; writing is allowed" } else { "; read-only" });
         for session in &self.sessions {
@@ -107,7 +107,8 @@ impl SessionList {
         }
         if let (Some(count), Some(last)) = (self.left_out, self.sessions.last()) {
             text.push_str(&format!(
-                "\n{count} more are left out; continue with after={}",
+                "\n{} left out; continue with after={}",
+                counted(count, "more session"),
                 last.name
             ));
         }

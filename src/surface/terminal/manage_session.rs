@@ -40,9 +40,9 @@ pub struct ManageSession {
 impl Tool for ManageSession {
     const NAME: &'static str = "manage_session";
     const TITLE: &'static str = "Manage a session";
-    const DESCRIPTION: &'static str = "kill ends the whole process tree (and removes a session that \
-        has ended), signal goes to the foreground program, rename, detach sends attached people away, clear_history. Not while somebody \
-        else holds the lease.";
+    const DESCRIPTION: &'static str = "kill ends all processes (or removes an ended session), signal \
+        goes to the foreground program, detach sends attached people away. Not while another holds \
+        the lease.";
     const ACCESS: ToolAccess = ToolAccess::WriteSession(PermittedAct::Manage);
     const DESTRUCTIVE: bool = true;
 
@@ -50,7 +50,7 @@ impl Tool for ManageSession {
 
     async fn call(self, mut call: Call) -> Result<Answer<Managed>, SurfaceError> {
         let target = call.take_target()?;
-        let (act, done) = self.act()?;
+        let (act, mut done) = self.act()?;
         if matches!(self.action, ManageAction::Rename) && call.standing.bound_session().is_some() {
             // Which names are taken is not for this door to tell.
             return Err(Denial::BoundDoor.into());
@@ -66,6 +66,7 @@ impl Tool for ManageSession {
         target.session.manage(&target.permit, order, call.accepted).await?;
         if removed {
             call.daemon.sessions.forgotten(target.session.id()).await;
+            done = Done::Removed;
         }
         if let (ManageAction::Rename, Some(name)) = (self.action, &self.new_name) {
             call.daemon.sessions.rename(&target.permit, &target.session, name).await?;

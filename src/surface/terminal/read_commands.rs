@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use crate::core::counted::counted;
 use crate::core::frame::Frame;
 use crate::core::frame::command_output::Output;
 use crate::core::shell::commands::record::{CommandId, CommandRecord};
@@ -159,7 +160,8 @@ impl CommandList {
             lines.push("no command is known to have run here".to_owned());
         }
         if let (Some(older), Some(first)) = (self.older, self.commands.first()) {
-            lines.insert(0, format!("[{older} older ones: before={}]", first.command_id));
+            let older = counted(older, "older command");
+            lines.insert(0, format!("[{older}: before={}]", first.command_id));
         }
         lines.extend(self.rows_trimmed.map(trimmed));
         lines.extend(self.lost_output.iter().map(GapWire::remark));

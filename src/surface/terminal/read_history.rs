@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
+use crate::core::counted::counted;
 use crate::core::frame::line::Line;
 use crate::core::frame::{Frame, ScreenMode};
 use crate::core::ids::RowNumber;
@@ -184,14 +185,14 @@ impl HistoryRows {
     }
 
     fn header(&self) -> String {
-        format!(
-            "[rows {}..{} of {}..{}]{}",
-            self.first_row,
-            self.next_row,
-            self.dropped_rows,
-            self.end_row,
-            GapWire::summary(&self.lost_output)
-        )
+        let among = |first: u64, end: u64| match end.checked_sub(1).filter(|last| *last >= first) {
+            Some(last) if last == first => format!("row {first}"),
+            Some(last) => format!("rows {first} to {last}"),
+            None => "no rows".to_owned(),
+        };
+        let (shown, all) =
+            (among(self.first_row, self.next_row), among(self.dropped_rows, self.end_row));
+        format!("[{shown} of {all}]{}", GapWire::summary(&self.lost_output))
     }
 
     /// Says what was left out and how to get it.
@@ -204,7 +205,10 @@ impl HistoryRows {
         let left = self.end_row - self.next_row;
         if left > 0 {
             let next = self.next_row;
-            rest.push_str(&format!("\n[{left} rows left; continue with start_row={next}]"));
+            rest.push_str(&format!(
+                "\n[{} left; continue with start_row={next}]",
+                counted(left, "row")
+            ));
         }
         rest
     }

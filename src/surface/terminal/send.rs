@@ -178,33 +178,36 @@ impl Tool for SendKeys {
     type Result = WriteResult;
 
     async fn call(self, call: Call) -> Result<Answer<WriteResult>, SurfaceError> {
-        let keys = self.keys.read().map_err(complaint)?;
+        let keys = self.keys.read()?;
         write(call, Content::Keys(keys), self.options).await
     }
 }
 
-fn complaint(error: KeyError) -> SurfaceError {
-    let problem = error.to_string();
-    match error {
-        KeyError::Unknown { .. } => SurfaceError::refused("keys", problem, RefusalCause::NotAKey),
-        KeyError::Empty | KeyError::TooMany { .. } => SurfaceError::argument("keys", problem),
+impl From<KeyError> for SurfaceError {
+    fn from(error: KeyError) -> Self {
+        let problem = error.to_string();
+        match error {
+            KeyError::Unknown { .. } => Self::refused("keys", problem, RefusalCause::NotAKey),
+            KeyError::Empty | KeyError::TooMany { .. } => Self::argument("keys", problem),
+        }
     }
 }
 
 impl KeysWanted {
-    fn read(&self) -> Result<Vec<Key>, KeyError> {
+    fn read(&self) -> Result<Vec<Key>, SurfaceError> {
         match self {
-            Self::Names(names) => parse_keys(names),
-            Self::List(items) if items.is_empty() => Err(KeyError::Empty),
+            Self::Names(names) => Ok(parse_keys(names)?),
+            Self::List(items) if items.is_empty() => Err(KeyError::Empty.into()),
             Self::List(items) => {
                 let mut keys = Vec::new();
-                for item in items {
+                for (at, item) in items.iter().enumerate() {
                     match item {
                         KeyItem::Names(names) => keys.append(&mut parse_keys(names)?),
-                        KeyItem::Key(key) => keys.push(key.read()?),
+                        KeyItem::Key(key) => keys.push(key.read(at)?),
                     }
                     if keys.len() > KEYS_MAX {
-                        return Err(KeyError::TooMany { count: keys.len().max(items.len()) });
+                        let count = keys.len().max(items.len());
+                        return Err(KeyError::TooMany { count }.into());
                     }
                 }
                 Ok(keys)
@@ -214,13 +217,21 @@ impl KeysWanted {
 }
 
 impl KeyObject {
-    fn read(&self) -> Result<Key, KeyError> {
+    /// The key; the object is the item `at` of the list.
+    fn read(&self, at: usize) -> Result<Key, SurfaceError> {
         let modifiers = Modifier::all_of(&self.modifiers);
-        let mut characters = self.char.as_deref().unwrap_or_default().chars();
-        match (&self.name, characters.next(), characters.next()) {
-            (Some(name), None, _) => Key::named(name, modifiers),
-            (None, Some(character), None) => Key::character(character, modifiers),
-            (_, _, _) => Err(KeyError::Empty),
+        let wrong = |problem: &str| SurfaceError::argument("keys", format!("item {at} {problem}"));
+        match (&self.name, &self.char) {
+            (Some(name), None) => Ok(Key::named(name, modifiers)?),
+            (None, Some(text)) => {
+                let mut characters = text.chars();
+                let (Some(character), None) = (characters.next(), characters.next()) else {
+                    return Err(wrong("needs exactly one character in `char`"));
+                };
+                Ok(Key::character(character, modifiers)?)
+            }
+            (Some(_), Some(_)) => Err(wrong("has both `name` and `char`; give one of them")),
+            (None, None) => Err(wrong("has neither `name` nor `char`; give one of them")),
         }
     }
 }
@@ -306,5 +317,26 @@ impl SendMouse {
             MouseButtonWord::Right => MouseButton::Right,
         };
         MouseEvent { action, row: self.row, col: self.col, button, modifiers }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_is_wrong_with_an_item_of_a_list_of_keys_is_said() {
+        for (item, told) in [
+            (json!({"key": "Enter"}), "item 1 has neither `name` nor `char`"),
+            (json!({"name": "Up", "char": "a"}), "item 1 has both `name` and `char`"),
+            (json!({"char": "ab"}), "item 1 needs exactly one character in `char`"),
+            (json!({"char": ""}), "item 1 needs exactly one character in `char`"),
+        ] {
+            let keys: KeysWanted = serde_json::from_value(json!(["Up", item])).unwrap();
+            let error = keys.read().unwrap_err().to_string();
+            assert!(error.contains(told), "{item}: {error}");
+        }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::core::counted::counted;
 use crate::core::frame::Frame;
 use crate::core::human_duration::measured;
 use crate::core::ids::Epoch;
@@ -133,7 +134,7 @@ impl Waited {
     /// Where the line is that matched.
     fn place(&self) -> String {
         match (&self.text, self.row) {
-            (Some(text), Some(row)) => format!(" at row {row}: {}", one_line(text)),
+            (Some(text), Some(row)) => format!(" at row {row}: {},", one_line(text)),
             (_, _) => String::new(),
         }
     }
@@ -154,8 +155,12 @@ impl Waited {
     /// Where the text is that was on the screen before the wait.
     fn before(&self) -> String {
         self.shown_before.as_ref().map_or_else(String::new, |shown| {
-            let text = one_line(&shown.text);
-            format!("\nbefore the wait it was on the screen already, at row {}: {text}", shown.row)
+            let (kind, text) = (word(&shown.pattern), one_line(&shown.text));
+            format!(
+                "\nthe {kind} was on the screen before the wait (row {}): {text}; give a `since` from \
+                 before it to match it",
+                shown.row
+            )
         })
     }
 
@@ -190,10 +195,13 @@ impl Waited {
         } else {
             ""
         };
-        let exit = self.exit.map_or_else(String::new, |exit| format!(" ({exit})"));
+        let exit = self.exit.map_or_else(String::new, |exit| match exit.code {
+            Some(code) if self.outcome == WaitOutcome::Exited => format!(" with code {code}"),
+            Some(_) | None => format!(" ({exit})"),
+        });
         let missed = match self.missed_rows {
             0 => String::new(),
-            count => format!(" ({count} rows went by unseen)"),
+            count => format!(" ({} went by unseen)", counted(count, "row")),
         };
         format!(
             "{}{at}{command}{state}{exit}{missed} after {}, watermark {}{left}{}{}\n{}",

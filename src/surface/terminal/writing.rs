@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use uuid::Uuid;
 
+use crate::core::counted::counted;
 use crate::core::fnv::Fnv;
 use crate::core::frame::Size;
 use crate::core::frame::delta::View;
@@ -233,12 +234,15 @@ impl WriteResult {
     fn summary(&self) -> String {
         let mut text = match (self.dry_run, self.replayed) {
             (true, _) => "this would be sent; nothing was".to_owned(),
-            (false, true) => format!("this was sent before ({} bytes), not again", self.written),
-            (false, false) => format!("sent {} bytes", self.written),
+            (false, true) => {
+                let bytes = counted(self.written, "byte");
+                format!("this was sent before ({bytes}), not again")
+            }
+            (false, false) => format!("sent {}", counted(self.written, "byte")),
         };
         if self.queued_bytes > 0 {
-            let queued = self.queued_bytes;
-            text.push_str(&format!("; {queued} wait because the program does not read"));
+            let queued = counted(self.queued_bytes, "byte");
+            text.push_str(&format!("; {queued} queued, because the program does not read"));
         }
         text.push_str(&format!(", watermark {}", self.watermark));
         if let Some(warning) = &self.warning {
