@@ -57,7 +57,10 @@ fn an_unknown_code_is_told_with_the_reason() {
     run["status"] = json!("completed");
     run["evidence"] = json!("kernel");
     let told = notes(&run, "s");
-    assert!(told[0].starts_with("exit code unknown: the program in front reports no codes"), "{told:?}");
+    assert!(
+        told[0].starts_with("exit code unknown: the program in front reports no codes"),
+        "{told:?}"
+    );
     let run = json!({"status": "completed", "exit_code": 0, "evidence": "osc133"});
     assert!(notes(&run, "s").is_empty());
 }
