@@ -29,7 +29,7 @@ use crate::wire::word;
 const TTL_MS: RangeInclusive<u64> = 1_000..=600_000;
 const WAIT_MS: RangeInclusive<u64> = 0..=600_000;
 
-/// Acquire, renew, release, list or end leases
+/// Acquire, renew, release, list or preempt leases
 #[derive(Debug, Args)]
 pub struct LeaseCommand {
     #[command(subcommand)]

@@ -73,13 +73,11 @@ impl SurfaceError {
     }
 
     /// The complaint about a parameter that is a member of another one.
-    pub fn within(self, outer: &str) -> Self {
-        match self {
-            Self::Argument { parameter, problem, cause } => {
-                Self::Argument { parameter: format!("{outer}.{parameter}"), problem, cause }
-            }
-            other => other,
+    pub fn within(mut self, outer: &str) -> Self {
+        if let Self::Argument { parameter, .. } = &mut self {
+            *parameter = format!("{outer}.{parameter}");
         }
+        self
     }
 
     /// A complaint about a pattern, which the parameter `parameter` held.
