@@ -75,6 +75,11 @@ fn a_daemon_that_was_not_wanted_is_no_advice() {
         assert_eq!(told.status.code(), Some(UNREACHABLE), "{line}");
         assert!(!text(&told.stderr).contains("hint:"), "{line}: {told:?}");
     }
+    for line in ["ls", "new"] {
+        let told = home.termgate(line).env("TERMGATE_AUTOSTART", "0").output().unwrap();
+        assert_eq!(told.status.code(), Some(UNREACHABLE), "{line}");
+        assert!(!text(&told.stderr).contains("hint:"), "{line}: {told:?}");
+    }
     let mut misplaced = home.termgate("ls");
     let misplaced = misplaced.env("TERMGATE_RUNTIME_DIR", "relative").output().unwrap();
     assert_eq!(misplaced.status.code(), Some(USAGE), "{misplaced:?}");

@@ -315,6 +315,19 @@ async fn a_text_that_ends_in_a_line_end_is_entered_once() {
 }
 
 #[tokio::test]
+async fn a_paste_that_was_asked_for_is_not_entered_by_its_line_end() {
+    const BRACKETS: usize = "\x1b[200~\x1b[201~".len();
+    let daemon = TestDaemon::writable().await;
+    let mut wire = daemon.client(Era::Modern).await;
+    let session = start(&mut wire).await;
+    let text = "echo $((70*10))\n";
+    let arguments = json!({"session": session, "text": text, "paste": "always"});
+    let sent = wire.structured("send_text", arguments).await;
+    assert_eq!(sent["written"], text.len() + BRACKETS, "{sent}");
+    daemon.stop().await;
+}
+
+#[tokio::test]
 async fn a_list_of_keys_may_have_names_and_objects() {
     let daemon = TestDaemon::writable().await;
     let mut wire = daemon.client(Era::Legacy).await;
