@@ -2,7 +2,6 @@
 //!
 //! The session publishes frames as values. "What changed after W?" is a pure function of the newest one.
 
-pub mod command_output;
 pub mod delta;
 pub mod history;
 pub(crate) mod kept;
@@ -19,6 +18,8 @@ use crate::core::moment::Moment;
 use crate::core::shell::ShellView;
 use crate::core::shell::activity::Activity;
 use crate::core::shell::commands::Commands;
+use crate::core::shell::commands::output::{Output, Printed};
+use crate::core::shell::commands::record::CommandRecord;
 
 /// The size of a terminal in cells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -130,6 +131,8 @@ pub struct Frame {
     /// Whether it takes a command, or waits for input.
     pub shell: Arc<ShellView>,
     pub commands: Stamped<Arc<Commands>>,
+    /// What the commands that still run have printed.
+    pub printed: Stamped<Arc<Printed>>,
     /// The rows that scrolled off before this frame; all their numbers are below `base_row`.
     pub history: Arc<History>,
     /// When rows, cursor, size or mode last changed.
@@ -137,6 +140,12 @@ pub struct Frame {
 }
 
 impl Frame {
+    /// What a command has printed.
+    pub fn output(&self, record: &CommandRecord) -> Arc<Output> {
+        let printed = self.printed.value.iter().find(|(id, _)| *id == record.id);
+        printed.map_or_else(|| Arc::clone(&record.output), |(_, output)| Arc::clone(output))
+    }
+
     /// The row after the bottom one.
     pub fn end_row(&self) -> RowNumber {
         self.base_row.plus(self.lines.len())

@@ -8,6 +8,7 @@ mod answers;
 mod cells;
 mod emulator;
 mod guard;
+mod recorder;
 mod row_numbers;
 pub mod sequence;
 mod snapshot;
@@ -202,6 +203,10 @@ impl Screen {
         self.emulator.before_cursor()
     }
 
+    pub fn cursor_visible(&self) -> bool {
+        self.emulator.cursor().visible
+    }
+
     pub fn alternate(&self) -> bool {
         self.emulator.alternate()
     }
@@ -263,6 +268,7 @@ impl Screen {
             activity: Stamped { value: Arc::clone(&facts.activity), changed: mark },
             shell: Arc::clone(&facts.shell),
             commands: Stamped { value: Arc::clone(self.commands()), changed: mark },
+            printed: Stamped { value: self.emulator.recordings.printed(), changed: mark },
             history: Arc::new(self.emulator.ledger.history().clone()),
             screen_changed_at: now,
         }
@@ -285,6 +291,10 @@ impl Screen {
         next.shell = Arc::clone(&facts.shell);
         if !Arc::ptr_eq(&next.commands.value, self.commands()) {
             next.commands = Stamped { value: Arc::clone(self.commands()), changed: mark };
+            told = true;
+        }
+        if self.emulator.recordings.take_change() {
+            next.printed = Stamped { value: self.emulator.recordings.printed(), changed: mark };
             told = true;
         }
         if self.emulator.ledger.was_reset() {

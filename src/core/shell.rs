@@ -11,6 +11,7 @@ pub mod unmarked_ends;
 
 mod current_activity;
 mod kernel_polling;
+mod prompt_text;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,7 +20,10 @@ use crate::core::moment::Moment;
 use crate::core::shell::activity::{ActivityState, KernelView, LeaderRest};
 use crate::core::shell::commands::record::Position;
 use crate::core::shell::commands::{Commands, EndsBy, ShellPhase};
-use crate::core::shell::kernel_polling::{KernelPolling, PAUSE_MAX, READ_AHEAD_MAX};
+use crate::core::shell::kernel_polling::{
+    FULL_SCREEN_PATIENCE, KernelPolling, PAUSE_MAX, READ_AHEAD_MAX,
+};
+use crate::core::shell::prompt_text::ends_with_prompt;
 use crate::core::shell::readiness::Readiness;
 
 /// What a terminal shows, as far as the shell in it is judged by it.
@@ -28,6 +32,8 @@ pub struct ScreenFacts<'a> {
     pub commands: &'a Commands,
     pub cursor: Position,
     pub alternate: bool,
+    /// A full-screen program, or a menu, may hide the cursor.
+    pub cursor_visible: bool,
     /// The program that the session was started with has ended.
     pub exited: bool,
     /// What stands on the row of the cursor before it and is no output of a command that ended; empty
@@ -58,6 +64,8 @@ struct Typed {
     entered: bool,
     /// A line was typed since a program was last seen to wait for one.
     answered: bool,
+    /// What was sent to a program has not ended for it: it asks for the rest.
+    goes_on: bool,
     /// The prompt of a shell without marks when it was last typed at.
     prompt: Option<Arc<str>>,
 }
@@ -82,6 +90,8 @@ pub struct Shell {
     /// When it last was ready, or something was typed, or the shell came to the front.
     active_at: Moment,
     asked_secret: bool,
+    /// Since when a program has had the whole screen, while it has.
+    full_screen_since: Option<Moment>,
 }
 
 impl Shell {
@@ -98,6 +108,7 @@ impl Shell {
                 half_line: found,
                 entered: false,
                 answered: false,
+                goes_on: false,
                 prompt: None,
             },
             place: (ShellPhase::default(), None),
@@ -106,6 +117,7 @@ impl Shell {
             prompted: found,
             active_at: now,
             asked_secret: false,
+            full_screen_since: None,
         }
     }
 
@@ -139,8 +151,8 @@ impl Shell {
                 sent.is_none() && commands.phase() == ShellPhase::Reading && !self.typed.ahead
             }
             EndsBy::Kernel => sent.is_none() && commands.phase() == ShellPhase::Unmarked,
-            // It is for what the command before has started.
-            EndsBy::Prompt => sent != Some(EndsBy::Prompt),
+            // It is for what the command before has started, or goes on with that.
+            EndsBy::Prompt => sent != Some(EndsBy::Prompt) || self.typed.goes_on,
         }
     }
 
@@ -174,6 +186,16 @@ impl Shell {
         }
         self.typed.ahead = true;
         self.typed.between = true;
+    }
+
+    /// Notes that the terminal answered a query. A program that has ended may have left the answer unread, and whatever
+    /// reads next takes it for something typed.
+    pub fn on_answer(&mut self, commands: &Commands) {
+        let asked_by_shell =
+            matches!(commands.phase(), ShellPhase::Prompting | ShellPhase::Reading);
+        if !asked_by_shell {
+            (self.typed.ahead, self.typed.between) = (true, true);
+        }
     }
 
     /// Notes that a command is sent behind this text, and says what its prompt is.
@@ -258,7 +280,7 @@ impl Shell {
                 self.settled() && in_front && entered
             }
             ShellPhase::Prompting => self.polling.quiet() && in_front,
-            ShellPhase::Running => self.settled() && in_front && commands.output_has_ended(),
+            ShellPhase::Running => self.settled() && in_front,
             ShellPhase::Unmarked => false,
         }
     }
@@ -297,14 +319,19 @@ impl Shell {
 
     /// Whether this ends as the prompt does at which was typed last.
     fn is_known_prompt(&self, before_cursor: &str) -> bool {
-        let shown = |prompt: &str| !prompt.trim().is_empty() && before_cursor.ends_with(prompt);
+        let shown =
+            |prompt: &str| !prompt.trim().is_empty() && ends_with_prompt(before_cursor, prompt);
         self.typed.prompt.as_deref().is_some_and(shown)
     }
 
-    fn waits(&self, state: ActivityState) -> bool {
+    fn waits(&self, now: Moment, state: ActivityState) -> bool {
         match state {
             ActivityState::NeedsInput | ActivityState::SecretPrompt => true,
-            ActivityState::FullScreen => self.polling.quiet(),
+            // Some paint for ever.
+            ActivityState::FullScreen => {
+                let long = |since| now.since(since) >= FULL_SCREEN_PATIENCE;
+                self.polling.quiet() || self.full_screen_since.is_some_and(long)
+            }
             ActivityState::Prompt
             | ActivityState::Running
             | ActivityState::Exited

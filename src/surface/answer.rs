@@ -2,5 +2,6 @@
 
 pub mod budget;
 pub mod command;
+pub mod excerpt;
 pub mod page;
 pub mod session;

@@ -72,12 +72,12 @@ pub struct CommandList {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub lines_total: Option<usize>,
+    pub lines_total: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub lines_left_out: Option<usize>,
-    /// Rows of the output that history no longer holds.
+    pub lines_left_out: Option<u64>,
+    /// Its first lines that are no longer kept.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub rows_trimmed: Option<u64>,
+    pub lines_trimmed: Option<u64>,
     /// The resource with all of the output, when some was left out.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rest: Option<String>,
@@ -103,11 +103,11 @@ pub struct KnownCommands {
 pub struct OutputFacts {
     pub status: CommandStatus,
     pub exit_code: Option<i32>,
-    /// The row with which the next piece begins.
-    pub next_row: u64,
-    pub lines_left_out: usize,
-    /// Rows of the output that history no longer holds.
-    pub rows_trimmed: u64,
+    /// The line with which the next piece begins, from 0.
+    pub next_line: u64,
+    pub lines_left_out: u64,
+    /// Lines before this piece that were asked for and are no longer kept.
+    pub lines_trimmed: u64,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub lost_output: Vec<GapWire>,
 }
@@ -140,11 +140,11 @@ pub struct Followed {
     pub evidence: EvidenceWord,
     /// What the command printed, head and tail.
     pub output: String,
-    pub lines_total: usize,
-    pub lines_left_out: usize,
-    /// Rows of the output that history no longer holds.
+    pub lines_total: u64,
+    pub lines_left_out: u64,
+    /// Its first lines that are no longer kept.
     #[serde(default, skip_serializing_if = "is_zero")]
-    pub rows_trimmed: u64,
+    pub lines_trimmed: u64,
     /// The resource with all of the output, when some was left out.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rest: Option<String>,
@@ -155,6 +155,14 @@ pub struct Followed {
     /// What it asks for: the text before the cursor.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prompt: Option<String>,
+    /// What ended the program of the session.
+    #[schemars(skip)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub signal: Option<String>,
+    /// The beginning and the end of what a full-screen program shows.
+    #[schemars(skip)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub screen: Option<String>,
     /// It had the whole screen to itself.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub full_screen: bool,

@@ -57,7 +57,7 @@ async fn every_list_and_every_part_of_every_session_is_listed() {
             "termgate://session/{session}/cwd",
             "termgate://session/{session}/git",
             "termgate://session/{session}/log{?before}",
-            "termgate://session/{session}/command/{id}/output{?from_row}",
+            "termgate://session/{session}/command/{id}/output{?from_line}",
         ];
         assert_eq!(uris(&listed, "resourceTemplates", "uriTemplate"), expected);
         daemon.stop().await;

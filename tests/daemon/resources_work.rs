@@ -48,7 +48,7 @@ async fn the_rest_of_an_output_is_read_where_a_result_says_it_is() {
     let expected: String = (1..=4_000).map(|number| format!("{number}\n")).collect();
     assert!(text == expected, "{}", text.len());
     assert_eq!((&told["status"], &told["exit_code"]), (&json!("completed"), &json!(0)));
-    assert_eq!((&told["lines_left_out"], &told["rows_trimmed"]), (&json!(0), &json!(0)));
+    assert_eq!((&told["lines_left_out"], &told["lines_trimmed"]), (&json!(0), &json!(0)));
     daemon.stop().await;
 }
 
@@ -64,11 +64,11 @@ async fn an_output_beyond_one_message_says_how_to_go_on() {
     let (text, mut told) = wire.read_resource(&uri, "text/plain").await;
     let left = told["lines_left_out"].as_u64().unwrap();
     let (told_lines, notice) = text.trim_end().rsplit_once('\n').unwrap();
-    let go_on = format!("{uri}?from_row={}", told["next_row"]);
+    let go_on = format!("{uri}?from_line={}", told["next_line"]);
     assert_eq!(notice, format!("[… {left} more lines: {go_on}]"));
     let mut all: Vec<String> = told_lines.lines().map(str::to_owned).collect();
     while told["lines_left_out"] != 0 {
-        let go_on = format!("{uri}?from_row={}", told["next_row"]);
+        let go_on = format!("{uri}?from_line={}", told["next_line"]);
         let whole = wire.request("resources/read", json!({"uri": go_on})).await.unwrap();
         assert!(whole.to_string().len() < 30_000, "{}", whole.to_string().len());
         let (rest, next) = wire.read_resource(&go_on, "text/plain").await;
@@ -159,7 +159,7 @@ async fn the_number_of_a_command_is_completed_and_an_unknown_one_is_named() {
     let mut wire = daemon.client(Era::Legacy).await;
     let session = bash(&mut wire).await;
     run(&mut wire, &session, "true").await;
-    let template = "termgate://session/{session}/command/{id}/output{?from_row}";
+    let template = "termgate://session/{session}/command/{id}/output{?from_line}";
     let typed = json!({
         "ref": {"type": "ref/resource", "uri": template},
         "argument": {"name": "id", "value": ""},

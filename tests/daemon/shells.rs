@@ -140,7 +140,7 @@ impl Ended {
 
     /// How many lines it printed, told or not.
     pub(crate) fn lines_of_all(&self) -> u64 {
-        self.number("lines_total") + self.0["rows_trimmed"].as_u64().unwrap_or(0)
+        self.number("lines_total")
     }
 }
 

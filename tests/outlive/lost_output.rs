@@ -114,14 +114,14 @@ async fn what_a_command_printed_and_nobody_read_is_told_with_the_command() {
         "termgate://session/{}/command/{id}/output",
         created["session"]["id"].as_str().unwrap()
     );
-    for (uri, remarks) in [(output.clone(), 1), (format!("{output}?from_row=0"), 0)] {
+    for (uri, remarks) in [(output.clone(), 1), (format!("{output}?from_line=0"), 0)] {
         let read = client.read_resource(&uri).await;
         let facts = &read["_meta"]["dev.termgate/output"];
         assert_eq!(facts["lost_output"], ended["lost_output"], "{facts}");
         let said = read["text"].as_str().unwrap().matches("bytes of output are lost");
-        assert_eq!(said.count(), remarks, "what is read on from a row is output alone");
+        assert_eq!(said.count(), remarks, "what is read on from a line is output alone");
     }
-    let end = client.read_resource(&format!("{output}?from_row={}", u64::MAX / 2)).await;
+    let end = client.read_resource(&format!("{output}?from_line={}", u64::MAX / 2)).await;
     assert!(end["_meta"]["dev.termgate/output"]["lost_output"].is_null(), "{end}");
     let next = json!({"session": run["session"], "lease_id": run["lease_id"], "command": "true"});
     let next = client.must("run", next).await;

@@ -154,7 +154,7 @@ const FACTS: &str = "dev.termgate/output";
 #[derive(Clone, Debug)]
 pub struct Printed {
     uri: String,
-    next_row: u64,
+    next_line: u64,
     /// The facts about the command, as of the last read.
     facts: Option<OutputFacts>,
 }
@@ -163,7 +163,7 @@ impl Printed {
     /// Starts at the beginning of a command's output.
     pub fn of(session: &str, command: u64) -> Self {
         let uri = format!("termgate://session/{session}/command/{command}/output");
-        Self { uri, next_row: 0, facts: None }
+        Self { uri, next_line: 0, facts: None }
     }
 
     /// The URI of its resource.
@@ -178,18 +178,22 @@ impl Printed {
         output: &CommandOutput,
     ) -> Result<(), CliFailure> {
         loop {
-            let uri = format!("{}?from_row={}", self.uri, self.next_row);
+            let uri = format!("{}?from_line={}", self.uri, self.next_line);
             let (text, meta) = daemon.read_text(&uri).await?;
             let facts = OutputFacts::deserialize(&meta[FACTS]);
             let facts = facts.map_err(|_| ClientError::Malformed)?;
-            if facts.rows_trimmed > 0 {
-                let rows = counted(facts.rows_trimmed, "row");
-                output.note(&format!("[{rows} left history before they could be read]"));
+            if facts.lines_trimmed > 0 {
+                let lines = counted(facts.lines_trimmed, "line");
+                output.note(&format!("[{lines} went by before they could be read]"));
             }
-            facts.lost_output.iter().for_each(|gap| output.note(&gap.remark()));
+            // Each reading of the end tells of all of them.
+            let told = self.facts.as_ref().is_some_and(|before| !before.lost_output.is_empty());
+            if !told {
+                facts.lost_output.iter().for_each(|gap| output.note(&gap.remark()));
+            }
             // Without an await in between, so that cancelling here never shows lines twice.
             output.text(&text)?;
-            self.next_row = facts.next_row.max(self.next_row);
+            self.next_line = facts.next_line.max(self.next_line);
             let more = facts.lines_left_out > 0;
             self.facts = Some(facts);
             if !more {

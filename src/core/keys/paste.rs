@@ -12,7 +12,8 @@ pub const CANONICAL_LINE_MAX: usize = 4_095;
 /// Whether to send text as a bracketed paste.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum PasteRule {
-    /// Brackets when the program enabled them.
+    /// Brackets when the program enabled them and the text has several lines or a tab. A single line is typed, since full-screen
+    /// programs take a paste for text where they would take its characters for commands.
     #[default]
     Auto,
     /// Brackets even if the program did not enable them.
@@ -29,7 +30,7 @@ pub enum PasteRule {
 pub fn encode_text(text: &str, rule: PasteRule, enter: bool, modes: &InputModes) -> Vec<Piece> {
     let typed = text.replace("\r\n", "\r").replace('\n', "\r");
     let brackets = match rule {
-        PasteRule::Auto => modes.bracketed_paste,
+        PasteRule::Auto => modes.bracketed_paste && typed.contains(['\r', '\t']),
         PasteRule::Always => true,
         PasteRule::Never => false,
     };

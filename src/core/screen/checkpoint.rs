@@ -67,6 +67,7 @@ impl Screen {
         let (first_row, end_row) = (ledger.history().first(), ledger.history().end());
         let rows = ledger.history().block(since);
         let shell = self.emulator.shell.clone();
+        let recordings = self.emulator.recordings.clone();
         let snapshot = StoredScreen {
             reserved: reserved.0,
             first_row: first_row.0,
@@ -74,7 +75,7 @@ impl Screen {
             place: self.guard.kept(),
             emulator: self.emulator.kept(),
         };
-        let snapshot = snapshot.encode(&shell, &mut self.written);
+        let snapshot = snapshot.encode((&shell, &recordings), &mut self.written);
         Checkpoint { snapshot, rows, first_row, end_row, reserved }
     }
 
@@ -132,7 +133,7 @@ impl Screen {
         }
         let ledger = RowNumbers::new(limits.history, Watermark(kept.reserved), history);
         let mut emulator = Emulator::restored(&kept.emulator, limits, ledger).map_err(damaged)?;
-        shell.put(&mut emulator.shell).map_err(damaged)?;
+        shell.put(&mut emulator).map_err(damaged)?;
         let guard = Guard::resumed(kept.place, limits.command_bytes_max);
         let (guard, passed) = guard.ok_or(damaged("it ends in no sequence that there is"))?;
         let mut parser = Processor::new();
@@ -159,6 +160,7 @@ impl Screen {
         }
         let mut screen = Self::with_history(frame.size.value, limits, frame.watermark, history);
         screen.emulator.shell.commands = Arc::clone(&frame.commands.value);
+        screen.emulator.resume_recordings(&frame.printed.value);
         screen
     }
 }

@@ -5,6 +5,7 @@
 mod drawing;
 mod handler;
 mod keeping;
+pub(crate) mod recording;
 pub(crate) mod settings;
 pub(crate) mod shell;
 
@@ -23,6 +24,7 @@ use crate::core::keys::modes::{InputModes, MouseEncoding, MouseReporting};
 use crate::core::moment::Moment;
 use crate::core::screen::ScreenLimits;
 use crate::core::screen::answers::Answers;
+use crate::core::screen::emulator::recording::Recordings;
 use crate::core::screen::emulator::settings::{KeyboardStacks, TabStops};
 use crate::core::screen::emulator::shell::MarkedShell;
 use crate::core::screen::guard::Query;
@@ -53,6 +55,7 @@ pub(crate) struct Emulator {
     repeatable: Option<char>,
     reports: VecDeque<Report>,
     pub(super) shell: MarkedShell,
+    pub(super) recordings: Recordings,
     /// The rows of the normal screen, as they were when the alternate screen replaced it.
     shelf: Vec<Arc<Line>>,
     /// What happened to the normal screen since.
@@ -103,6 +106,7 @@ impl Emulator {
             repeatable: None,
             reports: VecDeque::new(),
             shell: MarkedShell::default(),
+            recordings: Recordings::new(limits.history.bytes_max),
             shelf: Vec::new(),
             shelved: Shelved::default(),
         };
@@ -248,9 +252,9 @@ impl Emulator {
             self.shelved = self.shelved.max(shelved);
             self.term.resize(Cells(size));
             self.settle_rows();
+            self.resize_recordings();
             return;
         }
-        let cursor = self.position();
         if rewraps {
             self.renumber();
         }
@@ -258,8 +262,9 @@ impl Emulator {
         self.term.resize(Cells(size));
         self.harvest();
         if rewraps {
-            self.on_renumbered(cursor);
+            self.on_renumbered();
         }
+        self.resize_recordings();
         self.settle_rows();
         self.settle_alternate();
         self.set_rows_aside();
@@ -272,7 +277,6 @@ impl Emulator {
             let line = self.draw_row(line).value;
             self.shelf.push(line);
         }
-        self.shell.shelved_at = self.position();
         self.on_alternate();
         self.swap_screens();
         self.ledger.reset();
@@ -292,7 +296,7 @@ impl Emulator {
         }
         self.harvest();
         if shelved == Shelved::Rewrapped {
-            self.on_renumbered(self.shell.shelved_at);
+            self.on_renumbered();
         }
         if shelved > Shelved::Untouched {
             self.settle_rows();

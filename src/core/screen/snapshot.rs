@@ -4,21 +4,20 @@
 //! one. The code that uses the values checks them.
 
 pub(crate) mod cells;
+mod outputs;
 pub(crate) mod shell;
 
 use serde::{Deserialize, Serialize};
 
 use crate::core::frame::kept::KeptLine;
+use crate::core::screen::emulator::recording::Recordings;
 use crate::core::screen::emulator::shell::MarkedShell;
 use crate::core::screen::snapshot::cells::KeptGrid;
 use crate::core::screen::snapshot::shell::{KeptShell, WrittenCommands};
 
 /// The start of a snapshot: a magic number and the version of the format. Increase the version when
 /// any type below changes.
-const FORMAT: [u8; 5] = *b"TGSC\x02";
-
-/// The first version, which is read as well. It has no shell.
-const FIRST_FORMAT: [u8; 5] = *b"TGSC\x01";
+const FORMAT: [u8; 5] = *b"TGSC\x03";
 
 /// Why stored bytes cannot be restored to a screen.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -111,9 +110,13 @@ pub(crate) struct KeptSettings {
 }
 
 impl<'a> StoredScreen<'a> {
-    pub(crate) fn encode(&self, shell: &MarkedShell, commands: &mut WrittenCommands) -> Vec<u8> {
+    pub(crate) fn encode(
+        &self,
+        (shell, recordings): (&MarkedShell, &Recordings),
+        commands: &mut WrittenCommands,
+    ) -> Vec<u8> {
         let bytes = postcard::to_extend(self, FORMAT.to_vec());
-        let bytes = bytes.and_then(|bytes| commands.write(shell, bytes));
+        let bytes = bytes.and_then(|bytes| commands.write(shell, recordings, bytes));
         bytes.expect("memory takes all that these types are made of")
     }
 
@@ -121,17 +124,12 @@ impl<'a> StoredScreen<'a> {
     /// [`SnapshotError`] when the bytes are not a snapshot in a known format.
     pub(crate) fn decode(bytes: &'a [u8]) -> Result<(Self, KeptShell<'a>), SnapshotError> {
         let (head, body) = bytes.split_at(bytes.len().min(FORMAT.len()));
-        let first = head == FIRST_FORMAT;
-        if !first && head != FORMAT {
+        if head != FORMAT {
             return Err(SnapshotError::Format { found: head.to_vec() });
         }
         let cut = |_| SnapshotError::Damaged { what: "it cannot be read to its end" };
         let (snapshot, rest) = postcard::take_from_bytes(body).map_err(cut)?;
-        let (shell, rest) = if first {
-            (KeptShell::default(), rest)
-        } else {
-            postcard::take_from_bytes(rest).map_err(cut)?
-        };
+        let (shell, rest) = postcard::take_from_bytes(rest).map_err(cut)?;
         if !rest.is_empty() {
             return Err(SnapshotError::Damaged { what: "bytes follow its end" });
         }

@@ -1,7 +1,6 @@
 //! What a screen promises, a sentence each; the models that try random output stand beside.
 
-mod differential;
-mod formats;
+pub(in crate::core::screen) mod differential;
 mod limits;
 mod numbering;
 mod replicas;

@@ -65,6 +65,8 @@ pub struct KernelView {
     /// Whether a process in front waits for the terminal in a read; none if it was not looked for, or the
     /// kernel does not say.
     pub reading: Option<bool>,
+    /// A process in front waits for its standard input and nothing else, for a time.
+    pub selects: bool,
     /// A process in front may pass on what is typed, as to another machine, so that its waiting says
     /// nothing of the program that gets it.
     pub relaying: bool,

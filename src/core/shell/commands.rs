@@ -1,21 +1,21 @@
-//! The commands that ran in a session: what they were, who sent them, how they ended, and where on
-//! the screen their output lies.
+//! The commands that ran in a session: what they were, who sent them, how they ended, and what they
+//! printed.
 //!
 //! A shell that marks its prompts and commands (OSC 133) tells all of it; of others is known what
 //! was sent and when they were ready again.
 
 pub mod mark;
 mod marked_ends;
+pub mod output;
 pub mod record;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use crate::core::ids::{RowNumber, Watermark};
+use crate::core::ids::Watermark;
 use crate::core::shell::activity::Evidence;
-use crate::core::shell::commands::record::{
-    CommandId, CommandRecord, Finish, Here, Position, Span,
-};
+use crate::core::shell::commands::output::Output;
+use crate::core::shell::commands::record::{CommandId, CommandRecord, Finish, Here, Position};
 
 /// Where a shell is between its prompts, as it marked it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -90,16 +90,6 @@ pub struct Commands {
     idled: Watermark,
     /// The shell said with its last prompt that its line editor knows our key.
     bound: bool,
-    raised: Option<Raised>,
-}
-
-/// Output that begins higher than it did, since what runs went up.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Raised {
-    id: CommandId,
-    spans: usize,
-    from: Position,
-    echo_lines: u16,
 }
 
 impl Commands {
@@ -190,6 +180,11 @@ impl Commands {
     }
 
     pub fn submit(&mut self, submission: Submission<'_>, here: &Here) -> CommandId {
+        // It may be the rest of what was sent to a program that asks for it.
+        if let Some(sent) = self.sent.as_ref().filter(|sent| sent.ends_by == EndsBy::Prompt) {
+            let id = sent.id;
+            self.finish(id, here, None, Evidence::Pattern, true);
+        }
         // What it is for goes on below what it has started.
         self.outer = self.sent.take().filter(|sent| sent.ends_by == EndsBy::Kernel);
         let Submission { text, typed, by, ends_by, prompt, echoed } = submission;
@@ -222,65 +217,24 @@ impl Commands {
     }
 
     /// Notes that the rows from the cursor on have other numbers now.
-    pub fn on_renumbered(&mut self, before: Position, after: Position) {
+    pub fn on_renumbered(&mut self, cursor: Position) {
         if let Some(reading_at) = &mut self.reading_at {
-            *reading_at = after;
+            *reading_at = cursor;
         }
         self.prompted_at = None;
-        for id in self.unfinished() {
-            self.change(id, |record| {
-                if let Some(span) = record.spans.last_mut() {
-                    span.to = Some(before.max(span.from));
-                }
-                if record.spans.len() < CommandRecord::SPANS_MAX {
-                    record.spans.push(Span { from: after, to: None });
-                } else if let Some(span) = record.spans.last_mut() {
-                    span.to = None;
-                }
-            });
-        }
     }
 
-    /// Notes that what runs went up to a row above its output to write there.
-    pub fn on_raised(&mut self, row: RowNumber) {
-        let Some(id) = self.raised(row) else { return };
-        let Some(record) = self.get(id) else { return };
-        let (spans, echo_lines) = (record.spans.len(), record.echo_lines);
-        let is_known = |raised: &Raised| (raised.id, raised.spans) == (id, spans);
-        if let Some(span) = record.spans.last()
-            && !self.raised.as_ref().is_some_and(is_known)
-        {
-            self.raised = Some(Raised { id, spans, from: span.from, echo_lines });
-        }
-        self.change(id, |record| {
-            if let Some(span) = record.spans.last_mut() {
-                span.from = Position { row, col: 0 };
+    /// Keeps what a command printed, and of all commands about so many bytes: of older ones less.
+    pub(crate) fn keep_output(&mut self, id: CommandId, output: Output, bytes_max: usize) {
+        self.change(id, |record| record.output = output.into());
+        let mut room = bytes_max;
+        for record in self.list.iter_mut().rev() {
+            if record.output.bytes() > room {
+                let record = Arc::make_mut(record);
+                Arc::make_mut(&mut record.output).trim(room);
             }
-            // What was typed is not at its beginning any more.
-            record.echo_lines = 0;
-        });
-    }
-
-    /// Notes that the screen was cleared, and what was on it lies above its `top` now: of that, only
-    /// what comes after the beginning of its output is of what runs, however high it went.
-    pub fn on_cleared(&mut self, top: RowNumber) {
-        let Some(Raised { id, spans, from, echo_lines }) = self.raised.take() else { return };
-        self.change(id, |record| {
-            let goes_on = record.spans.len() == spans;
-            let span = record.spans.last_mut().filter(|span| goes_on && span.to.is_none());
-            if let Some(span) = span {
-                span.from = if from.row > top { Position { row: top, col: 0 } } else { from };
-                record.echo_lines = if from.row > top { 0 } else { echo_lines };
-            }
-        });
-    }
-
-    /// What runs, when its output lies below this row and goes on.
-    pub(crate) fn raised(&self, row: RowNumber) -> Option<CommandId> {
-        let runs = matches!(self.phase, ShellPhase::Running | ShellPhase::Unmarked);
-        let running = self.running().filter(|_| runs)?;
-        let span = running.spans.last().filter(|span| span.to.is_none())?;
-        (row < span.from.row).then_some(running.id)
+            room -= record.output.bytes().min(room);
+        }
     }
 
     pub fn on_alternate(&mut self) {
@@ -298,11 +252,7 @@ impl Commands {
         ran: bool,
     ) {
         let finish = Finish { code, evidence, ran, at: here.now, mark: here.mark };
-        self.change(id, |record| {
-            let ended = record.spans.last().and_then(|span| span.to);
-            let position = ended.unwrap_or(here.position);
-            record.close(&Here { position, ..*here }, finish);
-        });
+        self.change(id, |record| record.close(here, finish));
         if self.sent.as_ref().is_some_and(|sent| sent.id == id) {
             self.sent = self.outer.take();
         }

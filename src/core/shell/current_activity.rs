@@ -3,6 +3,7 @@
 use crate::core::moment::Moment;
 use crate::core::shell::activity::{Activity, ActivityState, Evidence, KernelView};
 use crate::core::shell::commands::{EndsBy, ShellPhase};
+use crate::core::shell::prompt_text::{is_continuation, is_prompt, is_question, is_without_prompt};
 use crate::core::shell::{ScreenFacts, Shell, ShellView};
 
 impl Shell {
@@ -10,8 +11,12 @@ impl Shell {
     pub fn judge(&mut self, now: Moment, facts: &ScreenFacts<'_>) -> (Activity, ShellView) {
         let (state, evidence) = self.state(now, facts);
         self.asked_secret = state == ActivityState::SecretPrompt;
-        let view =
-            ShellView { readiness: self.readiness(now, facts, state), waits: self.waits(state) };
+        let full = (state == ActivityState::FullScreen).then_some(now);
+        self.full_screen_since = full.map(|now| self.full_screen_since.unwrap_or(now));
+        self.typed.goes_on =
+            state == ActivityState::NeedsInput && is_continuation(facts.before_cursor);
+        let waits = self.waits(now, state);
+        let view = ShellView { readiness: self.readiness(now, facts, state), waits };
         let kernel = self.seen();
         let activity = Activity {
             state,
@@ -24,14 +29,16 @@ impl Shell {
     }
 
     fn state(&self, now: Moment, facts: &ScreenFacts<'_>) -> (ActivityState, Evidence) {
-        let judged = self.state_of_front(facts);
+        let judged = self.state_of_front(now, facts);
         let sent = facts.commands.sent().filter(|sent| sent.ends_by == EndsBy::Prompt);
         match sent {
             // It has yet to be read, or what is shown may be the next prompt.
             Some(sent)
                 if judged.0 == ActivityState::NeedsInput
                     && (!self.moved_on(sent, facts)
-                        || is_prompt(facts.before_cursor) && !self.other_prompt_stands(now)) =>
+                        || is_prompt(facts.before_cursor)
+                            && !is_continuation(facts.before_cursor)
+                            && !self.other_prompt_stands(now)) =>
             {
                 (ActivityState::Running, judged.1)
             }
@@ -39,7 +46,11 @@ impl Shell {
         }
     }
 
-    pub(super) fn state_of_front(&self, facts: &ScreenFacts<'_>) -> (ActivityState, Evidence) {
+    pub(super) fn state_of_front(
+        &self,
+        now: Moment,
+        facts: &ScreenFacts<'_>,
+    ) -> (ActivityState, Evidence) {
         if facts.exited {
             return (ActivityState::Exited, Evidence::Exit);
         }
@@ -62,9 +73,9 @@ impl Shell {
                 self.unmarked_shell(kernel, facts.before_cursor)
             }
             ShellPhase::Prompting | ShellPhase::Reading | ShellPhase::Unmarked => {
-                self.program(kernel, facts.before_cursor, Evidence::Kernel)
+                self.program(now, kernel, facts, Evidence::Kernel)
             }
-            ShellPhase::Running => self.program(kernel, facts.before_cursor, Evidence::Osc133),
+            ShellPhase::Running => self.program(now, kernel, facts, Evidence::Osc133),
         }
     }
 
@@ -111,23 +122,42 @@ impl Shell {
 
     fn program(
         &self,
+        now: Moment,
         kernel: &KernelView,
-        before: &str,
+        facts: &ScreenFacts<'_>,
         running: Evidence,
     ) -> (ActivityState, Evidence) {
         if self.hides_a_line(kernel) {
             return (ActivityState::SecretPrompt, Evidence::Kernel);
         }
-        if !self.polling.quiet() || kernel.reading == Some(false) && kernel.canonical {
+        if !self.polling.quiet() {
             return (ActivityState::Running, running);
         }
-        if !kernel.canonical && !kernel.relaying || kernel.reading == Some(true) {
+        if kernel.reading == Some(true) {
             return (ActivityState::NeedsInput, Evidence::Kernel);
         }
-        match is_question(before) || is_prompt(before) {
-            true => (ActivityState::NeedsInput, Evidence::Pattern),
-            false => (ActivityState::Unknown, Evidence::Kernel),
+        let asks = is_question(facts.before_cursor) || is_prompt(facts.before_cursor);
+        if !kernel.canonical && !kernel.relaying {
+            // Many programs read keys while they work. A menu hides the cursor.
+            let is_menu = !facts.cursor_visible && self.other_prompt_stands(now);
+            return match asks || is_menu {
+                true => (ActivityState::NeedsInput, Evidence::Pattern),
+                false => (ActivityState::Running, running),
+            };
         }
+        match (asks, kernel.reading) {
+            (_, Some(false)) if !kernel.selects => (ActivityState::Running, running),
+            (true, _) => (ActivityState::NeedsInput, Evidence::Pattern),
+            (false, Some(false)) => (ActivityState::Running, running),
+            (false, _) => (ActivityState::Unknown, Evidence::Kernel),
+        }
+    }
+
+    /// Whether an interpreter that shows no prompt waits for a command.
+    pub(super) fn is_at_no_prompt(&self, before_cursor: &str) -> bool {
+        let kernel = self.seen().filter(|kernel| kernel.reading == Some(true));
+        let program = kernel.and_then(|kernel| kernel.foreground.as_ref()?.program.as_deref());
+        before_cursor.is_empty() && is_without_prompt(program)
     }
 }
 
@@ -137,22 +167,4 @@ fn without_kernel(phase: ShellPhase) -> (ActivityState, Evidence) {
         ShellPhase::Running => (ActivityState::Running, Evidence::Osc133),
         ShellPhase::Unmarked => (ActivityState::Unknown, Evidence::Idle),
     }
-}
-
-/// What a POSIX shell shows where a command goes on (`PS2`).
-const CONTINUATION: &str = ">";
-
-const QUESTION_ENDS: [char; 4] = ['?', ':', ']', ')'];
-const PROMPT_ENDS: [char; 7] = ['$', '#', '%', '>', '❯', '»', 'λ'];
-
-pub(super) fn is_question(text: &str) -> bool {
-    text.trim_end().ends_with(QUESTION_ENDS)
-}
-
-pub(super) fn is_prompt(text: &str) -> bool {
-    text.trim_end().ends_with(PROMPT_ENDS)
-}
-
-pub(super) fn is_continuation(text: &str) -> bool {
-    text.trim() == CONTINUATION
 }

@@ -123,6 +123,9 @@ pub(super) const READ_AHEAD_MAX: Duration = Duration::from_secs(10);
 /// How long another prompt than the one before has to stand still: output can end as prompts do.
 pub(super) const OTHER_PROMPT_QUIET: Duration = Duration::from_secs(1);
 
+/// How long a program may paint the whole screen before it counts as one that waits for keys.
+pub(super) const FULL_SCREEN_PATIENCE: Duration = Duration::from_secs(2);
+
 /// How long a shell that should mark its prompts may be silent before it counts as one without marks.
 pub(super) const MARKS_PATIENCE: Duration = Duration::from_secs(2);
 

@@ -9,8 +9,8 @@ use crate::core::moment::Moment;
 use crate::core::shell::activity::ActivityState;
 use crate::core::shell::commands::record::Position;
 use crate::core::shell::commands::{Commands, EndsBy, ShellPhase};
-use crate::core::shell::current_activity::{is_prompt, is_question};
 use crate::core::shell::kernel_polling::{MARKS_PATIENCE, SOON};
+use crate::core::shell::prompt_text::{is_continuation, is_prompt, is_question};
 use crate::core::shell::{ScreenFacts, Shell};
 
 /// Whether a terminal takes a command now.
@@ -99,9 +99,7 @@ impl Shell {
                 Readiness::Starting
             }
             (ActivityState::NeedsInput, ShellPhase::Running | ShellPhase::Unmarked)
-                if !in_front
-                    && is_prompt(before)
-                    && commands.sent().is_none_or(|sent| sent.ends_by != EndsBy::Prompt) =>
+                if !in_front && self.takes_command(commands, before) =>
             {
                 ready(EndsBy::Prompt)
             }
@@ -116,6 +114,17 @@ impl Shell {
             }
             (ActivityState::FullScreen, _) => Readiness::Soon,
             (ActivityState::Exited, _) => Readiness::Busy,
+        }
+    }
+}
+
+impl Shell {
+    /// Whether what runs in the terminal takes a command behind this text.
+    fn takes_command(&self, commands: &Commands, before: &str) -> bool {
+        let answers = commands.sent().is_some_and(|sent| sent.ends_by == EndsBy::Prompt);
+        match answers {
+            true => is_continuation(before),
+            false => is_prompt(before) || is_continuation(before) || self.is_at_no_prompt(before),
         }
     }
 }

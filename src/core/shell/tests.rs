@@ -5,7 +5,7 @@ use super::activity::Foreground;
 use super::commands::Submission;
 use super::commands::mark::{Mark, MarkKind};
 use super::commands::record::Here;
-use super::kernel_polling::{LOOKS, OTHER_PROMPT_QUIET, SOON};
+use super::kernel_polling::{FULL_SCREEN_PATIENCE, LOOKS, OTHER_PROMPT_QUIET, SOON};
 use super::readiness::ReadyPrompt;
 use super::unmarked_ends::CommandEnding;
 use super::*;
@@ -19,6 +19,7 @@ fn program() -> KernelView {
         canonical: true,
         echo: true,
         reading: None,
+        selects: false,
         relaying: false,
     }
 }
@@ -48,6 +49,7 @@ struct Judged {
     cursor: Position,
     before: &'static str,
     alternate: bool,
+    cursor_visible: bool,
     exited: bool,
 }
 
@@ -61,6 +63,7 @@ impl Judged {
             cursor: Position::default(),
             before: "",
             alternate: false,
+            cursor_visible: true,
             exited: false,
         }
     }
@@ -127,6 +130,7 @@ impl Judged {
             commands: &self.commands,
             cursor: self.cursor,
             alternate: self.alternate,
+            cursor_visible: self.cursor_visible,
             exited: self.exited,
             before_cursor: if self.shell.settled() { self.before } else { "" },
         };
@@ -207,10 +211,43 @@ fn a_program_that_waits_in_a_read_needs_input_whatever_the_screen_shows() {
 }
 
 #[test]
-fn a_program_that_takes_keys_waits_for_them_once_it_is_quiet() {
+fn a_program_that_takes_keys_is_not_one_that_asks() {
     let mut judged = Judged::marked(&RUNNING);
-    judged.look(&raw(program()), 3).is(ActivityState::Running, Evidence::Osc133);
-    judged.quiet(&raw(program())).is(ActivityState::NeedsInput, Evidence::Kernel);
+    judged.show(1, "frame=  120 fps= 25").quiet(&raw(program()));
+    judged.is(ActivityState::Running, Evidence::Osc133);
+    judged.show(2, "Overwrite? [y/N] ").look(&raw(program()), 3);
+    judged.is(ActivityState::Running, Evidence::Osc133);
+    judged.quiet(&raw(program())).is(ActivityState::NeedsInput, Evidence::Pattern);
+}
+
+#[test]
+fn a_menu_that_hides_the_cursor_asks_once_it_stands_still() {
+    let mut judged = Judged::marked(&RUNNING);
+    judged.cursor_visible = false;
+    judged.show(1, "").quiet(&raw(program())).is(ActivityState::Running, Evidence::Osc133);
+    judged.now = judged.shell.polling.stirred_at + OTHER_PROMPT_QUIET;
+    judged.is(ActivityState::NeedsInput, Evidence::Pattern);
+}
+
+#[test]
+fn a_program_that_waits_for_its_input_for_a_time_asks_if_it_shows_a_question() {
+    let selecting = KernelView { selects: true, ..reading(program(), false) };
+    let mut judged = Judged::marked(&RUNNING);
+    judged.show(1, "working").quiet(&selecting).is(ActivityState::Running, Evidence::Osc133);
+    judged.show(1, "Name: ").quiet(&selecting).is(ActivityState::NeedsInput, Evidence::Pattern);
+}
+
+#[test]
+fn a_full_screen_that_is_painted_for_ever_waits_for_keys() {
+    let mut judged = Judged::marked(&RUNNING);
+    judged.alternate = true;
+    for _ in 0..40 {
+        judged.show(1, "").look(&raw(program()), 2);
+        let elapsed = judged.now.since(Moment::from_boot(Duration::from_secs(1_000)));
+        assert_eq!(judged.view().waits, elapsed > FULL_SCREEN_PATIENCE, "{elapsed:?}");
+        judged.now = judged.now + Duration::from_millis(90);
+    }
+    assert!(judged.view().waits);
 }
 
 #[test]
@@ -363,7 +400,7 @@ fn sent_to_prompt(before: &'static str) -> Judged {
 #[test]
 fn what_is_sent_to_a_program_ends_when_its_prompt_returns() {
     let mut judged = sent_to_prompt(">>> ");
-    judged.quiet(&raw(program())).is(ActivityState::Running, Evidence::Kernel);
+    judged.quiet(&raw(program())).is(ActivityState::Running, Evidence::Pattern);
     assert_eq!(judged.ending(), None, "it has yet to be read");
     judged.show(3, ">>> ").look(&raw(program()), 3);
     assert_eq!(judged.ending(), None, "more may come");
@@ -375,7 +412,7 @@ fn what_is_sent_to_a_program_ends_when_its_prompt_returns() {
 fn another_prompt_of_a_program_is_believed_when_it_stands_still() {
     let mut judged = sent_to_prompt("db=> ");
     judged.show(3, "other=> ").quiet(&raw(program()));
-    judged.is(ActivityState::Running, Evidence::Kernel);
+    judged.is(ActivityState::Running, Evidence::Pattern);
     assert_eq!(judged.ending(), None);
     judged.now = judged.shell.polling.stirred_at + OTHER_PROMPT_QUIET;
     assert_eq!(judged.ending(), Some(CommandEnding::Finished(Evidence::Pattern)));
@@ -385,8 +422,73 @@ fn another_prompt_of_a_program_is_believed_when_it_stands_still() {
 fn a_question_of_what_was_sent_to_a_program_is_no_end() {
     let mut judged = sent_to_prompt(">>> ");
     judged.show(3, "Name? ").quiet(&raw(program()));
-    judged.is(ActivityState::NeedsInput, Evidence::Kernel);
+    judged.is(ActivityState::NeedsInput, Evidence::Pattern);
     assert_eq!(judged.ending(), None);
+}
+
+#[test]
+fn a_prompt_that_counts_is_the_one_before() {
+    let mut judged = sent_to_prompt("In [1]: ");
+    judged.show(3, "In [2]: ").quiet(&raw(program()));
+    assert_eq!(judged.ending(), Some(CommandEnding::Finished(Evidence::Pattern)));
+}
+
+#[test]
+fn the_rest_of_a_command_is_asked_for_and_taken() {
+    let mut judged = sent_to_prompt("sqlite> ");
+    judged.show(2, "   ...> ").quiet(&raw(program()));
+    judged.is(ActivityState::NeedsInput, Evidence::Pattern);
+    judged.now = judged.shell.polling.stirred_at + 2 * OTHER_PROMPT_QUIET;
+    assert_eq!(judged.ending(), None);
+    assert_eq!(judged.view().readiness, ready(EndsBy::Prompt, true));
+    assert!(judged.shell.accepts(EndsBy::Prompt, &judged.commands));
+    judged.send(EndsBy::Prompt);
+    assert_eq!(judged.commands.iter().filter(|record| record.finish.is_none()).count(), 2);
+    judged.show(4, "sqlite> ").quiet(&raw(program()));
+    judged.now = judged.shell.polling.stirred_at + OTHER_PROMPT_QUIET;
+    assert_eq!(judged.ending(), Some(CommandEnding::Finished(Evidence::Pattern)));
+}
+
+#[test]
+fn an_interpreter_without_a_prompt_takes_a_command_when_it_reads() {
+    let named = |program: &str| KernelView {
+        foreground: Some(Foreground { group: 7, program: Some(program.into()) }),
+        ..reading(self::program(), true)
+    };
+    let mut judged = Judged::marked(&RUNNING);
+    judged.show(1, "").quiet(&named("cat"));
+    assert_eq!(judged.view().readiness, Readiness::Busy);
+    judged.quiet(&named("bc"));
+    assert_eq!(judged.view().readiness, ready(EndsBy::Prompt, false));
+    judged.send(EndsBy::Prompt);
+    judged.show(2, "").quiet(&reading(named("bc"), false));
+    assert_eq!(judged.ending(), None, "it works");
+    judged.show(3, "").quiet(&named("bc"));
+    assert_eq!(judged.ending(), Some(CommandEnding::Finished(Evidence::Pattern)));
+}
+
+#[test]
+fn a_shell_that_took_the_place_of_the_marked_one_is_one_without_marks() {
+    let mut judged = Judged::marked(&RUNNING);
+    judged.show(1, "root@vm:~# ").quiet(&raw(shell())).rest(LeaderRest::Waits);
+    assert_eq!(judged.ending(), Some(CommandEnding::Reading));
+}
+
+#[test]
+fn an_answer_that_a_program_left_unread_is_taken_back_before_the_next_command() {
+    let mut judged = Judged::marked(&RUNNING);
+    judged.shell.on_answer(&judged.commands);
+    judged.mark(MarkKind::Ended(Some(0)));
+    judged.mark(MarkKind::PromptStart);
+    judged.mark(MarkKind::PromptEnd);
+    judged.quiet(&raw(shell()));
+    assert_eq!(judged.view().readiness, Readiness::Starting);
+    judged.rest(LeaderRest::Waits);
+    assert_eq!(judged.view().readiness, ready(EndsBy::Marks, true));
+    assert!(!judged.shell.emptying(&judged.commands, judged.cursor).is_empty());
+    let mut asking = Judged::marked(&PROMPT);
+    asking.shell.on_answer(&asking.commands);
+    assert!(asking.shell.emptying(&asking.commands, asking.cursor).is_empty(), "its own");
 }
 
 #[test]

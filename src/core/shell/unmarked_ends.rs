@@ -3,8 +3,8 @@
 use crate::core::moment::Moment;
 use crate::core::shell::activity::{ActivityState, Evidence};
 use crate::core::shell::commands::{EndsBy, SentCommand, ShellPhase};
-use crate::core::shell::current_activity::is_prompt;
 use crate::core::shell::kernel_polling::OTHER_PROMPT_QUIET;
+use crate::core::shell::prompt_text::{ends_with_prompt, is_continuation, is_prompt};
 use crate::core::shell::{ScreenFacts, Shell};
 
 /// What the commands are to be told.
@@ -45,7 +45,10 @@ impl Shell {
         match facts.commands.phase() {
             ShellPhase::Prompting => self.polling.quiet() && self.rests && self.edits(),
             ShellPhase::Running => {
-                self.settled() && self.rests && facts.commands.output_has_ended()
+                // A command may have put another shell in the place of the one that marks.
+                let other =
+                    || self.polling.quiet() && self.edits() && is_prompt(facts.before_cursor);
+                self.settled() && self.rests && (facts.commands.output_has_ended() || other())
             }
             ShellPhase::Reading | ShellPhase::Unmarked => false,
         }
@@ -62,8 +65,8 @@ impl Shell {
             return None;
         }
         let before = facts.before_cursor;
-        let returned = before.ends_with(&*sent.prompt);
-        let (state, evidence) = self.state_of_front(facts);
+        let returned = ends_with_prompt(before, &sent.prompt);
+        let (state, evidence) = self.state_of_front(now, facts);
         match sent.ends_by {
             EndsBy::Marks => None,
             // The kernel knows that a shell reads before its prompt has come here. Another prompt than the
@@ -73,8 +76,10 @@ impl Shell {
                 ended.then_some(evidence)
             }
             EndsBy::Prompt => {
-                let same = returned && !sent.prompt.is_empty();
-                let other = is_prompt(before) && self.other_prompt_stands(now);
+                let same =
+                    if sent.prompt.is_empty() { self.is_at_no_prompt(before) } else { returned };
+                let other =
+                    is_prompt(before) && !is_continuation(before) && self.other_prompt_stands(now);
                 let waits = matches!(state, ActivityState::NeedsInput | ActivityState::Prompt);
                 (self.polling.quiet() && waits && (same || other)).then_some(Evidence::Pattern)
             }
@@ -87,8 +92,7 @@ impl Shell {
 
     /// Whether more came since a command was sent than a prompt that stands still.
     pub(super) fn moved_on(&self, sent: &SentCommand, facts: &ScreenFacts<'_>) -> bool {
-        let started = facts.commands.get(sent.id).and_then(|record| record.spans.first());
-        let started = started.map(|span| span.from);
+        let started = facts.commands.get(sent.id).map(|record| record.from);
         match sent.ends_by {
             EndsBy::Marks => false,
             EndsBy::Kernel => started.is_none_or(|at| at != facts.cursor),

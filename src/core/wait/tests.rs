@@ -43,6 +43,7 @@ impl Terminal {
             activity: Stamped::default(),
             shell: Arc::default(),
             commands: Stamped::default(),
+            printed: Stamped::default(),
             history: Arc::new(History::new(HistoryLimits { rows_max: 300, bytes_max: 1 << 20 })),
             screen_changed_at: seconds(0),
         };

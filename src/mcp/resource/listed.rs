@@ -55,7 +55,7 @@ pub const PARTS: [Template; 8] = [
 
 /// The template of each command's output.
 pub const OUTPUT: Template = Template {
-    uri: "termgate://session/{session}/command/{id}/output{?from_row}",
+    uri: "termgate://session/{session}/command/{id}/output{?from_line}",
     name: "output",
     what: "All that a command printed, as far as history holds it",
     mime_type: PLAIN,

@@ -4,8 +4,8 @@
 
 use std::fmt::Write;
 
+use crate::core::counted::counted;
 use crate::core::frame::Frame;
-use crate::core::frame::command_output::Output;
 use crate::core::human_duration::measured;
 use crate::core::one_line::one_line;
 use crate::core::shell::commands::record::CommandRecord;
@@ -80,16 +80,17 @@ fn entry(session: &Session, record: &CommandRecord, frame: &Frame, clock: &Clock
         let _ = write!(text, "\n- in: {}", code(cwd));
     }
     let _ = write!(text, "\n- end: {}\n", ending(&command));
-    let Output { lines, rows_trimmed } = Output::of(record, frame);
-    if !lines.is_empty() {
-        let first = lines.iter().take(LINES_MAX);
+    let output = frame.output(record);
+    if output.lines_total() > 0 {
+        let printed = output.beginning();
+        let first = printed.lines().take(LINES_MAX);
         let shown: Vec<String> =
             first.map(|line| line.chars().take(CHARACTERS_MAX).collect()).collect();
         let _ = write!(text, "\n{}", fenced(&shown.join("\n"), "text"));
     }
-    if lines.len() > LINES_MAX || rows_trimmed > 0 {
+    if output.lines_total() > LINES_MAX as u64 {
         let uri = output_uri(session.id(), record.id);
-        let _ = writeln!(text, "\n{} lines in all: <{uri}>", lines.len());
+        let _ = writeln!(text, "\n{} in all: <{uri}>", counted(output.lines_total(), "line"));
     }
     text
 }

@@ -130,7 +130,7 @@ mod tests {
         let format = HistoryFormat::Cells;
         let expected = ReadHistory { start_row: Some(5), format, ..ReadHistory::default() };
         assert_eq!(query, expected);
-        assert_eq!(only_number("from_row=9", "from_row").unwrap(), Some(9));
+        assert_eq!(only_number("from_line=9", "from_line").unwrap(), Some(9));
         assert_eq!(only("after=b", "after").unwrap(), Some("b"));
         assert_eq!(GridQuery::parse("").unwrap(), GridQuery::default());
         assert!(none("").is_ok());
@@ -154,8 +154,8 @@ mod tests {
         {
             assert_eq!(named(history(query).unwrap_err()), parameter, "{query}");
         }
-        assert_eq!(named(only_number("from_row=x", "from_row").unwrap_err()), "from_row");
-        assert_eq!(named(only_number("since=1", "from_row").unwrap_err()), "since");
+        assert_eq!(named(only_number("from_line=x", "from_line").unwrap_err()), "from_line");
+        assert_eq!(named(only_number("since=1", "from_line").unwrap_err()), "since");
         assert_eq!(named(none("since=1").unwrap_err()), "since");
     }
 }

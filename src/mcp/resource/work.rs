@@ -8,10 +8,9 @@ use serde_json::{Value, json};
 
 use crate::core::counted::counted;
 use crate::core::frame::Frame;
-use crate::core::frame::command_output::Output;
-use crate::core::ids::{RowNumber, Watermark};
+use crate::core::ids::Watermark;
 use crate::core::shell::commands::record::CommandId;
-use crate::mcp::resource::output::{OutputPiece, first_row};
+use crate::mcp::resource::output::OutputPiece;
 use crate::mcp::resource::query;
 use crate::mcp::resource::{ResourceContent, git, log};
 use crate::session::clock::Clock;
@@ -20,6 +19,7 @@ use crate::surface::answer::budget::escaped_bytes;
 use crate::surface::answer::command::{newest_that_fit, output_uri};
 use crate::surface::answer::session::cwd_of;
 use crate::surface::error::SurfaceError;
+use crate::surface::terminal::following::trimmed;
 use crate::surface::terminal::read_commands::find;
 use crate::surface::turns::Share;
 use crate::wire::command::{CommandWire, KnownCommands};
@@ -28,7 +28,7 @@ use crate::wire::session::GapWire;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Work {
     Commands,
-    Output { id: CommandId, from_row: Option<u64> },
+    Output { id: CommandId, from_line: Option<u64> },
     Directory,
     Git,
     Log { before: Option<u64> },
@@ -43,8 +43,8 @@ impl Work {
         let work = match parts {
             ["command", id, "output"] => {
                 let Ok(id) = id.parse() else { return Ok(None) };
-                let from_row = query::only_number(query, "from_row")?;
-                return Ok(Some(Self::Output { id: CommandId(id), from_row }));
+                let from_line = query::only_number(query, "from_line")?;
+                return Ok(Some(Self::Output { id: CommandId(id), from_line }));
             }
             ["commands"] => Self::Commands,
             ["cwd"] => Self::Directory,
@@ -71,10 +71,10 @@ impl Work {
         let (session, clock) = (session.clone(), clock.clone());
         Ok(match self {
             Self::Commands => ResourceContent::Facts(commands(&session, &frame, &clock)),
-            Self::Output { id, from_row } => {
-                let cells = Output::cells(find(&frame, id)?, &frame);
-                let read = move || output(&session, &frame, (id, from_row), room);
-                share.off_worker(cells, read).await?
+            Self::Output { id, from_line } => {
+                let bytes = frame.output(find(&frame, id)?).bytes();
+                let read = move || output(&session, &frame, (id, from_line), room);
+                share.off_worker(bytes, read).await?
             }
             Self::Directory => ResourceContent::Facts(json!({"cwd": cwd_of(&session)})),
             Self::Git => {
@@ -108,7 +108,7 @@ impl Work {
 fn printed(id: CommandId, frame: &Frame) -> Watermark {
     let record = frame.commands.value.get(id);
     match record.map(|record| record.finish) {
-        Some(None) => frame.screen_watermark(),
+        Some(None) => frame.printed.changed,
         Some(Some(finish)) => finish.mark,
         None => Watermark::default(),
     }
@@ -130,19 +130,24 @@ fn commands(session: &Session, frame: &Frame, clock: &Clock) -> Value {
 fn output(
     session: &Session,
     frame: &Frame,
-    (id, from_row): (CommandId, Option<u64>),
+    (id, from_line): (CommandId, Option<u64>),
     room: usize,
 ) -> Result<ResourceContent, SurfaceError> {
     let record = find(frame, id)?;
-    let piece = match from_row {
-        Some(from) => OutputPiece::following(record, frame, RowNumber(from), room),
-        None => OutputPiece::beginning(record, frame, room),
+    let printed = frame.output(record);
+    // A line at the cursor may go on, unless nobody follows it.
+    let goes_on = from_line.is_some() && record.finish.is_none();
+    let end = if goes_on { printed.lines_ended() } else { printed.lines_total() };
+    let piece = OutputPiece::between(&printed, (from_line.unwrap_or_default(), end), room);
+    // Which lines they lie between is not known, so they are told with the last.
+    let last = record.finish.is_some() && piece.lines_left_out == 0;
+    let lost = if last && from_line.is_none_or(|from| from <= end) {
+        GapWire::in_output(session, record, frame)
+    } else {
+        Vec::new()
     };
-    let gaps = session.live().gaps();
-    let from = from_row.unwrap_or_default().max(first_row(record).0);
-    let lost = GapWire::among(gaps.as_slice(), from..piece.next_row.0);
     let facts = json!(piece.facts(record, lost.clone()));
-    let text = match from_row {
+    let text = match from_line {
         Some(_) => piece.text,
         None => remarked(piece, &lost, &output_uri(session.id(), id)),
     };
@@ -152,16 +157,16 @@ fn output(
 /// The text of a piece with remarks about missing output.
 fn remarked(piece: OutputPiece, lost: &[GapWire], uri: &str) -> String {
     let mut text = String::new();
-    if piece.rows_trimmed > 0 {
-        text.push_str(&format!("[… {} rows are gone from history]\n", piece.rows_trimmed));
+    if piece.lines_trimmed > 0 {
+        text.push_str(&format!("{}\n", trimmed(piece.lines_trimmed)));
     }
+    text.push_str(&piece.text);
     for gap in lost {
         text.push_str(&format!("{}\n", gap.remark()));
     }
-    text.push_str(&piece.text);
     if piece.lines_left_out > 0 {
-        let (count, row) = (piece.lines_left_out, piece.next_row.0);
-        text.push_str(&format!("[… {}: {uri}?from_row={row}]\n", counted(count, "more line")));
+        let (count, line) = (piece.lines_left_out, piece.next_line);
+        text.push_str(&format!("[… {}: {uri}?from_line={line}]\n", counted(count, "more line")));
     }
     text
 }

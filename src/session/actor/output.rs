@@ -137,6 +137,7 @@ impl<P: Pty> Actor<P> {
         let answer = self.screen.take_answers();
         if answers && !answer.is_empty() {
             self.input.answer(&answer);
+            self.shell.on_answer(self.screen.commands());
         }
         self.shell.on_output(now);
         self.pace.dirty = true;

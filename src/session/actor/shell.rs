@@ -98,6 +98,7 @@ impl<P: Pty> Actor<P> {
             commands: &commands,
             cursor: self.screen.cursor(),
             alternate: self.screen.alternate(),
+            cursor_visible: self.screen.cursor_visible(),
             exited: self.ending.exit.is_some(),
             before_cursor: &before_cursor,
         };

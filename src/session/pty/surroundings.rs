@@ -47,13 +47,15 @@ pub fn look(evidence: TerminalEvidence, settled: bool) -> KernelView {
     let TerminalEvidence { leader, foreground, canonical, echo, .. } = evidence;
     let shell_in_front = evidence.leader_in_front() && is_interactive_shell(leader);
     let raw = settled && !canonical && !shell_in_front;
+    let asks = foreground.filter(|_| settled && canonical).map(waiting_of).unwrap_or_default();
     KernelView {
         foreground: foreground
             .map(|group| Foreground { group: group.0, program: program_name(group) }),
         shell_in_front,
         canonical,
         echo,
-        reading: foreground.filter(|_| settled && canonical).and_then(anybody_reads),
+        reading: asks.reads,
+        selects: asks.selects,
         relaying: foreground.filter(|_| raw).is_some_and(anybody_relays),
     }
 }
@@ -64,7 +66,8 @@ pub fn look_again(evidence: TerminalEvidence, known: &KernelView) -> Option<Kern
     let TerminalEvidence { leader, canonical, echo, .. } = evidence;
     let in_front = known.foreground.as_ref().is_some_and(|known| known.group == leader.0);
     let same = evidence.leader_in_front() && in_front && known.shell_in_front;
-    same.then(|| KernelView { canonical, echo, reading: None, relaying: false, ..known.clone() })
+    let unlooked = KernelView { reading: None, selects: false, relaying: false, ..known.clone() };
+    same.then(|| KernelView { canonical, echo, ..unlooked })
 }
 
 /// What a shell does after it has read all input.
@@ -143,10 +146,18 @@ fn members(group: ProcessId) -> impl Iterator<Item = ProcessId> {
     std::iter::from_fn(next).take(PROCESSES_MAX)
 }
 
-/// Whether a process of the group waits in a read of its terminal; `None` if the kernel does not report wait
-/// functions. A running process waits in no read.
-fn anybody_reads(group: ProcessId) -> Option<bool> {
-    let mut known = false;
+/// How the processes of a group wait for their terminal.
+#[derive(Clone, Copy, Debug, Default)]
+struct Waiting {
+    /// One waits in a read of it; `None` if the kernel does not report wait functions.
+    reads: Option<bool>,
+    /// One waits for its standard input alone, as `read -t` does.
+    selects: bool,
+}
+
+/// A running process waits in no read.
+fn waiting_of(group: ProcessId) -> Waiting {
+    let (mut known, mut selects) = (false, false);
     for pid in members(group) {
         let mut place = waits_in(pid);
         let mut runs = place.is_none() && is_running(pid);
@@ -158,11 +169,30 @@ fn anybody_reads(group: ProcessId) -> Option<bool> {
         // Of a process that may be examined, no place means that it waits in none.
         let examined = || TELLS_PLACES.load(Ordering::Relaxed) && told_of(pid, "syscall").is_some();
         known |= place.is_some() || runs || examined();
-        if place.is_some_and(|place| READS.contains(&place.as_str())) && reads_terminal(pid) {
-            return Some(true);
+        let place = place.unwrap_or_default();
+        if READS.contains(&place.as_str()) && reads_terminal(pid) {
+            return Waiting { reads: Some(true), selects };
         }
+        selects |= POLLS.iter().any(|poll| place.starts_with(poll)) && selects_input(pid);
     }
-    known.then_some(false)
+    Waiting { reads: known.then_some(false), selects }
+}
+
+/// Whether a process selects among the descriptors below 1: only its standard input is.
+fn selects_input(pid: ProcessId) -> bool {
+    let call = told_of(pid, "syscall").unwrap_or_default();
+    let mut words = call.split_ascii_whitespace();
+    let number = words.next().and_then(|word| word.parse().ok());
+    let selects = number == Some(libc::SYS_pselect6) || is_old_select(number);
+    selects && words.next() == Some("0x1") && reads_terminal_at(pid, 0)
+}
+
+/// Newer machines have only the call with a signal mask.
+fn is_old_select(number: Option<i64>) -> bool {
+    #[cfg(target_arch = "x86_64")]
+    return number == Some(libc::SYS_select);
+    #[cfg(not(target_arch = "x86_64"))]
+    return number.is_none();
 }
 
 /// Whether a process of the group has a socket or the master end of a terminal, as ssh and script have. A
@@ -180,11 +210,6 @@ fn anybody_relays(group: ProcessId) -> bool {
 /// Whether the system call that a process waits in is a read of a terminal. The kernel waits for sockets in
 /// the same function.
 fn reads_terminal(pid: ProcessId) -> bool {
-    // `/dev/tty` and the pseudoterminals, see Documentation/admin-guide/devices.txt of the kernel.
-    let is_terminal = |device| match (libc::major(device), libc::minor(device)) {
-        (5, 0) | (136..=143, _) => true,
-        (_, _) => false,
-    };
     let call = told_of(pid, "syscall").unwrap_or_default();
     let mut words = call.split_ascii_whitespace();
     let descriptor = match (words.next(), words.next()) {
@@ -192,6 +217,16 @@ fn reads_terminal(pid: ProcessId) -> bool {
             u64::from_str_radix(first.trim_start_matches("0x"), 16).unwrap_or(0)
         }
         (Some(_) | None, _) => 0,
+    };
+    reads_terminal_at(pid, descriptor)
+}
+
+/// Whether a descriptor of a process is a terminal.
+fn reads_terminal_at(pid: ProcessId, descriptor: u64) -> bool {
+    // `/dev/tty` and the pseudoterminals, see Documentation/admin-guide/devices.txt of the kernel.
+    let is_terminal = |device| match (libc::major(device), libc::minor(device)) {
+        (5, 0) | (136..=143, _) => true,
+        (_, _) => false,
     };
     let file = fs::metadata(format!("/proc/{pid}/fd/{descriptor}"));
     file.is_ok_and(|file| is_terminal(file.rdev()))
@@ -240,6 +275,7 @@ mod tests {
             canonical: true,
             echo: false,
             reading: Some(true),
+            selects: false,
             relaying: false,
         };
         let now = KernelView { canonical: false, echo: true, reading: None, ..known.clone() };

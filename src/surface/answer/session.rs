@@ -183,10 +183,8 @@ impl GapWire {
 
     /// The gaps in the output of a command.
     pub fn in_output(session: &Session, record: &CommandRecord, frame: &Frame) -> Vec<Self> {
-        let Some(first) = record.spans.first() else { return Vec::new() };
-        let end = record.spans.last().and_then(|span| span.to);
-        let end = end.map_or(frame.end_row(), |end| end.row);
-        Self::among(session.live().gaps().as_slice(), first.from.row.0..=end.0)
+        let end = record.to.map_or(frame.end_row(), |end| end.row);
+        Self::among(session.live().gaps().as_slice(), record.from.row.0..=end.0)
     }
 }
 

@@ -14,9 +14,9 @@ use crate::session::handle::Session;
 use crate::surface::argument::millis;
 use crate::surface::call::Call;
 use crate::surface::error::SurfaceError;
-use crate::surface::terminal::following::Following;
+use crate::surface::terminal::following::{Following, ResultLines};
 use crate::surface::terminal::read_commands::find;
-use crate::surface::terminal::run::{OnCancel, lines_told};
+use crate::surface::terminal::run::OnCancel;
 use crate::surface::tool::{Answer, Tool, ToolAccess};
 use crate::wire::command::Followed;
 
@@ -28,7 +28,7 @@ pub struct FollowCommand {
     id: u64,
     /// Up to 600000 (default 60000)
     timeout_ms: Option<u64>,
-    /// Lines of output told, head and tail (default 200)
+    /// Lines of output told (default 40, within 3 KB)
     max_lines: Option<u64>,
     /// What a cancel does to the command
     #[serde(default)]
@@ -45,7 +45,7 @@ impl Tool for FollowCommand {
 
     async fn call(self, mut call: Call) -> Result<Answer<Followed>, SurfaceError> {
         let timeout = millis("timeout_ms", self.timeout_ms.unwrap_or(60_000), 0..=600_000)?;
-        let max_lines = lines_told(self.max_lines)?;
+        let lines = ResultLines::wanted(self.max_lines)?;
         let session = call.session(Some(&self.session))?;
         let command = CommandId(self.id);
         let started = find(&session.frame(), command)?.started;
@@ -62,7 +62,7 @@ impl Tool for FollowCommand {
         // What the same client sends next is not to wait for the end.
         drop(std::mem::replace(&mut call.accepted, Accepted::nothing()));
         let (waiting, share) = (call.daemon.departure.waiting(), call.share());
-        let mut followed = following.end(&clock, &waiting, max_lines, &share).await;
+        let mut followed = following.end(&clock, &waiting, lines, &share).await;
         followed.warning = match armed {
             Ok(None) => None,
             Ok(Some(armed)) => {

@@ -7,17 +7,21 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::core::counted::counted;
-use crate::core::frame::Frame;
-use crate::core::frame::command_output::Output;
+use crate::core::frame::{Exit, Frame};
 use crate::core::human_duration::measured;
 use crate::core::ids::Epoch;
 use crate::core::moment::Moment;
+use crate::core::shell::commands::output::Output;
 use crate::core::shell::commands::record::{CommandId, CommandRecord};
 use crate::session::clock::Clock;
 use crate::session::drain::WaitingCall;
 use crate::session::handle::Session;
+use crate::session::pty::signal::name_of_signal;
 use crate::surface::answer::budget::{cut, room_left};
-use crate::surface::answer::command::{Excerpt, ExcerptLines, output_uri};
+use crate::surface::answer::command::output_uri;
+use crate::surface::answer::excerpt::{Excerpt, ExcerptLines};
+use crate::surface::argument::within;
+use crate::surface::error::SurfaceError;
 use crate::surface::terminal::waited::{LeaseEnd, lease_end};
 use crate::surface::turns::Share;
 use crate::wire::activity::{ActivityWire, ActivityWord, EvidenceWord};
@@ -45,7 +49,7 @@ impl Following {
         self,
         clock: &Clock,
         waiting: &WaitingCall,
-        max_lines: usize,
+        wanted: ResultLines,
         share: &Share,
     ) -> Followed {
         let mut frames = self.session.frames();
@@ -68,8 +72,8 @@ impl Following {
         };
         let elapsed = clock.now().since(self.started);
         let record = frame.commands.value.get(self.command);
-        let cells = record.map_or(0, |record| Output::cells(record, &frame));
-        share.off_worker(cells, move || self.followed(&frame, status, max_lines, elapsed)).await
+        let bytes = record.map_or(0, |record| frame.output(record).bytes());
+        share.off_worker(bytes, move || self.followed(&frame, status, wanted, elapsed)).await
     }
 
     fn judge(&self, frame: &Frame) -> Option<RunStatus> {
@@ -92,7 +96,7 @@ impl Following {
         &self,
         frame: &Frame,
         status: RunStatus,
-        max_lines: usize,
+        wanted: ResultLines,
         elapsed: Duration,
     ) -> Followed {
         let record = frame.commands.value.get(self.command);
@@ -103,9 +107,11 @@ impl Following {
             None if status == RunStatus::Exited => EvidenceWord::Exit,
             None => activity.evidence,
         };
-        let output = record.map(|record| Output::of(record, frame)).unwrap_or_default();
+        let output = record.map(|record| frame.output(record)).unwrap_or_default();
         let asks = (status == RunStatus::NeedsInput).then(|| frame.before_cursor());
         let asks = asks.filter(|asks| !asks.trim().is_empty());
+        let shows_screen =
+            status == RunStatus::NeedsInput && activity.state == ActivityWord::FullScreen;
         let followed = Followed {
             session: self.session.id().to_string(),
             command_id: self.command.0,
@@ -113,14 +119,16 @@ impl Following {
             exit_code: finish.and_then(|finish| finish.code),
             evidence,
             output: String::new(),
-            lines_total: output.lines.len(),
+            lines_total: output.lines_total(),
             lines_left_out: 0,
-            rows_trimmed: output.rows_trimmed,
+            lines_trimmed: output.lines_trimmed(),
             rest: None,
             lost_output: record
                 .map(|record| GapWire::in_output(&self.session, record, frame))
                 .unwrap_or_default(),
             prompt: asks.map(|asks| cut(&asks, ASKS_BYTES_MAX)),
+            signal: frame.exit.value.and_then(signal_of).filter(|_| status == RunStatus::Exited),
+            screen: shows_screen.then(|| screen_of(frame)),
             full_screen: record.is_some_and(|record: &Arc<CommandRecord>| record.full_screen),
             activity,
             watermark: frame.watermark.0,
@@ -128,7 +136,31 @@ impl Following {
             warning: None,
         };
         let uri = output_uri(self.session.id(), self.command);
-        followed.with_output(&output.lines, max_lines, &uri)
+        followed.with_output(&output, wanted, &uri)
+    }
+}
+
+/// How many rows of a full screen are told, and how many bytes of each.
+const SCREEN_ROWS: usize = 8;
+const SCREEN_ROW_BYTES: usize = 120;
+
+/// The first rows with text of a full screen, and the last one.
+fn screen_of(frame: &Frame) -> String {
+    let rows = frame.lines.iter().map(|line| line.value.text.trim_end());
+    let rows: Vec<&str> = rows.filter(|row| !row.is_empty()).collect();
+    let (first, last) = rows.split_at(rows.len().min(SCREEN_ROWS));
+    let shown = first.iter().chain(last.last());
+    shown.map(|row| cut(row, SCREEN_ROW_BYTES)).collect::<Vec<_>>().join("\n")
+}
+
+/// The name of the signal that ended the session's program.
+fn signal_of(exit: Exit) -> Option<String> {
+    match exit {
+        Exit::Signal(number) => {
+            let name = name_of_signal(number).map(str::to_owned);
+            Some(name.unwrap_or_else(|| format!("signal {number}")))
+        }
+        Exit::Code(_) | Exit::Unknown | Exit::Lost => None,
     }
 }
 
@@ -141,20 +173,40 @@ fn ended(record: &CommandRecord) -> RunStatus {
     }
 }
 
-/// What is said of rows that went by.
-pub fn trimmed(rows: u64) -> String {
-    match rows {
-        1 => "[the first row of its output is no longer kept]".to_owned(),
-        rows => format!("[the first {rows} rows of its output are no longer kept]"),
+/// What is said of lines that went by.
+pub fn trimmed(lines: u64) -> String {
+    match lines {
+        1 => "[the first line of its output is no longer kept]".to_owned(),
+        lines => format!("[the first {lines} lines of its output are no longer kept]"),
+    }
+}
+
+/// How much of an output a result tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ResultLines {
+    lines: usize,
+    bytes: usize,
+}
+
+impl ResultLines {
+    /// How many lines are told when nobody says, and their bytes as JSON: about 3 KB with what stands around them.
+    const DEFAULT: Self = Self { lines: 40, bytes: 2_500 };
+    /// How many lines one result holds at most.
+    const LINES_MAX: u64 = 2_000;
+
+    /// As many lines as a caller wants, or the default.
+    pub fn wanted(max_lines: Option<u64>) -> Result<Self, SurfaceError> {
+        let Some(lines) = max_lines else { return Ok(Self::DEFAULT) };
+        let lines = within("max_lines", lines, 1..=Self::LINES_MAX)? as usize;
+        Ok(Self { lines, bytes: usize::MAX })
     }
 }
 
 impl Followed {
     /// Fills in as much of the output as there is room for, which is told to programs and to models.
-    fn with_output(self, lines: &[String], max_lines: usize, uri: &str) -> Self {
-        let wanted = ExcerptLines { head: max_lines.div_ceil(2), tail: max_lines / 2 };
-        let room = room_left(&self, &self.summary()) / 2;
-        let excerpt = Excerpt::of(lines, wanted, room, uri);
+    fn with_output(self, output: &Output, wanted: ResultLines, uri: &str) -> Self {
+        let room = (room_left(&self, &self.summary()) / 2).min(wanted.bytes);
+        let excerpt = Excerpt::of(output, ExcerptLines::of_result(wanted.lines), room, uri);
         Self {
             output: excerpt.text,
             lines_left_out: excerpt.lines_left_out,
@@ -171,8 +223,9 @@ impl Followed {
         } else {
             ""
         };
+        let signal = self.signal.as_ref().map_or_else(String::new, |name| format!(", by {name}"));
         let head = format!(
-            "[{}{code}{unknown}, known by {}, {}, command {}, {}, watermark {}]",
+            "[{}{code}{unknown}{signal}, known by {}, {}, command {}, {}, watermark {}]",
             word(&self.status),
             self.evidence.plain(),
             measured(self.elapsed_ms),
@@ -181,7 +234,7 @@ impl Followed {
             self.watermark
         );
         let mut text = head;
-        let trimmed = (self.rows_trimmed > 0).then(|| trimmed(self.rows_trimmed));
+        let trimmed = (self.lines_trimmed > 0).then(|| trimmed(self.lines_trimmed));
         let warning = self.warning.as_ref().map(|warning| format!("warning: {warning}"));
         for part in [self.advice(), warning, trimmed].into_iter().flatten() {
             text.push('\n');
@@ -201,12 +254,14 @@ impl Followed {
             (RunStatus::NeedsInput, ActivityWord::SecretPrompt) => Some(format!(
                 "It asks for a secret ({asks}): let the person type it with `termgate attach`."
             )),
-            (RunStatus::NeedsInput, ActivityWord::FullScreen) => Some(
-                "A full-screen program has the terminal: read_screen and send_keys.".to_owned(),
-            ),
-            (RunStatus::NeedsInput, _) => Some(format!(
-                "It waits for input ({asks}): answer with send_text, or send_keys C-c."
+            (RunStatus::NeedsInput, ActivityWord::FullScreen) => Some(format!(
+                "A full-screen program has the terminal: read_screen and send_keys. It shows:\n{}",
+                self.screen.as_deref().unwrap_or_default()
             )),
+            (RunStatus::NeedsInput, _) => {
+                let asks = if asks.is_empty() { String::new() } else { format!(" ({asks})") };
+                Some(format!("It waits for input{asks}: answer with send_text, or send_keys C-c."))
+            }
             (RunStatus::Timeout, _) => Some(
                 "It still runs: wait_for command_done, read_commands, or send_keys C-c.".to_owned(),
             ),

@@ -5,12 +5,12 @@ use serde::Deserialize;
 
 use crate::core::counted::counted;
 use crate::core::frame::Frame;
-use crate::core::frame::command_output::Output;
 use crate::core::shell::commands::record::{CommandId, CommandRecord};
 use crate::session::clock::Clock;
 use crate::session::handle::Session;
 use crate::surface::answer::budget::{escaped_bytes, json_bytes, room_left};
-use crate::surface::answer::command::{ALONE, Excerpt, ExcerptLines, newest_that_fit, output_uri};
+use crate::surface::answer::command::{ALONE, newest_that_fit, output_uri};
+use crate::surface::answer::excerpt::{Excerpt, ExcerptLines};
 use crate::surface::argument::within;
 use crate::surface::call::Call;
 use crate::surface::error::SurfaceError;
@@ -59,10 +59,10 @@ impl Tool for ReadCommands {
         let list = match self.id {
             Some(id) => {
                 let frame = session.frame();
-                let cells = Output::cells(find(&frame, CommandId(id))?, &frame);
+                let bytes = frame.output(find(&frame, CommandId(id))?).bytes();
                 let clock = clock.clone();
                 let read = move || one(&session, CommandId(id), &self, &clock);
-                call.share().off_worker(cells, read).await?
+                call.share().off_worker(bytes, read).await?
             }
             None => newest(&session, &self, clock)?,
         };
@@ -107,17 +107,17 @@ fn one(
     let tail = lines("tail", parameters.tail, parameters.head)?;
     let frame = session.frame();
     let record = find(&frame, id)?;
-    let output = Output::of(record, &frame);
+    let output = frame.output(record);
     let mut list = CommandList::empty(session, &frame);
     list.commands = vec![CommandWire::of(record, clock).within(ALONE)];
     list.lost_output = GapWire::in_output(session, record, &frame);
-    list.rows_trimmed = Some(output.rows_trimmed).filter(|rows| *rows > 0);
+    list.lines_trimmed = Some(output.lines_trimmed()).filter(|lines| *lines > 0);
     // The output is told to programs and to models.
     let room = room_left(&list, &list.summary()) / 2;
     let uri = output_uri(session.id(), id);
-    let excerpt = Excerpt::of(&output.lines, ExcerptLines { head, tail }, room, &uri);
+    let excerpt = Excerpt::of(&output, ExcerptLines { head, tail, trouble: 0 }, room, &uri);
     list.output = Some(excerpt.text);
-    list.lines_total = Some(excerpt.lines_total);
+    list.lines_total = Some(output.lines_total());
     list.lines_left_out = Some(excerpt.lines_left_out);
     list.rest = excerpt.rest;
     Ok(list)
@@ -147,7 +147,7 @@ impl CommandList {
             output: None,
             lines_total: None,
             lines_left_out: None,
-            rows_trimmed: None,
+            lines_trimmed: None,
             rest: None,
             lost_output: Vec::new(),
             watermark: frame.watermark.0,
@@ -163,7 +163,7 @@ impl CommandList {
             let older = counted(older, "older command");
             lines.insert(0, format!("[{older}: before={}]", first.command_id));
         }
-        lines.extend(self.rows_trimmed.map(trimmed));
+        lines.extend(self.lines_trimmed.map(trimmed));
         lines.extend(self.lost_output.iter().map(GapWire::remark));
         lines.extend(self.output.clone());
         lines.join("\n")

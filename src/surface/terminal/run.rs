@@ -20,10 +20,10 @@ use crate::core::shell::commands::EndsBy;
 use crate::session::command::Accepted;
 use crate::session::error::SessionError;
 use crate::session::registry::Registry;
-use crate::surface::argument::{millis, within};
+use crate::surface::argument::millis;
 use crate::surface::call::Call;
 use crate::surface::error::SurfaceError;
-use crate::surface::terminal::following::Following;
+use crate::surface::terminal::following::{Following, ResultLines};
 use crate::surface::terminal::run::sending::{Sending, Sent};
 use crate::surface::tool::{Answer, Tool, ToolAccess};
 use crate::wire::command::Followed;
@@ -31,10 +31,6 @@ use crate::wire::error::RefusalCause;
 
 /// How many bytes of a command are typed; a longer one the shell reads from a file.
 const TYPED_MAX: usize = 3_000;
-
-/// How many lines of output one answer holds at most, and when nobody says.
-const LINES_MAX: u64 = 2_000;
-const LINES_DEFAULT: u64 = 200;
 
 /// What becomes of the command when the call is cancelled.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Deserialize, JsonSchema)]
@@ -54,7 +50,7 @@ pub struct RunTool {
     pub command: String,
     /// Up to 600000 (default 60000); then the command keeps running
     timeout_ms: Option<u64>,
-    /// Lines of output told, head and tail (default 200)
+    /// Lines of output told (default 40, within 3 KB)
     max_lines: Option<u64>,
     /// What a cancel does to the command
     #[serde(default)]
@@ -82,7 +78,7 @@ impl Tool for RunTool {
     async fn call(self, mut call: Call) -> Result<Answer<Followed>, SurfaceError> {
         let started = call.daemon.now();
         let timeout = millis("timeout_ms", self.timeout_ms.unwrap_or(60_000), 1..=600_000)?;
-        let max_lines = lines_told(self.max_lines)?;
+        let lines = ResultLines::wanted(self.max_lines)?;
         let text = self.command.trim_end_matches(['\n', '\r']);
         check(text)?;
         let target = call.take_target()?;
@@ -108,7 +104,7 @@ impl Tool for RunTool {
             until,
             started,
         };
-        let mut followed = following.end(&clock, &waiting, max_lines, &share).await;
+        let mut followed = following.end(&clock, &waiting, lines, &share).await;
         if let Some(interrupt) = interrupt {
             interrupt.disarm();
         }
@@ -117,12 +113,6 @@ impl Tool for RunTool {
         drop(kept);
         Ok(Answer { text: followed.summary(), result: followed })
     }
-}
-
-/// How many lines of output are told where somebody asks for so many.
-pub fn lines_told(max_lines: Option<u64>) -> Result<usize, SurfaceError> {
-    let lines = within("max_lines", max_lines.unwrap_or(LINES_DEFAULT), 1..=LINES_MAX)?;
-    Ok(lines as usize)
 }
 
 /// Refuses what is no command.
@@ -136,6 +126,16 @@ fn check(text: &str) -> Result<(), SurfaceError> {
         return Err(SurfaceError::refused("command", problem, cause));
     }
     Ok(())
+}
+
+/// Whether the history expansion of bash and zsh would change a command that is typed.
+pub fn names_history(text: &str) -> bool {
+    let marks = text.match_indices('!');
+    let mut follows = marks.map(|(at, _)| text[at + 1..].chars().next());
+    text.starts_with('^')
+        || follows.any(|next| {
+            next.is_some_and(|next| !matches!(next, ' ' | '\t' | '\n' | '\r' | '=' | '('))
+        })
 }
 
 /// Whether a shell has to read the command from a file: it is too long to be typed, has a tab, or several
@@ -160,7 +160,7 @@ pub struct Script {
 }
 
 impl Script {
-    /// Writes the command into a file, if the shell has to read it from one.
+    /// Writes the command into a file, if the shell has to read it from one, or would expand what is typed.
     ///
     /// # Errors
     /// [`SessionError::LineTooLong`] where there is no place for such files, and what the kernel
@@ -168,12 +168,16 @@ impl Script {
     pub fn needed(
         sessions: &Registry,
         text: &str,
-        ends_by: EndsBy,
+        (ends_by, expands): (EndsBy, bool),
     ) -> Result<Option<Self>, SurfaceError> {
-        if !needs_file(text, ends_by) {
+        let needed = needs_file(text, ends_by);
+        if !needed && !expands {
             return Ok(None);
         }
         let Some(directory) = sessions.scratch() else {
+            if !needed {
+                return Ok(None);
+            }
             let (bytes, max) = (text.len(), CANONICAL_LINE_MAX);
             return Err(SessionError::LineTooLong { bytes, max }.into());
         };

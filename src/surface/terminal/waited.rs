@@ -167,22 +167,25 @@ impl Waited {
     /// How a wait ended, for a model that is told besides what changed.
     pub fn headline(&self) -> String {
         format!(
-            "{}{} after {}{}{}",
+            "{}{}{} after {}{}{}",
             word(&self.outcome),
             self.place(),
+            self.command_told(),
             measured(self.elapsed_ms),
             self.before(),
             self.more()
         )
     }
 
+    /// The command that ended, if one did.
+    fn command_told(&self) -> String {
+        let command = self.command.as_ref();
+        command.map_or_else(String::new, |command| format!(": {}", command.summary()))
+    }
+
     /// The outcome for a model: what ended the wait, then the last rows.
     pub fn summary(&self) -> String {
-        let at = self.place();
-        let command = self
-            .command
-            .as_ref()
-            .map_or_else(String::new, |command| format!(": {}", command.summary()));
+        let (at, command) = (self.place(), self.command_told());
         let state = if self.outcome == WaitOutcome::NeedsInput {
             format!(": {}", self.activity.summary())
         } else {

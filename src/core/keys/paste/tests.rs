@@ -33,8 +33,12 @@ fn brackets_follow_the_rule_and_the_program() {
     let bracketed = [Piece::PasteStart, text("ls"), Piece::PasteEnd];
     let typed = [text("ls")];
     let quiet = InputModes::default();
-    assert_eq!(encode_text("ls", PasteRule::Auto, false, &asked()), bracketed);
-    assert_eq!(encode_text("ls", PasteRule::Auto, false, &quiet), typed);
+    for several in ["a\rb", "a\tb"] {
+        let bracketed = [Piece::PasteStart, text(several), Piece::PasteEnd];
+        assert_eq!(encode_text(several, PasteRule::Auto, false, &asked()), bracketed);
+        assert_eq!(encode_text(several, PasteRule::Auto, false, &quiet), [text(several)]);
+    }
+    assert_eq!(encode_text("ls", PasteRule::Auto, false, &asked()), typed);
     assert_eq!(encode_text("ls", PasteRule::Always, false, &quiet), bracketed);
     assert_eq!(encode_text("ls", PasteRule::Never, false, &asked()), typed);
 }
@@ -48,7 +52,7 @@ fn line_ends_go_out_as_carriage_returns_inside_brackets_and_outside() {
 
 #[test]
 fn enter_is_a_key_after_the_end_of_the_paste() {
-    let pieces = encode_text("ls", PasteRule::Auto, true, &asked());
+    let pieces = encode_text("ls", PasteRule::Always, true, &asked());
     assert_eq!(pieces, [Piece::PasteStart, text("ls"), Piece::PasteEnd, enter()]);
     assert_eq!(encode_text("ls", PLAIN, true, &asked()), [text("ls"), enter()]);
 }

@@ -24,7 +24,7 @@ pub(crate) struct Drawing {
 }
 
 impl Emulator {
-    pub(super) fn cursor(&self) -> Cursor {
+    pub(crate) fn cursor(&self) -> Cursor {
         let point = self.term.grid().cursor.point;
         let mode = self.term.mode();
         let style = self.term.cursor_style();

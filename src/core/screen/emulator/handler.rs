@@ -51,7 +51,57 @@ impl Emulator {
     }
 }
 
+/// Operations that only the emulator takes, then those that recorders take as well.
+macro_rules! pass {
+    (
+        $(emulator: $own:ident($($own_name:ident: $own_type:ty),*);)*
+        $(all: $shared:ident($($name:ident: $type:ty),*);)*
+    ) => {
+        $(#[inline]
+        fn $own(&mut self $(, $own_name: $own_type)*) {
+            self.term.$own($($own_name),*);
+        })*
+        $(#[inline]
+        fn $shared(&mut self $(, $name: $type)*) {
+            self.term.$shared($($name),*);
+            self.recordings.each(|recorder| recorder.$shared($($name),*));
+        })*
+    };
+}
+
 impl Handler for Emulator {
+    pass! {
+        emulator: device_status(status: usize);
+        emulator: set_tabs(interval: u16);
+        emulator: report_mode(mode: Mode);
+        emulator: set_keypad_application_mode();
+        emulator: unset_keypad_application_mode();
+        emulator: text_area_size_chars();
+        emulator: set_cursor_style(style: Option<CursorStyle>);
+        all: goto(line: i32, col: usize);
+        all: goto_line(line: i32);
+        all: goto_col(col: usize);
+        all: insert_blank(count: usize);
+        all: insert_blank_lines(count: usize);
+        all: move_up(count: usize);
+        all: move_down(count: usize);
+        all: move_forward(count: usize);
+        all: move_backward(count: usize);
+        all: move_down_and_cr(count: usize);
+        all: move_up_and_cr(count: usize);
+        all: move_forward_tabs(count: u16);
+        all: backspace();
+        all: carriage_return();
+        all: scroll_down(count: usize);
+        all: reverse_index();
+        all: erase_chars(count: usize);
+        all: delete_chars(count: usize);
+        all: save_cursor_position();
+        all: restore_cursor_position();
+        all: configure_charset(index: CharsetIndex, charset: StandardCharset);
+        all: decaln();
+    }
+
     #[inline]
     fn input(&mut self, c: char) {
         self.repeatable = Some(c);
@@ -59,6 +109,7 @@ impl Handler for Emulator {
             return;
         }
         self.term.input(c);
+        self.recordings.each(|recorder| recorder.input(c));
         // Only a wrapped character leaves the cursor this far left.
         if self.term.grid().cursor.point.column.0 <= 2 {
             self.after_scrolling();
@@ -68,50 +119,54 @@ impl Handler for Emulator {
     #[inline]
     fn linefeed(&mut self) {
         self.term.linefeed();
+        self.recordings.each(Handler::linefeed);
         self.after_scrolling();
     }
 
     #[inline]
     fn newline(&mut self) {
         self.term.newline();
+        self.recordings.each(Handler::newline);
         self.after_scrolling();
     }
 
     fn put_tab(&mut self, count: u16) {
         self.term.put_tab(count);
+        self.recordings.each(|recorder| recorder.put_tab(count));
         self.after_scrolling();
     }
 
     fn scroll_up(&mut self, count: usize) {
         self.term.scroll_up(count);
+        self.recordings.each(|recorder| recorder.scroll_up(count));
         self.after_scrolling();
     }
 
     fn delete_lines(&mut self, count: usize) {
         self.term.delete_lines(count);
+        self.recordings.each(|recorder| recorder.delete_lines(count));
         self.after_scrolling();
     }
 
     fn clear_screen(&mut self, mode: ClearMode) {
         // Clearing the scrollback removes only the emulator's own rows: our history stays readable.
         self.harvest();
-        let all = matches!(mode, ClearMode::All);
+        self.recordings.each(|recorder| recorder.clear(&mode));
         self.term.clear_screen(mode);
         // The emulator moves one row off even from an empty screen.
         if self.term.history_size() == 1 && self.term.grid()[Line(-1)].is_clear() {
             self.term.grid_mut().clear_history();
         }
         self.after_scrolling();
-        if all {
-            self.on_cleared();
-        }
     }
 
     fn reset_state(&mut self) {
         self.reset_all();
+        self.recordings.each(Handler::reset_state);
     }
 
     fn set_private_mode(&mut self, mode: PrivateMode) {
+        self.recordings.each(|recorder| recorder.set_private_mode(mode));
         if mode == SYNC_UPDATE {
             self.begin_sync();
         } else if mode != ALTERNATE_SCREEN {
@@ -122,6 +177,7 @@ impl Handler for Emulator {
     }
 
     fn unset_private_mode(&mut self, mode: PrivateMode) {
+        self.recordings.each(|recorder| recorder.unset_private_mode(mode));
         if mode == SYNC_UPDATE {
             self.sync = None;
         } else if mode != ALTERNATE_SCREEN {
@@ -143,10 +199,12 @@ impl Handler for Emulator {
     fn set_scrolling_region(&mut self, top: usize, bottom: Option<usize>) {
         if top <= self.term.screen_lines() {
             self.term.set_scrolling_region(top, bottom);
+            self.recordings.each(|recorder| recorder.set_scrolling_region(top, bottom));
         }
     }
 
     fn move_backward_tabs(&mut self, count: u16) {
+        self.recordings.each(|recorder| recorder.move_backward_tabs(count));
         for _ in 0..count {
             let before = self.term.grid().cursor.point.column;
             self.term.move_backward_tabs(1);
@@ -213,123 +271,14 @@ impl Handler for Emulator {
     }
 
     #[inline]
-    fn set_cursor_style(&mut self, style: Option<CursorStyle>) {
-        self.term.set_cursor_style(style);
-    }
-
-    #[inline]
-    fn goto(&mut self, line: i32, col: usize) {
-        self.term.goto(line, col);
-        self.on_raised();
-    }
-
-    #[inline]
-    fn goto_line(&mut self, line: i32) {
-        self.term.goto_line(line);
-        self.on_raised();
-    }
-
-    #[inline]
-    fn goto_col(&mut self, col: usize) {
-        self.term.goto_col(col);
-    }
-
-    #[inline]
-    fn insert_blank(&mut self, count: usize) {
-        self.term.insert_blank(count);
-    }
-
-    #[inline]
-    fn move_up(&mut self, count: usize) {
-        self.term.move_up(count);
-        self.on_raised();
-    }
-
-    #[inline]
-    fn move_down(&mut self, count: usize) {
-        self.term.move_down(count);
-    }
-
-    #[inline]
-    fn device_status(&mut self, status: usize) {
-        self.term.device_status(status);
-    }
-
-    #[inline]
-    fn move_forward(&mut self, count: usize) {
-        self.term.move_forward(count);
-    }
-
-    #[inline]
-    fn move_backward(&mut self, count: usize) {
-        self.term.move_backward(count);
-    }
-
-    #[inline]
-    fn move_down_and_cr(&mut self, count: usize) {
-        self.term.move_down_and_cr(count);
-    }
-
-    #[inline]
-    fn move_up_and_cr(&mut self, count: usize) {
-        self.term.move_up_and_cr(count);
-        self.on_raised();
-    }
-
-    #[inline]
-    fn backspace(&mut self) {
-        self.term.backspace();
-    }
-
-    #[inline]
-    fn carriage_return(&mut self) {
-        self.term.carriage_return();
-    }
-
-    #[inline]
     fn set_horizontal_tabstop(&mut self) {
         self.tabs.set(self.term.grid().cursor.point.column.0);
         self.term.set_horizontal_tabstop();
     }
 
     #[inline]
-    fn scroll_down(&mut self, count: usize) {
-        self.term.scroll_down(count);
-    }
-
-    #[inline]
-    fn insert_blank_lines(&mut self, count: usize) {
-        self.term.insert_blank_lines(count);
-    }
-
-    #[inline]
-    fn erase_chars(&mut self, count: usize) {
-        self.term.erase_chars(count);
-    }
-
-    #[inline]
-    fn delete_chars(&mut self, count: usize) {
-        self.term.delete_chars(count);
-    }
-
-    #[inline]
-    fn move_forward_tabs(&mut self, count: u16) {
-        self.term.move_forward_tabs(count);
-    }
-
-    #[inline]
-    fn save_cursor_position(&mut self) {
-        self.term.save_cursor_position();
-    }
-
-    #[inline]
-    fn restore_cursor_position(&mut self) {
-        self.term.restore_cursor_position();
-        self.on_raised();
-    }
-
-    #[inline]
     fn clear_line(&mut self, mode: LineClearMode) {
+        self.recordings.each(|recorder| recorder.clear_part_of_line(&mode));
         self.term.clear_line(mode);
     }
 
@@ -340,59 +289,21 @@ impl Handler for Emulator {
     }
 
     #[inline]
-    fn set_tabs(&mut self, interval: u16) {
-        self.term.set_tabs(interval);
-    }
-
-    #[inline]
-    fn reverse_index(&mut self) {
-        self.term.reverse_index();
-        self.on_raised();
-    }
-
-    #[inline]
     fn set_mode(&mut self, mode: Mode) {
         self.term.set_mode(mode);
+        self.recordings.each(|recorder| recorder.set_mode(mode));
     }
 
     #[inline]
     fn unset_mode(&mut self, mode: Mode) {
         self.term.unset_mode(mode);
-    }
-
-    #[inline]
-    fn report_mode(&mut self, mode: Mode) {
-        self.term.report_mode(mode);
-    }
-
-    #[inline]
-    fn set_keypad_application_mode(&mut self) {
-        self.term.set_keypad_application_mode();
-    }
-
-    #[inline]
-    fn unset_keypad_application_mode(&mut self) {
-        self.term.unset_keypad_application_mode();
+        self.recordings.each(|recorder| recorder.unset_mode(mode));
     }
 
     #[inline]
     fn set_active_charset(&mut self, index: CharsetIndex) {
         self.charset = index;
         self.term.set_active_charset(index);
-    }
-
-    #[inline]
-    fn configure_charset(&mut self, index: CharsetIndex, charset: StandardCharset) {
-        self.term.configure_charset(index, charset);
-    }
-
-    #[inline]
-    fn decaln(&mut self) {
-        self.term.decaln();
-    }
-
-    #[inline]
-    fn text_area_size_chars(&mut self) {
-        self.term.text_area_size_chars();
+        self.recordings.each(|recorder| recorder.set_active_charset(index));
     }
 }

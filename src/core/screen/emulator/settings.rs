@@ -8,8 +8,9 @@
 use alacritty_terminal::grid::Dimensions;
 use alacritty_terminal::term::TermMode;
 use alacritty_terminal::vte::ansi::{
-    CharsetIndex, CursorShape, CursorStyle, Handler, KeyboardModes, KeyboardModesApplyBehavior,
-    NamedMode, NamedPrivateMode, PrivateMode, TabulationClearMode,
+    Attr, CharsetIndex, CursorShape, CursorStyle, Handler, KeyboardModes,
+    KeyboardModesApplyBehavior, NamedMode, NamedPrivateMode, PrivateMode, StandardCharset,
+    TabulationClearMode,
 };
 
 use crate::core::screen::emulator::Emulator;
@@ -53,15 +54,58 @@ impl Emulator {
         if self.alternate() {
             self.leave_alternate();
         }
-        self.renumbering(|emulator| {
-            emulator.renumber();
-            emulator.term.reset_state();
-        });
+        self.renumber();
+        self.term.reset_state();
+        self.on_renumbered();
         self.titles.clear();
         self.keyboard = KeyboardStacks::default();
         self.tabs = TabStops::every_eighth(self.term.columns());
         self.charset = CharsetIndex::default();
         self.sync = None;
+    }
+
+    /// Takes back what a program that has ended set on the screen, and would spoil what is shown next.
+    pub(super) fn clean_screen(&mut self) {
+        if self.alternate() {
+            self.leave_alternate();
+        }
+        for mode in [NamedMode::Insert, NamedMode::LineFeedNewLine] {
+            self.term.unset_mode(mode.into());
+        }
+        self.put_mode(Switch::Private(NamedPrivateMode::LineWrap), true);
+        self.put_mode(Switch::Private(NamedPrivateMode::ShowCursor), true);
+        self.term.terminal_attribute(Attr::Reset);
+        for charset in CHARSETS {
+            self.term.configure_charset(charset, StandardCharset::Ascii);
+        }
+        self.set_active_charset(CharsetIndex::default());
+        // Both of these move the cursor.
+        let cursor = self.term.grid().cursor.clone();
+        self.term.unset_private_mode(NamedPrivateMode::Origin.into());
+        self.term.set_scrolling_region(1, None);
+        self.term.grid_mut().saved_cursor = cursor.clone();
+        self.term.grid_mut().cursor = cursor;
+        self.sync = None;
+    }
+
+    /// Takes back what a program that has ended set for the keyboard and the mouse. A shell sets its own again with its
+    /// next prompt.
+    pub(super) fn clean_input_modes(&mut self) {
+        const INPUT: [NamedPrivateMode; 9] = [
+            NamedPrivateMode::CursorKeys,
+            NamedPrivateMode::BracketedPaste,
+            NamedPrivateMode::ReportFocusInOut,
+            NamedPrivateMode::ReportMouseClicks,
+            NamedPrivateMode::ReportCellMouseMotion,
+            NamedPrivateMode::ReportAllMouseMotion,
+            NamedPrivateMode::SgrMouse,
+            NamedPrivateMode::Utf8Mouse,
+            NamedPrivateMode::AlternateScroll,
+        ];
+        INPUT.into_iter().for_each(|mode| self.put_mode(Switch::Private(mode), false));
+        self.put_mode(Switch::Keypad, false);
+        self.pop_keyboard_flags(u16::MAX);
+        self.set_keyboard_flags(KeyboardModes::NO_MODE);
     }
 
     pub(super) fn kept_settings(&mut self) -> KeptSettings {

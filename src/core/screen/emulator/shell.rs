@@ -13,7 +13,7 @@ use crate::core::screen::emulator::Emulator;
 use crate::core::shell::activity::Evidence;
 use crate::core::shell::commands::mark::Mark;
 use crate::core::shell::commands::record::{CommandId, Here, Position};
-use crate::core::shell::commands::{Commands, Submission};
+use crate::core::shell::commands::{Commands, EndsBy, ShellPhase, Submission};
 
 /// What is known about the shell.
 #[derive(Clone, Debug, Default)]
@@ -27,8 +27,6 @@ pub(crate) struct MarkedShell {
     /// The working directory that it last reported.
     pub(crate) directory: Option<Arc<str>>,
     pub(crate) commands: Arc<Commands>,
-    /// The cursor position of the normal screen while the alternate one is shown.
-    pub(crate) shelved_at: Position,
 }
 
 impl Emulator {
@@ -37,23 +35,6 @@ impl Emulator {
         let cursor = self.cursor();
         let behind = u16::from(self.term.grid().cursor.input_needs_wrap);
         Position { row: cursor.row, col: cursor.col + behind }
-    }
-
-    /// Notes that the cursor moved up and that a running command now writes above its output.
-    pub(super) fn on_raised(&mut self) {
-        if !self.alternate() {
-            let row = self.cursor().row;
-            if self.shell.commands.raised(row).is_some() {
-                Arc::make_mut(&mut self.shell.commands).on_raised(row);
-            }
-        }
-    }
-
-    pub(super) fn on_cleared(&mut self) {
-        if !self.alternate() {
-            let top = self.here().top;
-            Arc::make_mut(&mut self.shell.commands).on_cleared(top);
-        }
     }
 
     pub(crate) fn here(&self) -> Here {
@@ -70,6 +51,7 @@ impl Emulator {
         let Some(mark) = Mark::parse(params, nonce) else { return };
         let here = self.here();
         let mut commands = std::mem::take(&mut self.shell.commands);
+        let ran = commands.phase() == ShellPhase::Running;
         let (by, directory) = (self.shell.typist.clone(), self.shell.directory.clone());
         Arc::make_mut(&mut commands).on_mark(
             mark,
@@ -78,19 +60,18 @@ impl Emulator {
             directory.as_ref(),
             |from| self.text_between(from, here.position),
         );
+        let ends = commands.phase() != ShellPhase::Running && ran;
         self.shell.commands = commands;
+        self.follow_commands();
+        if ends {
+            self.clean_screen();
+            self.clean_input_modes();
+        }
     }
 
-    /// Runs `work`, which renumbers the rows from the cursor on.
-    pub(super) fn renumbering(&mut self, work: impl FnOnce(&mut Self)) {
-        let before = self.position();
-        work(self);
-        self.on_renumbered(before);
-    }
-
-    pub(super) fn on_renumbered(&mut self, before: Position) {
-        let after = self.position();
-        Arc::make_mut(&mut self.shell.commands).on_renumbered(before, after);
+    pub(super) fn on_renumbered(&mut self) {
+        let cursor = self.position();
+        Arc::make_mut(&mut self.shell.commands).on_renumbered(cursor);
     }
 
     pub(super) fn on_alternate(&mut self) {
@@ -103,7 +84,7 @@ impl Emulator {
     pub(crate) fn before_cursor(&mut self) -> String {
         let cursor = self.position();
         let ended = self.shell.commands.iter().rev().find(|record| record.finish.is_some());
-        let end = ended.and_then(|record| record.spans.last()?.to);
+        let end = ended.and_then(|record| record.to);
         let end = end.filter(|end| end.row == cursor.row && end.col <= cursor.col);
         self.text_between(end.unwrap_or(Position { col: 0, ..cursor }), cursor)
     }
@@ -155,8 +136,14 @@ impl Screen {
     }
 
     pub fn submit(&mut self, now: Moment, submission: Submission<'_>) -> CommandId {
+        // What a shell without marks runs is known to have ended only now.
+        if submission.ends_by == EndsBy::Kernel {
+            self.emulator.clean_screen();
+        }
         let here = self.here(now);
-        self.change_commands().submit(submission, &here)
+        let id = self.change_commands().submit(submission, &here);
+        self.emulator.follow_commands();
+        id
     }
 
     /// Ends the sent command, whose end the shell does not mark.
@@ -169,6 +156,7 @@ impl Screen {
         let col = shown.map_or(0, |prompt| here.position.col.saturating_sub(columns_of(&prompt)));
         let here = Here { position: Position { col, ..here.position }, ..here };
         self.change_commands().finish_sent(&here, evidence, true);
+        self.emulator.follow_commands();
     }
 
     /// Notes that output was lost, which may have contained marks.
@@ -180,12 +168,14 @@ impl Screen {
     pub fn on_reading(&mut self, now: Moment) {
         let here = self.here(now);
         self.change_commands().on_reading(&here);
+        self.emulator.follow_commands();
     }
 
     /// Ends the command after which the shell showed its prompt without an end mark.
     pub fn on_prompted(&mut self, now: Moment) {
         let here = self.here(now);
         self.change_commands().on_prompted(&here);
+        self.emulator.follow_commands();
     }
 
     /// Ends all commands, because the program of the session ended.
@@ -193,6 +183,7 @@ impl Screen {
         if self.commands().running().is_some() {
             let here = self.here(now);
             self.change_commands().on_exit(&here, code);
+            self.emulator.follow_commands();
         }
     }
 

@@ -1,4 +1,4 @@
-//! The stored form of the shell's state and commands, which follows the screen since format version 2.
+//! The stored form of the shell's state and commands, which follows the screen.
 //!
 //! It accepts any number that it reads, so positions may lie outside the screen.
 
@@ -12,13 +12,16 @@ use serde::{Deserialize, Serialize};
 use crate::core::frame::kept::NUMBER_MAX;
 use crate::core::ids::{RowNumber, Watermark};
 use crate::core::moment::Moment;
+use crate::core::screen::emulator::Emulator;
+use crate::core::screen::emulator::recording::Recordings;
 use crate::core::screen::emulator::shell::MarkedShell;
 use crate::core::screen::snapshot::cells::Damage;
+use crate::core::screen::snapshot::outputs::KeptOutputs;
 use crate::core::shell::activity::Evidence;
-use crate::core::shell::commands::record::{CommandId, CommandRecord, Finish, Position, Span};
+use crate::core::shell::commands::record::{CommandId, CommandRecord, Finish, Position};
 use crate::core::shell::commands::{Commands, EndsBy, SentCommand, ShellPhase};
 
-type KeptPosition = (u64, u16);
+pub(super) type KeptPosition = (u64, u16);
 
 /// The shell on a screen, as stored.
 #[derive(Debug, Default, Deserialize)]
@@ -27,6 +30,8 @@ pub(crate) struct KeptShell<'a> {
     commands: Vec<KeptCommand<'a>>,
     #[serde(borrow)]
     state: KeptState<'a>,
+    #[serde(borrow)]
+    outputs: KeptOutputs<'a>,
 }
 
 /// The shell's state without its commands.
@@ -42,7 +47,6 @@ struct KeptState<'a> {
     outer: Option<KeptSent<'a>>,
     #[serde(borrow)]
     directory: Option<Cow<'a, str>>,
-    shelved_at: KeptPosition,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -57,7 +61,8 @@ struct KeptCommand<'a> {
     /// In nanoseconds since boot.
     started: u64,
     finish: Option<KeptFinish>,
-    spans: Vec<(KeptPosition, Option<KeptPosition>)>,
+    from: KeptPosition,
+    to: Option<KeptPosition>,
     echo_lines: u16,
     full_screen: bool,
 }
@@ -107,6 +112,7 @@ impl WrittenCommands {
     pub(crate) fn write(
         &mut self,
         shell: &MarkedShell,
+        recordings: &Recordings,
         bytes: Vec<u8>,
     ) -> postcard::Result<Vec<u8>> {
         self.update(&shell.commands)?;
@@ -114,7 +120,8 @@ impl WrittenCommands {
         for (_, written) in &self.0 {
             bytes.extend_from_slice(written);
         }
-        postcard::to_extend(&KeptState::of(shell), bytes)
+        let bytes = postcard::to_extend(&KeptState::of(shell), bytes)?;
+        KeptOutputs::write(&shell.commands, recordings, bytes)
     }
 
     fn update(&mut self, commands: &Commands) -> postcard::Result<()> {
@@ -147,13 +154,13 @@ impl<'a> KeptState<'a> {
             sent: commands.sent().map(KeptSent::of),
             outer: commands.outer().map(KeptSent::of),
             directory: shell.directory.as_deref().map(Cow::Borrowed),
-            shelved_at: kept_position(shell.shelved_at),
         }
     }
 }
 
 impl KeptShell<'_> {
-    pub(crate) fn put(&self, shell: &mut MarkedShell) -> Result<(), Damage> {
+    /// Puts it into an emulator that has its size.
+    pub(crate) fn put(self, emulator: &mut Emulator) -> Result<(), Damage> {
         let surplus = self.commands.len().saturating_sub(Commands::KEPT_MAX);
         let records = self.commands.iter().skip(surplus).map(|kept| kept.record().map(Arc::new));
         let list: VecDeque<_> = records.collect::<Result<_, _>>()?;
@@ -168,9 +175,10 @@ impl KeptShell<'_> {
         let outer = state.outer.as_ref().map(|outer| outer.sent(&list)).transpose()?;
         let phase = entry_of(&PHASES, state.phase)?;
         let reading_at = state.reading_at.map(position).transpose()?;
-        shell.commands = Arc::new(Commands::restored(list, last, phase, reading_at, (sent, outer)));
-        shell.directory = state.directory.as_deref().map(Arc::from);
-        shell.shelved_at = position(state.shelved_at)?;
+        let mut commands = Commands::restored(list, last, phase, reading_at, (sent, outer));
+        self.outputs.put(&mut commands, emulator)?;
+        emulator.shell.directory = state.directory.as_deref().map(Arc::from);
+        emulator.shell.commands = Arc::new(commands);
         Ok(())
     }
 }
@@ -204,20 +212,14 @@ impl<'a> KeptCommand<'a> {
                 at: nanos(finish.at),
                 mark: finish.mark.0,
             }),
-            spans: record
-                .spans
-                .iter()
-                .map(|span| (kept_position(span.from), span.to.map(kept_position)))
-                .collect(),
+            from: kept_position(record.from),
+            to: record.to.map(kept_position),
             echo_lines: record.echo_lines,
             full_screen: record.full_screen,
         }
     }
 
     fn record(&self) -> Result<CommandRecord, Damage> {
-        let spans = self.spans.iter().take(CommandRecord::SPANS_MAX).map(|(from, to)| {
-            Ok(Span { from: position(*from)?, to: to.map(position).transpose()? })
-        });
         let finish = match &self.finish {
             Some(kept) => Some(Finish {
                 code: kept.code,
@@ -236,18 +238,20 @@ impl<'a> KeptCommand<'a> {
             by: self.by.as_deref().map(Arc::from),
             started: moment(self.started),
             finish,
-            spans: spans.collect::<Result<_, Damage>>()?,
+            from: position(self.from)?,
+            to: self.to.map(position).transpose()?,
             echo_lines: self.echo_lines,
+            output: Arc::default(),
             full_screen: self.full_screen,
         })
     }
 }
 
-fn kept_position(position: Position) -> KeptPosition {
+pub(super) fn kept_position(position: Position) -> KeptPosition {
     (position.row.0, position.col)
 }
 
-fn position((row, col): KeptPosition) -> Result<Position, Damage> {
+pub(super) fn position((row, col): KeptPosition) -> Result<Position, Damage> {
     if row > NUMBER_MAX {
         return Err("a number is too high");
     }
@@ -296,8 +300,9 @@ mod tests {
 
         /// Writes what changed, which is to be the same as all that there is.
         fn check(&mut self) {
-            let changed = self.written.write(&self.shell, Vec::new()).unwrap();
-            let all = WrittenCommands::default().write(&self.shell, Vec::new()).unwrap();
+            let none = Recordings::new(0);
+            let changed = self.written.write(&self.shell, &none, Vec::new()).unwrap();
+            let all = WrittenCommands::default().write(&self.shell, &none, Vec::new()).unwrap();
             assert_eq!(changed, all);
         }
     }

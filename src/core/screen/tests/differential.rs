@@ -43,7 +43,7 @@ pub(super) fn steps() -> impl Strategy<Value = Vec<Step>> {
     vec(step, 1..40)
 }
 
-fn output() -> impl Strategy<Value = String> {
+pub(in crate::core::screen) fn output() -> impl Strategy<Value = String> {
     prop_oneof![
         8 => "[a-z0-9 ]{1,20}",
         6 => Just("\r\n".to_owned()),

@@ -120,7 +120,7 @@ const REVEALING: [&str; 14] = [
 ];
 
 #[track_caller]
-pub(super) fn assert_same_for_ever(whole: &mut Terminal, broken: &mut Terminal) {
+fn assert_same_for_ever(whole: &mut Terminal, broken: &mut Terminal) {
     assert_same(whole, broken);
     for output in REVEALING {
         whole.feed(output);
@@ -394,9 +394,9 @@ fn the_saved_cursor_follows_the_cursor_behind_the_alternate_screen() {
 fn a_snapshot_of_another_format_says_so() {
     let refused = |bytes: &[u8]| Screen::restore(bytes, [[]], ScreenLimits::default()).unwrap_err();
     assert_eq!(refused(b""), SnapshotError::Format { found: Vec::new() });
-    let newer = b"TGSC\x03and more";
-    assert_eq!(refused(newer), SnapshotError::Format { found: b"TGSC\x03".to_vec() });
-    assert!(matches!(refused(b"TGSC\x01"), SnapshotError::Damaged { .. }));
+    let newer = b"TGSC\x04and more";
+    assert_eq!(refused(newer), SnapshotError::Format { found: b"TGSC\x04".to_vec() });
+    assert!(matches!(refused(b"TGSC\x03"), SnapshotError::Damaged { .. }));
     let mut kept = Kept::new(2, 10);
     kept.terminal.feed("a\r\nb\r\nc");
     let Checkpoint { snapshot, rows, .. } = kept.checkpoint();
@@ -405,34 +405,35 @@ fn a_snapshot_of_another_format_says_so() {
     assert!(matches!(refused, SnapshotError::Rows { .. }));
 }
 
-/// Screens as the first version of the format has them: the output before, and the bytes then.
-pub(super) const FIRST_FORMAT: [(&str, &[u8], &[u8]); 2] = [
+/// Screens as the format has them: the output before, the bytes then, and the rows of history.
+const SCREENS: [(&str, &[u8], &[u8]); 2] = [
     (
         "a\r\n\x1b[1;31mb\x1b[m\r\n\x1b[48;2;1;2;3;38;5;200m\u{6f22}e\u{301}\x1b[0;4:3;7m wrapped here\x1b[m\r\n\
          \x1b[3g\x1b[4G\x1bH\x1b[2;3r\x1b(0\x0e\x1b7\x1b[3;5H\x1b[?1;7;2004;1002;1006h\x1b=\x1b[6 q\
          \x1b[>5u\x1b]2;first\x07\x1b[22t\x1b]2;second\x07\x07\x1b[?2026hx\x1b[38;5",
-        include_bytes!("formats/1-normal.snapshot"),
-        include_bytes!("formats/1-normal.rows"),
+        include_bytes!("formats/normal.snapshot"),
+        include_bytes!("formats/normal.rows"),
     ),
     (
         "one\r\ntwo\r\nthree\r\nfour\r\nfive\x1b[?1049h\x1b[44m\x1b[2Jfull\x1b]2;unfin",
-        include_bytes!("formats/1-alternate.snapshot"),
-        include_bytes!("formats/1-alternate.rows"),
+        include_bytes!("formats/alternate.snapshot"),
+        include_bytes!("formats/alternate.rows"),
     ),
 ];
 
 #[test]
-fn the_first_format_is_read_as_it_always_was() {
-    for (output, snapshot, rows) in FIRST_FORMAT {
+fn a_screen_is_stored_as_it_always_was() {
+    for (output, screen, rows) in SCREENS {
         let mut kept = Kept::new(4, 12);
         kept.terminal.now = Moment::from_boot(Duration::from_secs(1));
         kept.terminal.feed(output);
         kept.terminal.screen.resize(Size { rows: 3, cols: 12 });
         let checkpoint = kept.checkpoint();
-        // The second version differs by its number and by the shell, which stands behind.
-        assert_eq!(checkpoint.snapshot[5..snapshot.len()], snapshot[5..]);
+        // Behind the version and the screen stand a shell of which nothing is known and no output.
+        let snapshot = [&b"TGSC\x03"[..], &screen[5..], &[0; 9]].concat();
+        assert_eq!(checkpoint.snapshot, snapshot);
         assert_eq!(checkpoint.rows, rows);
-        let screen = Screen::restore(snapshot, [rows], kept.limits).unwrap();
+        let screen = Screen::restore(&snapshot, [rows], kept.limits).unwrap();
         let mut restored = Terminal { screen, now: kept.terminal.now, ..Terminal::new(2, 2) };
         assert_same_for_ever(&mut kept.terminal, &mut restored);
     }
@@ -512,7 +513,7 @@ proptest! {
 
     #[test]
     fn no_bytes_do_harm_as_a_snapshot(bytes in vec(any::<u8>(), 0..400), known in any::<bool>()) {
-        let head: &[u8] = if known { b"TGSC\x01" } else { b"" };
+        let head: &[u8] = if known { b"TGSC\x03" } else { b"" };
         let bytes = [head, &bytes].concat();
         use_if_restored(&bytes, &bytes);
     }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use crate::core::shell::activity::Evidence;
 use crate::core::shell::commands::mark::{Mark, MarkKind};
-use crate::core::shell::commands::record::{CommandId, CommandRecord, Here, Position, Span};
+use crate::core::shell::commands::record::{CommandId, CommandRecord, Here, Position};
 use crate::core::shell::commands::{Commands, EndsBy, SentCommand, ShellPhase};
 
 impl Commands {
@@ -90,8 +90,7 @@ impl Commands {
         });
         self.change(id, |record| {
             record.directory = directory.cloned();
-            record.spans = vec![Span { from: here.position, to: None }];
-            record.echo_lines = 0;
+            (record.from, record.echo_lines) = (here.position, 0);
         });
     }
 
@@ -145,18 +144,14 @@ impl Commands {
         if self.phase == ShellPhase::Running
             && let Some(id) = self.running().map(|record| record.id)
         {
-            self.change(id, |record| {
-                if let Some(span) = record.spans.last_mut() {
-                    span.to = Some(here.position.max(span.from));
-                }
-            });
+            self.change(id, |record| record.to = Some(here.position));
         }
     }
 
     /// Whether what runs under the shell's marks writes no more: the shell is on its way to its prompt.
     pub fn output_has_ended(&self) -> bool {
-        let span = self.running().and_then(|record| record.spans.last());
-        self.phase == ShellPhase::Running && span.is_some_and(|span| span.to.is_some())
+        let running = self.running();
+        self.phase == ShellPhase::Running && running.is_some_and(|record| record.to.is_some())
     }
 
     /// Ends what runs under the shell's marks, and whatever was sent to it.

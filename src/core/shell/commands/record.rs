@@ -1,10 +1,11 @@
-//! One command: its text, who sent it, how it ended, and where its output lies.
+//! One command: its text, who sent it, how it ended, and what it printed.
 
 use std::sync::Arc;
 
 use crate::core::ids::{RowNumber, Watermark};
 use crate::core::moment::Moment;
 use crate::core::shell::activity::Evidence;
+use crate::core::shell::commands::output::Output;
 
 /// The number of a command in its session, from 1.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -15,13 +16,6 @@ pub struct CommandId(pub u64);
 pub struct Position {
     pub row: RowNumber,
     pub col: u16,
-}
-
-/// A stretch of rows: from a place up to another, or up to the cursor while it grows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Span {
-    pub from: Position,
-    pub to: Option<Position>,
 }
 
 /// How a command ended.
@@ -51,18 +45,22 @@ pub struct CommandRecord {
     /// When it was sent; of one that was typed, when it began.
     pub started: Moment,
     pub finish: Option<Finish>,
-    /// Where its output lies; renumbering cuts it into several.
-    pub spans: Vec<Span>,
-    /// How many lines of its beginning are what was typed.
+    /// Where on the screen its output began.
+    pub from: Position,
+    /// Where on the screen its output ended; none while it goes on.
+    pub to: Option<Position>,
+    /// How many lines that show what was typed come first.
     pub echo_lines: u16,
+    /// What it printed; empty until it has ended, when frames have it ([`Frame::output`]).
+    ///
+    /// [`Frame::output`]: crate::core::frame::Frame::output
+    pub output: Arc<Output>,
     /// It showed something on the alternate screen.
     pub full_screen: bool,
 }
 
 impl CommandRecord {
     pub const TEXT_MAX: usize = 1_024;
-    /// How many stretches of rows its output may be cut into; more are told as one.
-    pub const SPANS_MAX: usize = 16;
 
     pub(crate) fn open(id: CommandId, text: &str, started: Moment, from: Position) -> Self {
         let end = text.floor_char_boundary(Self::TEXT_MAX);
@@ -73,16 +71,17 @@ impl CommandRecord {
             by: None,
             started,
             finish: None,
-            spans: vec![Span { from, to: None }],
+            from,
+            to: None,
             echo_lines: 0,
+            output: Arc::default(),
             full_screen: false,
         }
     }
 
     pub(crate) fn close(&mut self, here: &Here, finish: Finish) {
-        if let Some(span) = self.spans.last_mut() {
-            span.to = Some(here.position.max(span.from));
-        }
+        // What it printed may have gone to a higher row than it began on.
+        self.to.get_or_insert(here.position);
         self.finish = Some(finish);
     }
 }

@@ -4,8 +4,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::*;
-use crate::core::frame::command_output::Output;
-use crate::core::frame::history::HistoryLimits;
 use crate::core::frame::{Frame, Size};
 use crate::core::ids::RowNumber;
 use crate::core::moment::Moment;
@@ -65,8 +63,8 @@ impl Shell {
     #[track_caller]
     fn printed(&mut self, id: u64, lines: &[&str]) {
         let frame = self.frame();
-        let output = Output::of(&self.record(id), &frame);
-        assert_eq!(output.lines, lines);
+        let text = frame.output(&self.record(id)).text();
+        assert_eq!(text.lines().collect::<Vec<_>>(), lines);
     }
 
     #[track_caller]
@@ -242,7 +240,7 @@ fn what_was_shown_before_is_no_output_of_a_command_that_clears_the_screen() {
         ("\x1b[H\x1b[2Jafter\r\n", vec!["after"]),
         ("mine\r\n\x1b[H\x1b[2Jafter\r\n", vec!["mine", "after"]),
         ("mine\r\n\x1b[2J\x1b[Hafter\r\n", vec!["mine", "after"]),
-        ("\r\n\r\n\x1b[Hover\x1b[2J\x1b[Hafter\r\n", vec!["after"]),
+        ("\r\n\r\n\x1b[Hover\x1b[2J\x1b[Hafter\r\n", vec!["over", "after"]),
         ("\x1b[H\x1b[2Jafter\r\n\x1b[H\x1b[2Jagain\r\n", vec!["after", "again"]),
     ] {
         let mut shell = Shell::new(6, 20);
@@ -273,12 +271,12 @@ fn what_a_full_screen_program_shows_is_no_output() {
 }
 
 #[test]
-fn while_another_screen_hides_output_nothing_of_it_is_taken_for_output() {
+fn what_was_printed_before_a_pager_is_told_while_it_is_shown() {
     let mut shell = Shell::new(4, 20);
     let before: String = (0..6).map(|number| format!("{number}\r\n")).collect();
     shell.prompt().write("less\r\n").mark("C").write(&before);
     shell.write("\x1b[?1049h\x1b[2Jtext\r\nof a pager");
-    shell.printed(1, &["0", "1", "2"]);
+    shell.printed(1, &["0", "1", "2", "3", "4", "5"]);
     shell.write("\x1b[?1049l").mark("D;0").prompt();
     shell.printed(1, &["0", "1", "2", "3", "4", "5"]);
 }
@@ -340,23 +338,6 @@ fn of_more_commands_than_are_kept_what_runs_stays() {
     }
     assert_eq!(shell.record(1).finish, None);
     assert_eq!(shell.screen.commands().iter().count(), Commands::KEPT_MAX);
-}
-
-#[test]
-fn what_was_typed_is_no_trimmed_output() {
-    let history = HistoryLimits { rows_max: 10, ..HistoryLimits::default() };
-    let limits = ScreenLimits { history, ..ScreenLimits::default() };
-    let mut shell = Shell::new(4, 20);
-    shell.screen = Screen::new(Size { rows: 4, cols: 20 }, limits, Origin::default());
-    shell.write("# ");
-    let id = shell.submit("seq 5000", EndsBy::Kernel);
-    let numbers: String = (1..=5_000).map(|number| format!("{number}\r\n")).collect();
-    shell.write(&format!("seq 5000\r\n{numbers}# "));
-    shell.screen.finish_sent(Moment::default(), Evidence::Kernel);
-    let frame = shell.frame();
-    let output = Output::of(frame.commands.value.get(id).unwrap(), &frame);
-    assert!(output.rows_trimmed > 0);
-    assert_eq!(output.rows_trimmed + output.lines.len() as u64, 5_000);
 }
 
 #[test]

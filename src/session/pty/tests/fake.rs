@@ -260,6 +260,7 @@ impl Pty for FakePty {
             canonical: evidence.canonical,
             echo: evidence.echo,
             reading: self.state.borrow().reading.filter(|_| settled),
+            selects: false,
             relaying: false,
         })
     }

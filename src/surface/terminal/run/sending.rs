@@ -30,7 +30,7 @@ use crate::session::stats::Attending;
 use crate::surface::call::{Call, Target};
 use crate::surface::error::SurfaceError;
 use crate::surface::terminal::run::Script;
-use crate::surface::terminal::run::{OnCancel, RunTool};
+use crate::surface::terminal::run::{OnCancel, RunTool, names_history};
 use crate::surface::terminal::writing::{fingerprint, idempotency_key, presented};
 use crate::wire::error::RefusalCause;
 
@@ -162,6 +162,14 @@ impl Sending<'_> {
         Err(SurfaceError::refused("command", problem, RefusalCause::SeveralLines))
     }
 
+    /// Whether the shell in front is one that replaces parts of what is typed by earlier commands.
+    fn expands_history(&self) -> bool {
+        let frame = self.target.session.frame();
+        let foreground = frame.activity.value.foreground.as_ref();
+        let program = foreground.and_then(|foreground| foreground.program.as_deref());
+        matches!(program, Some("bash" | "zsh"))
+    }
+
     /// The interrupt of a command that the same call sent before, where one was asked for.
     fn interrupt_of(&self, command: CommandId, sent_in: Option<Epoch>) -> Option<Interrupt> {
         let Target { session, permit } = self.target;
@@ -182,7 +190,9 @@ impl Sending<'_> {
         let ReadyPrompt { ends_by, edits } = ready;
         // Without a line editor a shell that marks takes lines as one that does not.
         let takes = if ends_by == EndsBy::Marks && !edits { EndsBy::Kernel } else { ends_by };
-        let script = Script::needed(&self.call.daemon.sessions, self.text, takes)?;
+        let expands =
+            ends_by != EndsBy::Prompt && self.expands_history() && names_history(self.text);
+        let script = Script::needed(&self.call.daemon.sessions, self.text, (takes, expands))?;
         let typed = match (&script, ends_by) {
             (Some(script), _) => script.line(),
             // Where a blank line ends a block, it is a part of the command.

@@ -1,0 +1,142 @@
+//! Records what each command that runs prints.
+
+use std::sync::Arc;
+
+use crate::core::screen::emulator::Emulator;
+use crate::core::screen::recorder::{Place, Recorder};
+use crate::core::shell::commands::Commands;
+use crate::core::shell::commands::output::{Output, Printed};
+use crate::core::shell::commands::record::{CommandId, CommandRecord, Position};
+
+/// Whether a shell that traces (`set -x`) or shows (`set -v`) what it runs tells of a function of our scripts here.
+fn is_our_trace(line: &str) -> bool {
+    let traced = line.trim_start_matches('+');
+    let begins = traced.trim_start_matches([' ', '"']).starts_with("__termgate_");
+    begins && (traced.len() < line.len() || line.starts_with('"'))
+}
+
+/// The recorders of the commands that run: usually one, and more where a command runs inside another.
+#[derive(Clone, Debug)]
+pub(crate) struct Recordings {
+    pub(crate) list: Vec<Recording>,
+    /// A command ended since the last frame.
+    ended: bool,
+    /// How many bytes of output are kept for all commands together.
+    bytes_max: usize,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Recording {
+    pub(crate) id: CommandId,
+    /// Where the output began; a shell may mark that later than it was assumed.
+    pub(crate) from: Position,
+    pub(crate) recorder: Recorder,
+}
+
+impl Recordings {
+    /// Which part of a history's bytes the output of commands may take besides.
+    const PART_OF_HISTORY: usize = 4;
+
+    pub(crate) fn new(history_bytes: usize) -> Self {
+        let bytes_max = history_bytes / Self::PART_OF_HISTORY;
+        Self { list: Vec::new(), ended: false, bytes_max }
+    }
+
+    pub(crate) fn bytes_max(&self) -> usize {
+        self.bytes_max
+    }
+
+    /// How many bytes are kept of one command.
+    pub(crate) fn command_bytes_max(&self) -> usize {
+        self.bytes_max / 2
+    }
+
+    /// Gives an operation of the parser to all recorders.
+    #[inline]
+    pub(super) fn each(&mut self, operation: impl Fn(&mut Recorder)) {
+        for recording in &mut self.list {
+            recording.recorder.on(&operation);
+        }
+    }
+
+    /// Whether what [`Self::printed`] tells changed since this was asked last.
+    pub(crate) fn take_change(&mut self) -> bool {
+        let mut changed = std::mem::take(&mut self.ended);
+        for recording in &mut self.list {
+            changed |= recording.recorder.take_change();
+        }
+        changed
+    }
+
+    pub(crate) fn printed(&self) -> Arc<Printed> {
+        let list = self.list.iter();
+        Arc::new(list.map(|it| (it.id, Arc::new(it.recorder.output()))).collect())
+    }
+
+    /// Whether it already records this command from where it began.
+    fn knows(&self, record: &CommandRecord) -> bool {
+        self.list.iter().any(|it| (it.id, it.from) == (record.id, record.from))
+    }
+}
+
+impl Emulator {
+    /// Records the commands that run now, and no others.
+    pub(crate) fn follow_commands(&mut self) {
+        let cursor = self.position();
+        let mut commands = Arc::clone(&self.shell.commands);
+        for mut recording in std::mem::take(&mut self.recordings.list) {
+            let Some(record) = commands.get(recording.id).cloned() else { continue };
+            let Some(end) = record.to else {
+                if record.from == recording.from {
+                    self.recordings.list.push(recording);
+                }
+                continue;
+            };
+            let is_prompt = end.row == cursor.row && end.col < cursor.col;
+            recording.recorder.end(if is_prompt { cursor.col - end.col } else { 0 });
+            if record.finish.is_none() {
+                self.recordings.list.push(recording);
+                continue;
+            }
+            let mut output = recording.recorder.whole_output();
+            // Shells that trace what they run trace our commands as well.
+            output.drop_last_lines(is_our_trace);
+            let commands: &mut Commands = Arc::make_mut(&mut commands);
+            commands.keep_output(record.id, output, self.recordings.bytes_max);
+            self.recordings.ended = true;
+        }
+        let bytes_max = self.recordings.command_bytes_max();
+        let (size, place) = (self.size(), self.place());
+        for record in commands.iter().filter(|record| record.finish.is_none()) {
+            if !self.recordings.knows(record) {
+                let (id, from) = (record.id, record.from);
+                let recorder = Recorder::begin(size, place, record.echo_lines, bytes_max);
+                self.recordings.list.push(Recording { id, from, recorder });
+            }
+        }
+        self.shell.commands = commands;
+    }
+
+    /// Records on, behind what was printed before the emulator failed.
+    pub(crate) fn resume_recordings(&mut self, printed: &Printed) {
+        self.follow_commands();
+        for recording in &mut self.recordings.list {
+            if let Some((_, output)) = printed.iter().find(|(id, _)| *id == recording.id) {
+                recording.recorder.put_before(Output::clone(output));
+            }
+        }
+    }
+
+    pub(super) fn resize_recordings(&mut self) {
+        let (size, place) = (self.size(), self.place());
+        for recording in &mut self.recordings.list {
+            recording.recorder.resize(size, place);
+        }
+    }
+
+    fn place(&self) -> Place {
+        let cursor = &self.term.grid().cursor;
+        let (row, col) = (cursor.point.line.0 as u16, cursor.point.column.0 as u16);
+        Place { row, col, wraps: cursor.input_needs_wrap }
+    }
+}

@@ -1,0 +1,301 @@
+//! Turns what one command prints into lines, on a screen of its own.
+//!
+//! It does what the terminal does, without attributes, and begins blank with the settings of a new terminal:
+//! what other programs left on the real screen cannot spoil the output, and no change of the real screen can lose it.
+//! Rows that leave its screen become lines.
+
+mod operations;
+mod row;
+mod stored;
+
+use std::collections::VecDeque;
+use std::iter::repeat;
+use std::ops::Range;
+
+use alacritty_terminal::vte::ansi::StandardCharset;
+use serde::{Deserialize, Serialize};
+
+use crate::core::frame::Size;
+use crate::core::screen::recorder::row::Row;
+use crate::core::shell::commands::output::Output;
+
+pub(super) use crate::core::screen::recorder::stored::StoredRecorder;
+
+/// A place on the screen, from 0.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Place {
+    pub(crate) row: u16,
+    pub(crate) col: u16,
+    /// The column is full, and the next character wraps.
+    pub(crate) wraps: bool,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Cursor {
+    place: Place,
+    charsets: [StandardCharset; 4],
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Modes {
+    insert: bool,
+    wrap: bool,
+    origin: bool,
+}
+
+/// A screen on which one command prints.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Recorder {
+    size: Size,
+    /// The rows from the top; those below were never written.
+    rows: VecDeque<Row>,
+    cursor: Cursor,
+    saved: Cursor,
+    charset: usize,
+    modes: Modes,
+    region: Range<u16>,
+    /// The normal screen, while a program shows the alternate one.
+    normal: Option<(VecDeque<Row>, Cursor)>,
+    lines: Output,
+    /// How many lines of what was typed are still to come before the output.
+    echo_lines: u16,
+    /// Rows at the top that nothing was written to are no output.
+    at_beginning: bool,
+    /// The output has ended, and what is written is of somebody else.
+    ended: bool,
+    changed: bool,
+    bytes_max: usize,
+}
+
+impl Recorder {
+    /// Begins to record at this place, behind so many lines that show what was typed. It keeps about so many bytes.
+    pub(crate) fn begin(size: Size, place: Place, echo_lines: u16, bytes_max: usize) -> Self {
+        let cursor = Cursor { place, ..Cursor::default() };
+        let mut recorder = Self {
+            size,
+            rows: VecDeque::new(),
+            cursor,
+            saved: Cursor::default(),
+            charset: 0,
+            modes: Modes { insert: false, wrap: true, origin: false },
+            region: 0..size.rows,
+            normal: None,
+            lines: Output::default(),
+            echo_lines,
+            at_beginning: true,
+            ended: false,
+            changed: true,
+            bytes_max,
+        };
+        recorder.row().touched = true;
+        recorder
+    }
+
+    /// Whether it changed since this was asked last.
+    pub(crate) fn take_change(&mut self) -> bool {
+        std::mem::take(&mut self.changed)
+    }
+
+    /// Runs an operation of the parser, unless the output has ended.
+    #[inline]
+    pub(crate) fn on(&mut self, operation: impl Fn(&mut Self)) {
+        if !self.ended {
+            operation(self);
+            self.changed = true;
+        }
+    }
+
+    /// Ends the output before the last so many columns, which are the shell's prompt.
+    pub(crate) fn end(&mut self, prompt_columns: u16) {
+        if !self.ended && prompt_columns > 0 {
+            let place = self.cursor.place;
+            let behind = place.col + u16::from(place.wraps);
+            self.row().truncate(behind.saturating_sub(prompt_columns));
+            self.rows.truncate(usize::from(place.row) + 1);
+        }
+        self.ended = true;
+    }
+
+    /// The lines that left its screen.
+    pub(crate) fn lines(&self) -> &Output {
+        &self.lines
+    }
+
+    /// Puts lines before all others.
+    pub(crate) fn put_before(&mut self, output: Output) {
+        self.lines = output;
+        self.end_line();
+    }
+
+    /// What was printed so far on the normal screen.
+    pub(crate) fn output(&self) -> Output {
+        let (rows, cursor) = match &self.normal {
+            Some((rows, cursor)) => (rows, cursor),
+            None => (&self.rows, &self.cursor),
+        };
+        let mut lines = Lines { output: self.lines.clone(), echo: self.echo_lines };
+        lines.take_screen(rows, cursor.place.row, self.at_beginning);
+        lines.output.trim(self.bytes_max);
+        lines.output
+    }
+
+    /// All that was printed, at the end. A program that never left the alternate screen has written its last words there.
+    pub(crate) fn whole_output(&self) -> Output {
+        let mut lines = Lines { output: self.output(), echo: 0 };
+        if self.normal.is_some() {
+            end_line(&mut lines.output);
+            lines.take_screen(&self.rows, self.cursor.place.row, true);
+            lines.output.trim(self.bytes_max);
+        }
+        lines.output
+    }
+
+    /// Follows a change of the terminal's size, after which its cursor is here.
+    pub(crate) fn resize(&mut self, size: Size, place: Place) {
+        let rewraps = size.cols != self.size.cols;
+        self.size = size;
+        self.region = 0..size.rows;
+        if let Some((rows, cursor)) = &mut self.normal {
+            rows.truncate(usize::from(size.rows));
+            cursor.place.row = cursor.place.row.min(size.rows - 1);
+            cursor.place.col = cursor.place.col.min(size.cols - 1);
+            self.rows.truncate(usize::from(size.rows));
+            self.cursor.place = place;
+        } else if rewraps {
+            self.settle(self.cursor.place.row);
+            let mut row = self.rows.pop_front().unwrap_or_default();
+            self.rows.clear();
+            if row.columns() > size.cols {
+                let before = row.columns() / size.cols * size.cols;
+                let front = row.split_off_front(before);
+                self.lines.append(&front);
+            }
+            self.rows.resize(usize::from(place.row), Row::default());
+            self.at_beginning = true;
+            self.rows.push_back(row);
+            self.cursor.place = place;
+        } else {
+            let surplus = (self.cursor.place.row + 1).saturating_sub(size.rows);
+            self.settle(surplus);
+            self.rows.truncate(usize::from(size.rows));
+            self.cursor.place.row -= surplus;
+        }
+        self.changed = true;
+    }
+
+    /// The row of the cursor.
+    fn row(&mut self) -> &mut Row {
+        self.row_at(self.cursor.place.row)
+    }
+
+    fn row_at(&mut self, row: u16) -> &mut Row {
+        let index = usize::from(row);
+        if index >= self.rows.len() {
+            self.rows.resize(index + 1, Row::default());
+        }
+        &mut self.rows[index]
+    }
+
+    /// Turns so many rows from the top of the screen into lines.
+    fn settle(&mut self, count: u16) {
+        let mut lines = Lines { output: std::mem::take(&mut self.lines), echo: self.echo_lines };
+        for _ in 0..count {
+            let row = self.rows.pop_front().unwrap_or_default();
+            self.at_beginning &= !row.touched;
+            if !self.at_beginning {
+                lines.take(&row);
+                lines.end_line_of(&row);
+            }
+        }
+        (self.lines, self.echo_lines) = (lines.output, lines.echo);
+        self.lines.trim(self.bytes_max);
+    }
+
+    /// Ends a line whose first rows left the screen.
+    fn end_line(&mut self) {
+        end_line(&mut self.lines);
+    }
+
+    /// Scrolls part of the screen up. Rows that leave the top of the normal screen become lines.
+    fn scroll_up_in(&mut self, region: Range<u16>, count: u16) {
+        let count = count.min(region.end - region.start);
+        if region.start == 0 && self.normal.is_none() {
+            self.settle(count);
+        } else {
+            let end = usize::from(region.start + count).min(self.rows.len());
+            self.rows.drain(usize::from(region.start).min(end)..end);
+        }
+        self.insert_rows(region.end - count, count);
+    }
+
+    fn scroll_down_in(&mut self, region: Range<u16>, count: u16) {
+        let count = count.min(region.end - region.start);
+        let (start, end) = (usize::from(region.end - count), usize::from(region.end));
+        let end = end.min(self.rows.len());
+        self.rows.drain(start.min(end)..end);
+        self.insert_rows(region.start, count);
+    }
+
+    /// Inserts blank rows where rows were taken away.
+    fn insert_rows(&mut self, at: u16, count: u16) {
+        if usize::from(at) < self.rows.len() {
+            for _ in 0..count {
+                self.rows.insert(at.into(), Row::default());
+            }
+        }
+    }
+}
+
+/// Lines, as rows are added to them.
+struct Lines {
+    output: Output,
+    /// How many of the next lines show what was typed.
+    echo: u16,
+}
+
+impl Lines {
+    /// Takes the rows down to the cursor, or to the last one with text below it.
+    fn take_screen(&mut self, rows: &VecDeque<Row>, cursor: u16, mut at_beginning: bool) {
+        let cursor = usize::from(cursor);
+        let text = rows.iter().rposition(|row| !row.is_blank()).map_or(0, |last| last + 1);
+        let count = text.max(cursor);
+        let never_written = Row::default();
+        for (index, row) in rows.iter().chain(repeat(&never_written)).take(count).enumerate() {
+            at_beginning &= !row.touched;
+            if at_beginning {
+                continue;
+            }
+            self.take(row);
+            // The line of the cursor may go on.
+            if index != cursor || index + 1 != count {
+                self.end_line_of(row);
+            }
+        }
+    }
+
+    fn take(&mut self, row: &Row) {
+        if self.echo == 0 {
+            let text = row.text();
+            self.output.append(if row.wrapped { text } else { text.trim_end_matches(' ') });
+        }
+    }
+
+    fn end_line_of(&mut self, row: &Row) {
+        if !row.wrapped {
+            if self.echo == 0 {
+                self.output.append("\n");
+            }
+            self.echo = self.echo.saturating_sub(1);
+        }
+    }
+}
+
+/// Ends a line that has begun.
+fn end_line(output: &mut Output) {
+    if output.lines_total() > output.lines_ended() {
+        output.append("\n");
+    }
+}
+
+#[cfg(test)]
+mod tests;

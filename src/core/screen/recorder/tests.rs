@@ -1,0 +1,220 @@
+//! Recorders beside the screen on which the same command prints, and behind what others left there.
+
+use std::sync::Arc;
+
+use proptest::collection::vec;
+use proptest::prelude::*;
+
+use crate::core::frame::{Frame, Size};
+use crate::core::ids::RowNumber;
+use crate::core::moment::Moment;
+use crate::core::screen::tests::differential::output;
+use crate::core::screen::{Facts, Origin, Screen, ScreenLimits};
+use crate::core::shell::commands::record::CommandId;
+
+const NONCE: &str = "5ec2e7";
+
+/// A shell that marks its commands.
+struct Shell(Screen);
+
+impl Shell {
+    fn new(rows: u16, cols: u16) -> Self {
+        let mut screen =
+            Screen::new(Size { rows, cols }, ScreenLimits::default(), Origin::default());
+        screen.set_nonce(Some(NONCE.into()));
+        Self(screen)
+    }
+
+    fn write(&mut self, text: &str) -> &mut Self {
+        self.0.feed(Moment::default(), text.as_bytes());
+        self
+    }
+
+    fn mark(&mut self, mark: &str) -> &mut Self {
+        self.write(&format!("\x1b]133;{mark};nonce={NONCE}\x1b\\"))
+    }
+
+    fn begin(&mut self) -> &mut Self {
+        self.mark("A").mark("B").write("x\r\n").mark("C")
+    }
+
+    fn command(&mut self, output: &str) -> &mut Self {
+        self.begin().write(output).mark("D;0")
+    }
+
+    fn frame(&mut self) -> Arc<Frame> {
+        self.0.publish(Moment::default(), &Facts::default());
+        self.0.first_frame(Moment::default(), &Facts::default())
+    }
+
+    /// What the newest command printed so far.
+    fn printed(&mut self) -> String {
+        let frame = self.frame();
+        let record = frame.commands.value.iter().next_back().unwrap();
+        frame.output(record).text()
+    }
+}
+
+/// The lines of the whole screen and its history that are not blank.
+fn shown(frame: &Frame) -> Vec<String> {
+    let (mut lines, mut line) = (Vec::new(), String::new());
+    for row in frame.history.first().0..frame.end_row().0 {
+        let (shown, changed) = frame.any_line(RowNumber(row)).unwrap();
+        line.push_str(&shown.text);
+        match frame.any_line(RowNumber(row + 1)).filter(|_| shown.wrapped) {
+            Some((next, _)) => {
+                let blanks = frame.omitted_blanks(&shown, changed, &next);
+                line.extend(std::iter::repeat_n(' ', blanks));
+            }
+            None => lines.push(std::mem::take(&mut line)),
+        }
+    }
+    lines.retain(|line| !line.trim().is_empty());
+    lines.into_iter().map(|line| line.trim_end().to_owned()).collect()
+}
+
+/// A screen keeps a mark that follows nothing, and shows it on a blank.
+fn without_marks(line: &str) -> String {
+    line.replace('\u{301}', "").trim_end().to_owned()
+}
+
+/// What stands on a screen differs where programs set tab stops, and where the emulator does not clear the first of two
+/// rows above the cursor.
+fn alike(part: &str) -> bool {
+    !part.ends_with("[1J") && !part.ends_with("\x1bH") && !part.ends_with('g')
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 512, failure_persistence: None, ..Default::default() })]
+
+    #[test]
+    fn on_a_clean_screen_the_output_is_what_stands_there(
+        parts in vec(prop_oneof![12 => output(), 1 => Just("\x1b[2J".to_owned())], 1..60),
+        size in (2..9u16, 2..14u16),
+    ) {
+        let mut shell = Shell::new(size.0, size.1);
+        shell.mark("C");
+        for part in parts.iter().filter(|part| alike(part)) {
+            shell.write(part);
+        }
+        let frame = shell.frame();
+        let printed = shell.printed();
+        let lines = |all: Vec<String>| {
+            let lines = all.into_iter().map(|line| without_marks(&line));
+            lines.filter(|line| !line.is_empty()).collect::<Vec<_>>()
+        };
+        let printed = printed.lines().map(str::to_owned).collect();
+        prop_assert_eq!(lines(printed), lines(shown(&frame)));
+    }
+
+    #[test]
+    fn an_output_goes_on_after_a_restart_as_it_would_have(
+        before in vec(output(), 1..30), after in vec(output(), 1..30),
+        alternate in any::<bool>(),
+    ) {
+        let mut shell = Shell::new(5, 9);
+        shell.begin();
+        if alternate {
+            shell.write("one\x1b[?1049h");
+        }
+        before.iter().for_each(|part| { shell.write(part); });
+        let kept = shell.0.checkpoint(RowNumber(0));
+        let screen = Screen::restore(&kept.snapshot, [&kept.rows], ScreenLimits::default());
+        let mut restored = Shell(screen.unwrap());
+        restored.0.set_nonce(Some(NONCE.into()));
+        prop_assert_eq!(restored.printed(), shell.printed());
+        for shell in [&mut shell, &mut restored] {
+            after.iter().for_each(|part| { shell.write(part); });
+            shell.write("\x1b\\\x1b[?1049l").mark("D;0");
+        }
+        prop_assert_eq!(restored.printed(), shell.printed());
+    }
+}
+
+#[test]
+fn what_others_left_on_the_screen_spoils_no_output() {
+    for left in [
+        "\x1b[?1049hfull\x1b[20;5H",
+        "\x1b(0\x0e",
+        "\x1b#8",
+        "\x1b7\x1b[3;9H",
+        "\x1b[2;3r\x1b[?6h",
+        "\x1b[4h",
+        "\x1b[?7l",
+        "\x1b[?1000;1006h\x1b[>31u\x1b[?25l\x1b[31;8m",
+        "\x1b[?2026h",
+    ] {
+        let mut shell = Shell::new(6, 20);
+        shell.command(left).command("lqqk one\r\ntwo\x1b8\r\n");
+        assert_eq!(shell.printed(), "lqqk one\ntwo\n", "{left:?}");
+        let (frame, modes) = (shell.frame(), shell.0.modes());
+        assert!(frame.cursor.value.visible, "{left:?}");
+        assert_eq!((modes.kitty_flags, modes.bracketed_paste), (0, false), "{left:?}");
+        assert_eq!(modes.mouse, Default::default(), "{left:?}");
+        shell.begin().write("\x1b[2J\x1b[Ha\x1b[4Gb\x1b[1Gc");
+        let row = shell.0.cursor_row();
+        assert_eq!(&*shell.frame().line(row).unwrap().value.text, "c  b", "{left:?}");
+    }
+}
+
+#[test]
+fn a_program_draws_lines_if_it_says_so_itself() {
+    let mut shell = Shell::new(6, 20);
+    shell.command("\x1b(0lqk\x1b(B lqk\r\n");
+    assert_eq!(shell.printed(), "┌─┐ lqk\n");
+}
+
+#[test]
+fn the_last_words_of_a_program_that_never_left_the_alternate_screen_are_told() {
+    let mut shell = Shell::new(6, 20);
+    shell.begin().write("before\r\n\x1b[?1049h\x1b[H\x1b[2Jafter\r\n");
+    assert_eq!(shell.printed(), "before\n");
+    shell.mark("D;0");
+    assert_eq!(shell.printed(), "before\nafter\n");
+    assert_eq!(shell.frame().mode.value, Default::default(), "the shell has the normal screen");
+}
+
+#[test]
+fn text_below_the_cursor_and_behind_it_is_output() {
+    let mut shell = Shell::new(6, 20);
+    shell.command("one\r\ntwo\r\nthree\x1b[2A\r");
+    assert_eq!(shell.printed(), "one\ntwo\nthree\n");
+    shell.command("100%\r");
+    assert_eq!(shell.printed(), "100%");
+}
+
+#[test]
+fn an_output_outlives_the_history_of_its_screen() {
+    let mut shell = Shell::new(6, 20);
+    let lines: String = (0..30_000).map(|number| format!("{number}\r\n")).collect();
+    shell.command(&lines);
+    shell.0.clear_history();
+    assert_eq!(shell.printed().lines().count(), 30_000);
+}
+
+#[test]
+fn of_endless_output_the_newest_is_kept_and_the_rest_is_counted() {
+    let mut shell = Shell::new(6, 20);
+    shell.begin();
+    let lines = "0123456789\r\n".repeat(10_000);
+    (0..20).for_each(|_| {
+        shell.write(&lines);
+    });
+    shell.mark("D;0");
+    let frame = shell.frame();
+    let output = frame.output(frame.commands.value.get(CommandId(1)).unwrap());
+    assert_eq!(output.lines_total(), 200_000);
+    assert!(output.bytes() <= 1024 * 1024 && output.bytes() > 1000 * 1024);
+    assert_eq!(output.lines_trimmed(), 200_000 - output.text().lines().count() as u64);
+}
+
+#[test]
+fn a_failed_emulator_loses_no_output_that_was_published() {
+    let mut shell = Shell::new(6, 20);
+    shell.begin().write("before\r\nhalf");
+    let frame = shell.frame();
+    shell.0 = Screen::after_failure(&frame, ScreenLimits::default());
+    shell.0.set_nonce(Some(NONCE.into()));
+    shell.write("after\r\n").mark("D;0");
+    assert_eq!(shell.printed(), "before\nhalf\nafter\n");
+}
