@@ -5,12 +5,22 @@
 // A test that unwraps in vain has failed, in its helpers as well.
 #![allow(clippy::unwrap_used)]
 
+// Each family uses a part of it.
+#[allow(dead_code)]
+#[path = "harness"]
+mod harness {
+    pub(crate) mod daemon;
+    pub(crate) mod home;
+    pub(crate) mod processes;
+    pub(crate) mod waiting;
+}
+
 mod commands {
     mod attach;
     mod attach_restarts;
+    mod blocking;
     mod completions;
     mod doctor;
-    mod harness;
     mod install;
     mod install_skills;
     mod lost;
@@ -22,6 +32,7 @@ mod commands {
     mod serve;
     mod status;
     mod still;
+    mod terminal;
     mod top;
     mod upgraded;
     mod user;

@@ -6,8 +6,16 @@
 // A test that unwraps in vain has failed, in its helpers as well.
 #![allow(clippy::unwrap_used)]
 
-#[path = "harness/line_client.rs"]
-mod line_client;
+// Each family uses a part of it.
+#[allow(dead_code)]
+#[path = "harness"]
+mod harness {
+    pub(crate) mod daemon;
+    pub(crate) mod home;
+    pub(crate) mod line_client;
+    pub(crate) mod processes;
+    pub(crate) mod waiting;
+}
 
 mod outlive {
     mod aside;

@@ -6,10 +6,12 @@ use nix::sys::signal::{Signal, kill};
 use termgate::core::frame::{ScreenMode, Size};
 use termgate::core::keys::modes::MouseReporting;
 
-use crate::commands::harness::Home;
+use crate::commands::blocking::until;
 use crate::commands::seat::{
-    Seat, Shown, size, start, take_lease, told, until, until_holder, until_screen,
+    Seat, Shown, size, start, take_lease, told, until_holder, until_screen,
 };
+use crate::commands::terminal::Terminal;
+use crate::harness::home::Home;
 
 const NOT_FOUND: i32 = 3;
 const UNREACHABLE: i32 = 7;
@@ -106,9 +108,8 @@ fn a_person_takes_over_and_hands_back() {
 #[test]
 fn what_a_person_did_at_a_session_is_in_the_daemons_log() {
     let home = Home::new();
-    let log = home.path("log");
-    let _daemon = home.daemon_with_log(&log);
-    let logged = || std::fs::read_to_string(&log).unwrap();
+    let daemon = home.daemon();
+    let logged = || daemon.said();
     start(&home, "exec cat");
     let session = told(&home)["id"].as_str().unwrap().to_owned();
     let mut seat = Seat::attach(&home, "build");
@@ -291,7 +292,7 @@ fn the_end_of_the_program_and_of_the_daemon_are_told() {
     start(&home, "exec cat");
     let mut seat = Seat::attach(&home, "build");
     seat.until_status("the keyboard is free");
-    daemon.kill();
+    daemon.killed();
     assert_eq!(seat.until_left().code(), Some(UNREACHABLE));
 }
 
@@ -433,7 +434,7 @@ fn without_a_terminal_or_a_session_it_says_what_to_do() {
 fn a_daemon_that_attach_started_has_no_session_and_writes_where_that_was_asked_for() {
     for (words, writes) in [("attach", false), ("attach --allow-write", true)] {
         let home = Home::new();
-        let (shown, code) = home.in_terminal(home.termgate(words)).wait_for_end();
+        let (shown, code) = Terminal::of(home.termgate(words)).wait_for_end();
         assert_eq!(code, Some(NOT_FOUND), "{shown}");
         assert!(shown.contains("no session is running"), "{shown}");
         assert!(shown.contains("`termgate new` creates one"), "{shown}");

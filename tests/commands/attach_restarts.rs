@@ -6,11 +6,12 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
 
-use crate::commands::harness::{Daemon, Home};
-use crate::commands::seat::{Seat, start, told, until, until_holder};
+use crate::commands::blocking::until;
+use crate::commands::seat::{Seat, start, told, until_holder};
 use crate::commands::still::{Still, shim};
+use crate::harness::daemon::Daemon;
+use crate::harness::home::Home;
 
 const UNREACHABLE: i32 = 7;
 
@@ -29,7 +30,7 @@ fn a_daemon_that_was_replaced_is_found_again_and_so_is_the_session() {
     let (daemon, mut seat) = sit_down(&home, "exec cat");
     seat.types("before ");
     seat.until_text("before");
-    daemon.kill();
+    daemon.killed();
     seat.until_text("[build: the daemon is gone");
     let _daemon = home.daemon();
     seat.until_status("build | the keyboard is free");
@@ -41,7 +42,7 @@ fn a_daemon_that_was_replaced_is_found_again_and_so_is_the_session() {
 fn a_session_whose_shim_was_killed_while_no_daemon_was_there_is_told_to_have_ended_so() {
     let home = Home::new();
     let (daemon, mut seat) = sit_down(&home, "exec cat");
-    daemon.kill();
+    daemon.killed();
     seat.until_text("[build: the daemon is gone");
     let shim = shim(&home);
     kill(shim, Signal::SIGKILL).unwrap();
@@ -57,7 +58,7 @@ fn sit_in_silence(home: &Home) -> (Still, Daemon, Seat) {
     seat.types("before ");
     seat.until_text("before");
     let still = Still::of(home);
-    daemon.kill();
+    daemon.killed();
     let daemon = home.daemon();
     seat.until_status("build | its terminal does not answer | waiting, C-c leaves");
     (still, daemon, seat)
@@ -109,7 +110,7 @@ fn a_person_waits_through_one_daemon_after_the_other() {
     let (still, daemon, mut seat) = sit_in_silence(&home);
     seat.types("and ");
     until("the keys to be read", || !seat.has_unread());
-    daemon.kill();
+    daemon.killed();
     seat.until_text("the daemon is gone");
     let _daemon = home.daemon();
     seat.until_status("its terminal does not answer");
@@ -124,7 +125,7 @@ fn who_finds_no_daemon_is_told_that_sessions_wait_for_one() {
     let home = Home::new();
     let daemon = home.daemon();
     start(&home, "exec cat");
-    daemon.kill();
+    daemon.killed();
     let refused = home.run("ls");
     assert_eq!(refused.status.code(), Some(UNREACHABLE));
     let told = String::from_utf8(refused.stderr).unwrap();
@@ -153,7 +154,7 @@ fn a_person_sees_no_more_than_a_pause_when_the_daemon_is_upgraded() {
 fn what_is_typed_while_the_daemon_is_away_is_not_left_to_the_shell() {
     let home = Home::new();
     let (daemon, mut seat) = sit_down(&home, "exec cat");
-    daemon.kill();
+    daemon.killed();
     seat.until_status("the daemon is gone; looking for it");
     seat.types("rm -r .\r");
     until("the line to be there", || seat.has_unread());
@@ -165,7 +166,7 @@ fn what_is_typed_while_the_daemon_is_away_is_not_left_to_the_shell() {
 fn who_does_not_want_to_wait_for_a_daemon_need_not() {
     let home = Home::new();
     let (daemon, mut seat) = sit_down(&home, "exec cat");
-    daemon.kill();
+    daemon.killed();
     seat.until_text("C-c to stop]");
     seat.types("\x03");
     assert_eq!(seat.until_left().code(), Some(UNREACHABLE));
@@ -180,7 +181,7 @@ fn a_person_can_leave_a_daemon_that_answers_nothing() {
     start(&home, "printf hello; exec cat");
     let mut seat = Seat::attach(&home, "build");
     seat.until_status("build | the keyboard is free");
-    kill(Pid::from_raw(daemon.pid() as i32), Signal::SIGSTOP).unwrap();
+    daemon.signal(Signal::SIGSTOP);
     // As many requests as may wait, and one key that is not read at first.
     for _ in 0..=16 {
         seat.types("x");
@@ -256,7 +257,7 @@ fn types_through(rounds: usize, each: impl Fn(&Home, Daemon) -> Daemon) {
 #[test]
 fn what_is_typed_while_the_daemon_is_killed_is_typed_once_and_in_its_order() {
     types_through(12, |home, daemon| {
-        daemon.kill();
+        daemon.killed();
         home.daemon()
     });
 }
@@ -303,7 +304,7 @@ fn type_at_who_does_not_read(replace: impl Fn(&Home, Daemon) -> Daemon) {
 #[test]
 fn what_the_program_had_not_taken_when_the_daemon_was_killed_is_typed_by_the_next() {
     type_at_who_does_not_read(|home, daemon| {
-        daemon.kill();
+        daemon.killed();
         home.daemon()
     });
 }
@@ -323,7 +324,7 @@ fn who_has_taken_over_has_the_keyboard_under_the_next_daemon_too() {
     seat.types("\x1ct");
     seat.until_status("you have the keyboard");
     let before = told(&home)["lease"]["epoch"].clone();
-    daemon.kill();
+    daemon.killed();
     let _daemon = home.daemon();
     until("the keyboard to be taken over again", || {
         let lease = &told(&home)["lease"];
@@ -343,7 +344,7 @@ fn who_looks_at_history_goes_on_looking_under_the_next_daemon() {
     seat.types("\x1c[");
     seat.until_status("history");
     seat.until_text("\n60");
-    daemon.kill();
+    daemon.killed();
     let _daemon = home.daemon();
     seat.until_status("the keyboard is free");
     seat.types("g");

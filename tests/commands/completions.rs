@@ -2,7 +2,8 @@
 
 use std::os::unix::net::UnixListener;
 
-use crate::commands::harness::{Home, is_installed};
+use crate::commands::terminal::Terminal;
+use crate::harness::home::{Home, is_installed};
 
 /// What bash offers for the last of these words.
 fn offered_by_bash(home: &Home, words: &str) -> Vec<String> {
@@ -106,7 +107,7 @@ fn a_person_in_bash_completes_a_session_with_the_tabulator() {
     home.printed("new --name build -- cat");
     let mut bash = home.command("bash");
     bash.args(["--norc", "--noprofile", "-i"]).env("PS1", "ready> ");
-    let mut terminal = home.in_terminal(bash);
+    let mut terminal = Terminal::of(bash);
     terminal.wait_for("ready> ");
     terminal.type_in("source <(termgate completions bash)\n");
     terminal.wait_for("ready> ");
@@ -124,7 +125,7 @@ fn a_person_in_zsh_completes_a_session_with_the_tabulator() {
     home.printed("new --name build -- cat");
     let mut zsh = home.command("zsh");
     zsh.args(["-f", "-i"]).env("PS1", "ready> ");
-    let mut terminal = home.in_terminal(zsh);
+    let mut terminal = Terminal::of(zsh);
     terminal.wait_for("ready> ");
     let setup =
         "autoload -U compinit; compinit -D -u; source <(termgate completions zsh); echo se''t\n";

@@ -7,7 +7,7 @@ use std::process::Output;
 
 use serde_json::Value;
 
-use crate::commands::harness::Home;
+use crate::harness::home::Home;
 
 /// What it finds of one subject.
 fn check(home: &Home, name: &str) -> Value {
@@ -97,7 +97,7 @@ fn a_place_too_deep_for_sockets_fails() {
 #[test]
 fn sockets_of_a_daemon_that_was_killed_are_a_warning() {
     let home = Home::new();
-    home.daemon().kill();
+    home.daemon().killed();
     assert_found(&home, "sockets", "warn", "3 stale");
     assert_found(&home, "daemon", "warn", "none runs");
 }
@@ -126,10 +126,9 @@ fn a_daemon_that_does_not_greet_fails() {
 #[test]
 fn a_configuration_that_cannot_be_read_fails_with_its_line() {
     let home = Home::new();
-    fs::create_dir_all(home.path("config/termgate")).unwrap();
-    fs::write(home.path("config/termgate/termgate.toml"), "\nno_such_key = 1\n").unwrap();
+    home.configure("\nno_such_key = 1\n");
     assert_found(&home, "configuration", "fail", "termgate.toml:2");
-    fs::write(home.path("config/termgate/termgate.toml"), "allow_write = true\n").unwrap();
+    home.configure("allow_write = true\n");
     assert_found(&home, "configuration", "ok", "is fine");
 }
 

@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use crate::commands::harness::PROGRAM;
 use crate::commands::user::User;
+use crate::harness::processes::PROGRAM;
 
 impl User {
     /// Puts a program on `PATH` that writes down its arguments, one a line, and then does this.

@@ -1,19 +1,13 @@
 //! Output that was lost while no daemon read it: people are told that it is missing.
 
-use std::time::Duration;
-
-use tokio::time::Instant;
-
-use crate::commands::harness::{Home, SAFETY};
+use crate::commands::blocking::until;
 use crate::commands::run::{run, text};
+use crate::harness::home::Home;
 
 #[test]
 fn who_reads_where_output_is_missing_is_told_so_beside_what_is_there() {
     let home = Home::new();
-    let directory = home.path("config/termgate");
-    std::fs::create_dir_all(&directory).unwrap();
-    let configuration = "[sessions]\nring_bytes = 65536\noverwrite_unread = true\n";
-    std::fs::write(directory.join("termgate.toml"), configuration).unwrap();
+    home.configure("[sessions]\nring_bytes = 65536\noverwrite_unread = true\n");
     let daemon = home.daemon();
     for name in ["s", "whole"] {
         home.printed(&format!("new --name {name} -- bash"));
@@ -27,13 +21,9 @@ fn who_reads_where_output_is_missing_is_told_so_beside_what_is_there() {
     );
     let sent = run(&home, "--timeout 500ms", "s", &line).output().unwrap();
     assert_eq!(sent.status.code(), Some(124), "{sent:?}");
-    daemon.kill();
+    daemon.killed();
     std::fs::write(&go, "").unwrap();
-    let begun = Instant::now();
-    while !written.exists() {
-        assert!(begun.elapsed() < SAFETY, "the command does not end");
-        std::thread::park_timeout(Duration::from_millis(5));
-    }
+    until("the command to end", || written.exists());
     let _next = home.daemon();
     assert!(home.run("wait s --text after --since 0").status.success());
     for line in ["read s", "history s --from 0", "commands s 1"] {

@@ -2,7 +2,7 @@
 
 use std::process::Output;
 
-use crate::commands::harness::{Home, is_installed};
+use crate::harness::home::{Home, is_installed};
 
 /// The page as `man` shows it, with what it complains of on standard error.
 fn rendered(home: &Home, page: &std::path::Path) -> Output {

@@ -2,8 +2,8 @@
 
 use std::fs;
 
-use crate::commands::harness::Home;
 use crate::commands::run::text;
+use crate::harness::home::Home;
 
 /// The exit code of a wrong command line, and of a command without a daemon.
 const USAGE: i32 = 2;
@@ -89,9 +89,7 @@ fn a_daemon_that_was_not_wanted_is_no_advice() {
 #[test]
 fn every_mistake_of_a_configuration_is_shown_when_no_daemon_starts() {
     let home = Home::new();
-    let directory = home.path("config/termgate");
-    fs::create_dir_all(&directory).unwrap();
-    fs::write(directory.join("termgate.toml"), "mistake = 1\n[lease]\nother = 2\n").unwrap();
+    home.configure("mistake = 1\n[lease]\nother = 2\n");
     let failed = home.run("new");
     let told = text(&failed.stderr);
     assert!(told.contains("mistake: unknown key") && told.contains("other: unknown key"), "{told}");

@@ -8,7 +8,7 @@ use nix::sys::wait::{WaitPidFlag, waitpid};
 use nix::unistd::Pid;
 use serde_json::Value;
 
-use crate::commands::harness::{Home, is_installed};
+use crate::harness::home::{Home, is_installed};
 
 /// `run` with one line for the shell of a session.
 pub(crate) fn run(home: &Home, options: &str, session: &str, line: &str) -> Command {
@@ -396,7 +396,7 @@ fn programs_get_the_result_of_a_command_that_outlived_its_daemon() {
     let mut child = run(&home, "--json", "s", &gated(&gate));
     let child = child.stdout(Stdio::piped()).spawn().unwrap();
     assert!(home.run("wait s --text first --since 0").status.success());
-    daemon.kill();
+    daemon.killed();
     let _next = home.daemon();
     std::fs::write(gate, "").unwrap();
     let ended = child.wait_with_output().unwrap();
@@ -418,7 +418,7 @@ fn a_command_that_asks_under_the_next_daemon_is_told_with_what_it_asks() {
         gate.display()
     );
     let (child, _shown) = begun(run(&home, "", "s", &line));
-    daemon.kill();
+    daemon.killed();
     let _next = home.daemon();
     std::fs::write(gate, "").unwrap();
     let ended = child.wait_with_output().unwrap();
@@ -437,7 +437,7 @@ fn an_interrupt_reaches_a_command_that_outlived_its_daemon() {
         gate.display()
     );
     let (child, mut shown) = begun(run(&home, "", "s", &line));
-    daemon.kill();
+    daemon.killed();
     let _next = home.daemon();
     std::fs::write(gate, "").unwrap();
     let mut second = String::new();
@@ -455,7 +455,7 @@ fn without_another_daemon_a_command_that_goes_on_is_told_and_never_to_be_run_aga
     let daemon = home.daemon();
     home.printed("new --name s -- bash");
     let (child, _shown) = begun(run(&home, "", "s", "echo first; sleep 1000"));
-    daemon.kill();
+    daemon.killed();
     kill(Pid::from_raw(child.id().try_into().unwrap()), Signal::SIGINT).unwrap();
     let ended = child.wait_with_output().unwrap();
     assert_eq!(ended.status.code(), Some(7), "{ended:?}");

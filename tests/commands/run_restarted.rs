@@ -13,9 +13,11 @@ use nix::unistd::Pid;
 use serde_json::Value;
 use tokio::time::Instant;
 
-use crate::commands::harness::{Daemon, Home, PROGRAM};
 use crate::commands::run::{begun, run, run_fresh, text};
 use crate::commands::still::Still;
+use crate::harness::daemon::Daemon;
+use crate::harness::home::Home;
+use crate::harness::processes::PROGRAM;
 
 /// Below what the next daemon is looked for where the time of the command is not over.
 const AT_ONCE: Duration = Duration::from_millis(9_500);
@@ -52,7 +54,7 @@ fn restarted(
     let mut child = run(home, &format!("--json {options}"), "s", &until(&gate, line));
     let child = child.stdout(Stdio::piped()).spawn().unwrap();
     assert!(home.run("wait s --text first --since 0").status.success());
-    daemon.kill();
+    daemon.killed();
     let next = home.daemon();
     std::fs::write(&gate, "").unwrap();
     let ended = child.wait_with_output().unwrap();
@@ -70,7 +72,7 @@ fn it_waits_for_a_terminal_that_does_not_answer_the_next_daemon() {
     let mut child = child.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
     assert!(home.run("wait s --text first --since 0").status.success());
     let still = Still::of(&home);
-    daemon.kill();
+    daemon.killed();
     let _next = home.daemon();
     let mut notes = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
     assert!(notes.any(|note| note.contains("its terminal does not answer")));
@@ -119,7 +121,7 @@ fn whoever_ends_the_program_interrupts_the_command_also_under_the_next_daemon() 
         let (named, mut named_shown) = begun(run(&home, "", "s", &line));
         let (fresh, mut fresh_shown) = begun(run_fresh(&home, "", &[&line]));
         if restart {
-            daemon.kill();
+            daemon.killed();
             daemon = home.daemon();
         }
         std::fs::write(&gate, "").unwrap();
@@ -146,7 +148,7 @@ fn who_is_killed_interrupts_the_command_also_under_the_next_daemon() {
     let gate = home.path("gate");
     let (mut child, mut shown) =
         begun(run(&home, "", "s", &until(&gate, "echo second; sleep 1000")));
-    daemon.kill();
+    daemon.killed();
     let _next = home.daemon();
     std::fs::write(&gate, "").unwrap();
     shown.read_line(&mut String::new()).unwrap();
@@ -168,7 +170,7 @@ fn the_time_of_a_command_is_kept_while_no_daemon_is_there() {
     let mut programs = run(&home, "--timeout 6s --json", "t", line);
     let programs = programs.stdout(Stdio::piped()).spawn().unwrap();
     assert!(home.run("wait t --text first --since 0").status.success());
-    daemon.kill();
+    daemon.killed();
     let killed = Instant::now();
     let ended = people.wait_with_output().unwrap();
     assert_eq!(ended.status.code(), Some(124), "{ended:?}");

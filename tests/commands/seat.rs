@@ -17,9 +17,11 @@ use termgate::core::frame::{Frame, ScreenMode, Size};
 use termgate::core::keys::modes::InputModes;
 use termgate::core::moment::Moment;
 use termgate::core::screen::{Facts, Origin, Screen, ScreenLimits};
-use tokio::time::Instant;
 
-use crate::commands::harness::{Home, PROGRAM, SAFETY};
+use crate::commands::blocking::until;
+use crate::harness::home::Home;
+use crate::harness::processes::{PROGRAM, is_stopped};
+use crate::harness::waiting::SAFETY;
 
 pub(crate) const SIZE: Size = Size { rows: 24, cols: 80 };
 
@@ -143,8 +145,7 @@ impl Seat {
     }
 
     pub(crate) fn is_stopped(&self) -> bool {
-        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.pid())).unwrap();
-        stat.rsplit_once(") ").unwrap().1.starts_with('T')
+        is_stopped(self.pid().as_raw())
     }
 }
 
@@ -194,15 +195,6 @@ pub(crate) fn stty(path: &PathBuf, size: Size) {
 pub(crate) fn told(home: &Home) -> Value {
     let mut answer = home.envelope("call list_sessions session=build");
     answer["data"]["sessions"][0].take()
-}
-
-/// Waits until something is so that nobody tells of.
-pub(crate) fn until(what: &str, wanted: impl Fn() -> bool) {
-    let started = Instant::now();
-    while !wanted() {
-        assert!(started.elapsed() < SAFETY, "waited in vain for {what}");
-        std::thread::yield_now();
-    }
 }
 
 /// Waits until the lease is held by somebody of this kind, or by nobody for an empty one.

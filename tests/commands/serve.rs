@@ -3,36 +3,25 @@
 use std::fs;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
-use std::time::Duration;
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use tokio::time::Instant;
 
-use crate::commands::harness::{Home, Terminal};
+use crate::commands::blocking::until;
+use crate::commands::terminal::Terminal;
+use crate::harness::home::Home;
 
 const AGAIN: &str = "the configuration was read again";
 
-/// How long is waited for what must come; only a broken daemon ever lets it pass.
-const SAFETY: Duration = Duration::from_secs(30);
-
 fn operator(home: &Home) -> PathBuf {
-    home.path("run/termgate/operator.sock")
-}
-
-fn until(what: &str, mut holds: impl FnMut() -> bool) {
-    let late = Instant::now() + SAFETY;
-    while !holds() {
-        assert!(Instant::now() < late, "waited in vain for {what}");
-        std::thread::yield_now();
-    }
+    home.runtime("operator.sock")
 }
 
 /// Runs these words as the first program of a terminal of their own.
 fn in_own_terminal(home: &Home, words: &[&str]) -> Terminal {
     let mut command = home.command("setsid");
     command.arg("--ctty").args(words);
-    home.in_terminal(command)
+    Terminal::of(command)
 }
 
 /// The process that serves there.

@@ -1,6 +1,6 @@
 //! `ls --daemon`: the daemon's counters for people, for programs and for Prometheus.
 
-use crate::commands::harness::Home;
+use crate::harness::home::Home;
 
 #[test]
 fn people_see_what_the_daemon_is_and_what_it_did() {

@@ -1,25 +1,17 @@
 //! The process that holds the terminal of a home's session, and what it is to stand still.
 
-use std::fs;
-
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use crate::commands::harness::Home;
-use crate::commands::seat::until;
+use crate::commands::blocking::until;
+use crate::harness::home::Home;
+use crate::harness::processes::is_stopped;
 
 /// The process that holds the only terminal of a home.
 pub(crate) fn shim(home: &Home) -> Pid {
-    let held_at = home.path("run/termgate/h").display().to_string();
-    let is_one = |pid: Pid| {
-        let words = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-        String::from_utf8_lossy(&words).starts_with(&format!("termgate\0shim\0{held_at}"))
-    };
-    let names = fs::read_dir("/proc").unwrap().map(|entry| entry.unwrap().file_name());
-    let pids = names.filter_map(|name| name.to_str()?.parse().ok()).map(Pid::from_raw);
-    let shims: Vec<Pid> = pids.filter(|pid| is_one(*pid)).collect();
+    let shims = home.shims();
     assert_eq!(shims.len(), 1);
-    shims[0]
+    Pid::from_raw(shims[0])
 }
 
 /// A shim that stands still until this is dropped.
@@ -29,9 +21,7 @@ impl Still {
     pub(crate) fn of(home: &Home) -> Self {
         let still = Self(shim(home));
         kill(still.0, Signal::SIGSTOP).unwrap();
-        let stat = format!("/proc/{}/stat", still.0);
-        let is_stopped = || fs::read_to_string(&stat).unwrap().contains(") T ");
-        until("the shim to stand still", is_stopped);
+        until("the shim to stand still", || is_stopped(still.0.as_raw()));
         still
     }
 }

@@ -7,9 +7,10 @@ use std::path::PathBuf;
 use std::process::Stdio;
 
 use serde_json::Value;
-use tokio::time::Instant;
 
-use crate::commands::harness::{Home, SAFETY, Terminal};
+use crate::commands::blocking::until;
+use crate::commands::terminal::Terminal;
+use crate::harness::home::Home;
 
 /// How every picture begins.
 const PAINTED: &str = "\x1b[H";
@@ -17,7 +18,7 @@ const PAINTED: &str = "\x1b[H";
 const GIVEN_BACK: &str = "\x1b[?25h\x1b[?1049l";
 
 fn top(home: &Home, options: &str) -> Terminal {
-    let mut terminal = home.in_terminal(home.termgate(&format!("top {options}")));
+    let mut terminal = Terminal::of(home.termgate(&format!("top {options}")));
     terminal.wait_for(PAINTED);
     terminal
 }
@@ -101,7 +102,7 @@ fn a_daemon_that_goes_ends_it_with_the_terminal_as_it_was() {
     let home = Home::new();
     let daemon = home.daemon();
     let mut terminal = top(&home, "");
-    daemon.kill();
+    daemon.killed();
     terminal.wait_for(GIVEN_BACK);
     assert!(terminal.is_cooked());
     let (text, exit) = terminal.wait_for_end();
@@ -116,7 +117,7 @@ fn it_goes_on_under_the_next_daemon() {
     home.printed("new --name first -- cat");
     let mut terminal = top(&home, "--interval 100ms");
     terminal.wait_for("first");
-    daemon.kill();
+    daemon.killed();
     let _daemon = home.daemon();
     home.printed("new --name second -- cat");
     terminal.wait_for("second");
@@ -207,18 +208,8 @@ fn who_reads_no_further_is_not_waited_for_until_something_changes() {
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
         lines.next().unwrap().unwrap();
         drop(lines);
-        let started = Instant::now();
-        let ended = loop {
-            match child.try_wait().unwrap() {
-                Some(ended) => break ended,
-                None if started.elapsed() > SAFETY => {
-                    child.kill().unwrap();
-                    panic!("{words} still waits");
-                }
-                None => std::thread::yield_now(),
-            }
-        };
-        assert_eq!(ended.code(), Some(0), "{words}");
+        until(words, || child.try_wait().unwrap().is_some());
+        assert_eq!(child.wait().unwrap().code(), Some(0), "{words}");
     }
 }
 
@@ -228,9 +219,9 @@ fn colours_are_left_out_where_nobody_wants_them() {
     let _daemon = home.daemon();
     let mut command = home.termgate("top --interval 100ms");
     command.env("NO_COLOR", "1");
-    let shown = home.in_terminal(command).wait_for("LAST LINE");
+    let shown = Terminal::of(command).wait_for("LAST LINE");
     assert!(!shown.contains("\x1b[7m"), "{shown:?}");
-    let shown = home.in_terminal(home.termgate("top --interval 100ms")).wait_for("LAST LINE");
+    let shown = Terminal::of(home.termgate("top --interval 100ms")).wait_for("LAST LINE");
     assert!(shown.contains("\x1b[7mNAME"), "{shown:?}");
 }
 

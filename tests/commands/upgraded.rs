@@ -10,15 +10,14 @@ use nix::unistd::Pid;
 use serde_json::Value;
 use tokio::time::Instant;
 
-use crate::commands::harness::{Home, SAFETY};
+use crate::commands::blocking::until;
 use crate::commands::run::{begun, run, text};
+use crate::harness::home::Home;
 
 /// Waits until so many clients are connected, of which the one that asks is another.
 fn until_connected(home: &Home, clients: u64) {
-    let started = Instant::now();
-    while home.envelope("ls --daemon")["data"]["connections"]["open"].as_u64().unwrap() <= clients {
-        assert!(started.elapsed() < SAFETY, "nobody comes");
-    }
+    let connections = || home.envelope("ls --daemon")["data"]["connections"]["open"].as_u64();
+    until("clients to come", || connections().unwrap() > clients);
 }
 
 fn told(child: Child) -> (Option<i32>, Value) {
@@ -61,11 +60,7 @@ fn who_typed_and_waits_over_an_upgrade_is_told_how_to_go_on_and_typed_once() {
     let sending = sending.arg(&line).stderr(Stdio::piped()).stdout(Stdio::piped());
     let child = sending.spawn().unwrap();
     let typed = home.path("home/typed");
-    let started = Instant::now();
-    while !typed.exists() {
-        assert!(started.elapsed() < SAFETY, "nothing was typed");
-        std::thread::yield_now();
-    }
+    until("something to be typed", || typed.exists());
     home.printed("upgrade");
     let ended = child.wait_with_output().unwrap();
     let said = text(&ended.stderr);
@@ -89,7 +84,7 @@ fn whoever_ends_run_under_a_read_only_daemon_is_told_that_it_interrupted_nothing
         gate.display()
     );
     let (child, mut shown) = begun(run(&home, "", "s", &line));
-    daemon.kill();
+    daemon.killed();
     let _next = home.daemon_with("--read-only");
     std::fs::write(gate, "").unwrap();
     let mut second = String::new();

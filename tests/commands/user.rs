@@ -9,7 +9,7 @@ use std::process::Output;
 
 use serde_json::Value;
 
-use crate::commands::harness::Home;
+use crate::harness::home::Home;
 
 /// Such a user.
 #[derive(Debug)]

@@ -5,9 +5,10 @@ use std::process::{Child, ChildStdout, Stdio};
 
 use serde_json::Value;
 
-use crate::commands::harness::{Daemon, Home};
-use crate::commands::seat::until;
+use crate::commands::blocking::until;
 use crate::commands::still::Still;
+use crate::harness::daemon::Daemon;
+use crate::harness::home::Home;
 
 /// `termgate watch --json` of a session, and the deltas that it prints.
 struct Watch {
@@ -72,7 +73,7 @@ fn it_goes_on_where_it_was_under_the_next_daemon() {
     home.printed("upgrade");
     home.printed("send build two --enter");
     watch.until("two");
-    daemon.kill();
+    daemon.killed();
     let _daemon = home.daemon();
     home.printed("send build three --enter");
     watch.until_times("three", 2);
@@ -94,7 +95,7 @@ fn it_waits_for_a_terminal_that_does_not_answer_the_next_daemon() {
     home.printed("send build one --enter");
     assert!(rows.any(|row| row.contains("one")));
     let still = Still::of(&home);
-    daemon.kill();
+    daemon.killed();
     let _daemon = home.daemon();
     assert!(notes.any(|note| note.contains("its terminal does not answer")));
     drop(still);
@@ -109,7 +110,7 @@ fn it_waits_for_a_terminal_that_does_not_answer_the_next_daemon() {
 fn where_no_daemon_comes_back_it_says_how_to_go_on() {
     let home = Home::new();
     let (daemon, mut watch) = watched(&home);
-    daemon.kill();
+    daemon.killed();
     let rest: String = watch.lines.by_ref().map(Result::unwrap).collect();
     assert_eq!(watch.child.wait().unwrap().code(), Some(7));
     let failure: Value = serde_json::from_str(&rest).unwrap();

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::commands::harness::Home;
+use crate::harness::home::Home;
 
 /// The exit code of whoever may not write now.
 const CONFLICT: i32 = 4;

@@ -10,11 +10,12 @@ use rmcp::model::ProtocolVersion;
 use rmcp::service::{ClientLifecycleMode, ClientServiceExt};
 use serde_json::{Value, json};
 
-use tokio::net::UnixStream;
-
 use crate::daemon::harness::{Era, TestDaemon, Wire, structured};
-use crate::daemon::program::{Home, Piped, dies, line_of, lives, stands_still};
-use crate::line_client::soon;
+use crate::daemon::program::{Piped, piped};
+use crate::harness::home::Home;
+use crate::harness::processes::{dies, lives, stands_still};
+use crate::harness::waiting::{line_in, soon, until};
+use std::os::unix::net::UnixStream;
 
 /// The code of what the bridge answers in the daemon's place.
 const UPSTREAM: i64 = -32010;
@@ -29,28 +30,28 @@ async fn ends_well(piped: Piped) -> Vec<Value> {
 async fn a_bridge_starts_the_daemon_which_ends_with_its_last_client() {
     for era in Era::BOTH {
         let home = Home::new();
-        let mut one = home.client(&["mcp", "--allow-write"], era).await;
+        let mut one = home.client("mcp --allow-write", era).await;
         let daemon = home.daemon().expect("a daemon runs");
-        let other = home.client(&["mcp"], era).await;
+        let other = home.client("mcp", era).await;
         assert_eq!(home.daemon(), Some(daemon), "one daemon serves both");
         assert_eq!(one.wire.structured("list_sessions", json!({})).await["write_allowed"], true);
         ends_well(one).await;
         assert!(lives(daemon));
         ends_well(other).await;
         dies(daemon).await;
-        assert!(!home.paths.gateway().exists());
+        assert!(!home.paths().gateway().exists());
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_daemon_with_a_session_outlives_its_bridge_until_the_session_is_removed() {
     let home = Home::new();
-    let mut first = home.client(&["mcp", "--allow-write"], Era::Modern).await;
+    let mut first = home.client("mcp --allow-write", Era::Modern).await;
     let session = first.wire.start("exec cat").await;
     let daemon = home.daemon().expect("a daemon runs");
     ends_well(first).await;
 
-    let mut second = home.client(&["mcp"], Era::Legacy).await;
+    let mut second = home.client("mcp", Era::Legacy).await;
     assert_eq!(home.daemon(), Some(daemon));
     let kill = json!({"session": session, "action": "kill"});
     second.wire.structured("manage_session", kill.clone()).await;
@@ -63,7 +64,7 @@ async fn a_daemon_with_a_session_outlives_its_bridge_until_the_session_is_remove
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_daemon_that_new_started_was_told_to_end_by_itself() {
     let home = Home::new();
-    let (code, ..) = home.run(&["new", "--allow-write", "--", "cat"]).await;
+    let (code, ..) = home.outcome("new --allow-write -- cat");
     assert_eq!(code, 0);
     let daemon = home.daemon().expect("a daemon runs");
     let words = fs::read(format!("/proc/{daemon}/cmdline")).unwrap();
@@ -75,7 +76,7 @@ async fn a_daemon_that_new_started_was_told_to_end_by_itself() {
 async fn after_the_daemon_was_killed_the_next_call_works() {
     for era in Era::BOTH {
         let home = Home::new();
-        let mut client = home.client(&["mcp", "--allow-write"], era).await;
+        let mut client = home.client("mcp --allow-write", era).await;
         for _ in 0..3 {
             client.wire.start("exec cat").await;
             home.kill_daemon().await;
@@ -85,14 +86,14 @@ async fn after_the_daemon_was_killed_the_next_call_works() {
         assert_eq!((sessions.len(), &listed["write_allowed"]), (3, &json!(true)));
         assert!(sessions.iter().all(|session| session["state"] == "running"), "{listed}");
         ends_well(client).await;
-        home.run(&["stop"]).await;
+        home.outcome("stop");
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_subscription_of_the_older_era_lives_on_in_the_next_daemon() {
     let home = Home::new();
-    let mut client = home.client(&["mcp", "--allow-write"], Era::Legacy).await;
+    let mut client = home.client("mcp --allow-write", Era::Legacy).await;
     let list = json!({"uri": "termgate://sessions"});
     client.wire.request("resources/subscribe", list.clone()).await.unwrap();
     home.kill_daemon().await;
@@ -112,7 +113,7 @@ async fn a_subscription_of_the_older_era_lives_on_in_the_next_daemon() {
 async fn calls_in_flight_when_the_daemon_dies_are_answered_and_not_repeated() {
     for era in Era::BOTH {
         let home = Home::new();
-        let mut client = home.client(&["mcp", "--allow-write"], era).await;
+        let mut client = home.client("mcp --allow-write", era).await;
         let session = client.wire.start("exec cat").await;
         let never = json!({"session": session, "text": "never"});
         let cancelled = client.wire.send_call("wait_for", never.clone()).await;
@@ -137,7 +138,7 @@ async fn calls_in_flight_when_the_daemon_dies_are_answered_and_not_repeated() {
 async fn a_call_that_the_daemon_had_not_read_when_it_died_goes_to_the_next() {
     for era in Era::BOTH {
         let home = Home::new();
-        let mut client = home.client(&["mcp", "--allow-write"], era).await;
+        let mut client = home.client("mcp --allow-write", era).await;
         let stopped = home.daemon().expect("a daemon runs");
         stands_still(stopped).await;
         let creating = client.wire.send_call("create_session", json!({"command": "cat"})).await;
@@ -152,8 +153,8 @@ async fn a_call_that_the_daemon_had_not_read_when_it_died_goes_to_the_next() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn while_no_daemon_can_be_reached_requests_are_answered_all_the_same() {
     let home = Home::new();
-    let mut other = home.client(&["mcp"], Era::Legacy).await;
-    let mut client = home.client(&["mcp", "--no-spawn"], Era::Legacy).await;
+    let mut other = home.client("mcp", Era::Legacy).await;
+    let mut client = home.client("mcp --no-spawn", Era::Legacy).await;
     other.child.kill().await.unwrap();
     home.kill_daemon().await;
     let listing = || json!({"name": "list_sessions", "arguments": {}});
@@ -166,20 +167,19 @@ async fn while_no_daemon_can_be_reached_requests_are_answered_all_the_same() {
     let refused = client.wire.receiver.first(|message| message["id"].is_null()).await;
     assert_eq!(refused["error"]["code"], -32700);
 
-    let (mut daemon, _socket) = home.start(home.command(&["serve", "--allow-write"]));
+    let _daemon = home.spawn("");
     soon("the daemon to be reached", async {
         while client.wire.request("tools/call", listing()).await.is_err() {}
     })
     .await;
     ends_well(client).await;
-    daemon.kill().await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn when_the_input_ends_short_calls_are_answered_and_waits_are_not_waited_for() {
     for era in Era::BOTH {
         let home = Home::new();
-        let mut client = home.client(&["mcp", "--allow-write"], era).await;
+        let mut client = home.client("mcp --allow-write", era).await;
         let session = client.wire.start("exec cat").await;
         let exit = json!({"session": session, "exit": true, "timeout_ms": 600_000});
         let waiting = client.wire.send_call("wait_for", exit).await;
@@ -207,7 +207,7 @@ async fn lines_that_no_daemon_takes_are_answered_as_a_daemon_does() {
     let daemon = TestDaemon::read_only().await;
     let mut direct = daemon.client(Era::Legacy).await;
     let home = Home::new();
-    let mut client = home.client(&["mcp"], Era::Legacy).await;
+    let mut client = home.client("mcp", Era::Legacy).await;
     for (line, code) in lines {
         let mut answers = Vec::new();
         for wire in [&mut direct, &mut client.wire] {
@@ -233,34 +233,28 @@ async fn lines_that_no_daemon_takes_are_answered_as_a_daemon_does() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn without_leave_to_start_one_a_bridge_without_a_daemon_ends_with_seven() {
     let home = Home::new();
-    let forbidden = {
-        let mut command = home.command(&["mcp"]);
-        command.env("TERMGATE_AUTOSTART", "0");
-        command
-    };
-    for mut command in [home.command(&["mcp", "--no-spawn"]), forbidden] {
-        let output = soon("the end", command.output()).await.unwrap();
+    let mut forbidden = home.termgate("mcp");
+    forbidden.env("TERMGATE_AUTOSTART", "0");
+    for mut command in [home.termgate("mcp --no-spawn"), forbidden] {
+        let output = command.output().unwrap();
         assert_eq!(output.status.code(), Some(7));
         assert!(output.stdout.is_empty(), "{output:?}");
         let said = String::from_utf8(output.stderr).unwrap();
         assert!(said.contains("no daemon is running"), "{said}");
     }
     assert_eq!(home.daemon(), None);
-    let (code, ..) = home.run(&["mcp", "--session", "any"]).await;
+    let (code, ..) = home.outcome("mcp --session any");
     assert_eq!((code, home.daemon()), (7, None));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_a_bridge_cannot_promise_at_a_given_socket_is_refused_wherever_the_socket_stands() {
     let home = Home::new();
-    for words in [&["mcp", "--allow-write"][..], &["mcp", "--read-only"], &["new", "--allow-write"]]
-    {
-        let before = [&["--socket", "/nowhere"], words].concat();
-        let behind = [words, &["--socket", "/nowhere"]].concat();
-        for words in [before, behind] {
-            let (code, _, said) = home.run(&words).await;
-            assert_eq!(code, 2, "{words:?}: {said}");
-            assert!(said.contains("cannot be used with"), "{words:?}: {said}");
+    for words in ["mcp --allow-write", "mcp --read-only", "new --allow-write"] {
+        for line in [format!("--socket /nowhere {words}"), format!("{words} --socket /nowhere")] {
+            let (code, _, said) = home.outcome(&line);
+            assert_eq!(code, 2, "{line}: {said}");
+            assert!(said.contains("cannot be used with"), "{line}: {said}");
         }
     }
 }
@@ -268,10 +262,8 @@ async fn what_a_bridge_cannot_promise_at_a_given_socket_is_refused_wherever_the_
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_daemon_that_does_not_start_is_told_with_its_reason_and_its_log() {
     let home = Home::new();
-    let config = home.path("config/termgate/termgate.toml");
-    fs::create_dir_all(config.parent().unwrap()).unwrap();
-    fs::write(&config, "no_such_key = 1\n").unwrap();
-    let (code, out, said) = home.run(&["mcp"]).await;
+    home.configure("no_such_key = 1\n");
+    let (code, out, said) = home.outcome("mcp");
     assert_eq!((code, out.as_str()), (7, ""));
     let log = home.path("state/termgate/daemon.log");
     assert!(said.contains("no_such_key") && said.contains(log.to_str().unwrap()), "{said}");
@@ -281,13 +273,13 @@ async fn a_daemon_that_does_not_start_is_told_with_its_reason_and_its_log() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_bridge_to_one_session_shows_nothing_else() {
     let home = Home::new();
-    let mut creator = home.client(&["mcp", "--allow-write"], Era::Legacy).await;
+    let mut creator = home.client("mcp --allow-write", Era::Legacy).await;
     let named = json!({"name": "build", "command": "exec cat", "lease": false});
     let created = creator.wire.structured("create_session", named).await;
     let session = created["session"]["id"].clone();
     let other = creator.wire.start("exec cat").await;
     for era in Era::BOTH {
-        let mut bound = home.client(&["mcp", "--session", "build"], era).await;
+        let mut bound = home.client("mcp --session build", era).await;
         let listed = bound.wire.structured("list_sessions", json!({})).await;
         assert_eq!(listed["sessions"].as_array().unwrap().len(), 1);
         assert_eq!(bound.wire.structured("read_screen", json!({})).await["session"], session);
@@ -295,41 +287,38 @@ async fn a_bridge_to_one_session_shows_nothing_else() {
         assert_eq!(bound.wire.error_code("read_screen", reading).await, "session_not_found");
         ends_well(bound).await;
     }
-    let (code, _, said) = home.run(&["mcp", "--session", "nothing-like-it"]).await;
+    let (code, _, said) = home.outcome("mcp --session nothing-like-it");
     assert_eq!(code, 3, "{said}");
     ends_well(creator).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_bridge_to_a_session_that_the_next_daemon_does_not_have_says_so() {
-    for words in [&["mcp", "--session", "build"][..], &["mcp", "--read-only", "--session", "build"]]
-    {
+    for words in ["mcp --session build", "mcp --read-only --session build"] {
         let home = Home::new();
-        let (code, _, said) =
-            home.run(&["new", "--allow-write", "--name", "build", "--", "cat"]).await;
+        let (code, _, said) = home.outcome("new --allow-write --name build -- cat");
         assert_eq!(code, 0, "{said}");
         let mut bound = home.client(words, Era::Modern).await;
         bound.wire.structured("read_screen", json!({})).await;
-        let (code, _, said) = home.run(&["stop"]).await;
+        let (code, _, said) = home.outcome("stop");
         assert_eq!(code, 0, "{said}");
-        let (mut next, _socket) = home.start(home.command(&["serve"]));
-        soon("the next daemon", async { while home.run(&["ls"]).await.0 != 0 {} }).await;
+        let mut next = home.start(home.termgate("serve"));
+        next.is_ready().await;
         let reading = || json!({"name": "read_screen", "arguments": {}});
         for _ in 0..2 {
             let error = bound.wire.request("tools/call", reading()).await.unwrap_err();
             assert_eq!(error["data"]["error_code"], "session_not_found", "{error}");
         }
         ends_well(bound).await;
-        next.kill().await.unwrap();
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_read_only_bridge_never_writes_whatever_the_daemon_allows() {
     let home = Home::new();
-    let mut creator = home.client(&["mcp", "--allow-write"], Era::Modern).await;
+    let mut creator = home.client("mcp --allow-write", Era::Modern).await;
     let session = creator.wire.start("exec cat").await;
-    for words in [&["mcp", "--read-only"][..], &["mcp", "--read-only", "--session", &session]] {
+    for words in ["mcp --read-only", &format!("mcp --read-only --session {session}")] {
         for era in Era::BOTH {
             let mut client = home.client(words, era).await;
             assert!(!client.wire.tools().await.iter().any(|tool| tool == "send_text"));
@@ -356,18 +345,18 @@ async fn sessions_start_in_the_directory_and_with_the_locale_of_the_bridge() {
         let place = home.path("place");
         fs::create_dir(&place).unwrap();
         // Another bridge has started the daemon elsewhere, with other variables.
-        let starter = home.client(&["mcp", "--allow-write"], era).await;
-        let mut command = home.command(&["mcp"]);
+        let starter = home.client("mcp --allow-write", era).await;
+        let mut command = home.termgate("mcp");
         command.current_dir(&place).env("LC_ALL", "C.UTF-8").env("SECRET", "x");
         command.env("SSH_AUTH_SOCK", "/run/agent");
-        let (child, stream) = home.start(command);
+        let (child, stream) = piped(command);
         let mut client = Piped { child, wire: Wire::over(stream, era) };
         client.wire.greet().await;
         let file = home.path("seen");
         let line = format!("echo $PWD $LC_ALL $SSH_AUTH_SOCK $SECRET. > {}", file.display());
         client.wire.start(&line).await;
         let expected = format!("{} C.UTF-8 /run/agent .", place.display());
-        assert_eq!(line_of(&file).await, expected);
+        assert_eq!(line_in(&file).await, expected);
         ends_well(client).await;
         ends_well(starter).await;
     }
@@ -377,8 +366,8 @@ async fn sessions_start_in_the_directory_and_with_the_locale_of_the_bridge() {
 async fn a_bridge_that_is_told_to_end_ends_and_leaves_the_daemon_to_others() {
     for signal in [Signal::SIGTERM, Signal::SIGINT] {
         let home = Home::new();
-        let mut other = home.client(&["mcp"], Era::Legacy).await;
-        let mut client = home.client(&["mcp"], Era::Modern).await;
+        let mut other = home.client("mcp", Era::Legacy).await;
+        let mut client = home.client("mcp", Era::Modern).await;
         client.wire.structured("list_sessions", json!({})).await;
         assert_eq!(client.signalled(signal).await.code(), Some(0));
         other.wire.structured("list_sessions", json!({})).await;
@@ -389,13 +378,8 @@ async fn a_bridge_that_is_told_to_end_ends_and_leaves_the_daemon_to_others() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_bridge_starts_the_daemon_before_its_client_says_a_word() {
     let home = Home::new();
-    let client = home.silent(&["mcp"], Era::Legacy);
-    soon("a daemon", async {
-        while home.daemon().is_none() {
-            tokio::task::yield_now().await;
-        }
-    })
-    .await;
+    let client = home.silent("mcp", Era::Legacy);
+    until("a daemon", || !(home.daemon().is_none())).await;
     ends_well(client).await;
 }
 
@@ -405,7 +389,7 @@ async fn the_librarys_own_client_speaks_through_the_bridge_in_both_eras() {
         ClientLifecycleMode::Discover { preferred_versions: vec![ProtocolVersion::V_2026_07_28] };
     for mode in [ClientLifecycleMode::Initialize, modern] {
         let home = Home::new();
-        let (mut child, stream) = home.start(home.command(&["mcp", "--allow-write"]));
+        let (mut child, stream) = piped(home.termgate("mcp --allow-write"));
         let client = soon("the greeting", ().serve_with_lifecycle(stream, mode)).await.unwrap();
         let tools = soon("the tools", client.list_all_tools()).await.unwrap();
         assert!(tools.iter().any(|tool| tool.name == "create_session"));
@@ -424,15 +408,11 @@ async fn the_librarys_own_client_speaks_through_the_bridge_in_both_eras() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_daemon_that_ended_under_a_bridge_is_collected() {
     let home = Home::new();
-    let client = home.client(&["mcp"], Era::Legacy).await;
+    let client = home.client("mcp", Era::Legacy).await;
     let daemon = home.daemon().expect("a daemon runs");
-    kill(daemon, Signal::SIGKILL).unwrap();
-    soon("the daemon's process to be collected", async {
-        while kill(Pid::from_raw(daemon.as_raw()), None).is_ok() {
-            tokio::task::yield_now().await;
-        }
-    })
-    .await;
+    kill(Pid::from_raw(daemon), Signal::SIGKILL).unwrap();
+    let collected = || kill(Pid::from_raw(daemon), None).is_err();
+    until("the daemon's process to be collected", collected).await;
     ends_well(client).await;
 }
 
@@ -440,7 +420,7 @@ async fn a_daemon_that_ended_under_a_bridge_is_collected() {
 async fn a_request_that_is_too_large_is_answered_at_once_under_its_id() {
     for era in Era::BOTH {
         let home = Home::new();
-        let mut client = home.client(&["mcp", "--allow-write"], era).await;
+        let mut client = home.client("mcp --allow-write", era).await;
         let session = client.wire.start("exec cat").await;
         for bytes in [1_500_000, 5_000_000] {
             let text = json!({"session": session, "text": "x".repeat(bytes)});
@@ -457,25 +437,21 @@ async fn a_request_that_is_too_large_is_answered_at_once_under_its_id() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn while_a_daemon_ends_the_next_one_is_waited_for() {
     let home = Home::new();
-    let mut client = home.client(&["mcp", "--allow-write"], Era::Modern).await;
+    let mut client = home.client("mcp --allow-write", Era::Modern).await;
     let stubborn = "trap '' HUP TERM; echo armed; while :; do sleep 1; done";
     let session = client.wire.start(stubborn).await;
     client.wire.wait_for(json!({"session": session, "text": "armed", "since": 0})).await;
     ends_well(client).await;
     let daemon = home.daemon().expect("a daemon runs");
-    kill(daemon, Signal::SIGTERM).unwrap();
-    soon("its sockets to be closed", async {
-        for socket in [home.paths.gateway(), &home.paths.operator()] {
-            while UnixStream::connect(socket).await.is_ok() {
-                tokio::task::yield_now().await;
-            }
-        }
-    })
-    .await;
+    kill(Pid::from_raw(daemon), Signal::SIGTERM).unwrap();
+    for socket in ["gateway.sock", "operator.sock"] {
+        let closed = || UnixStream::connect(home.runtime(socket)).is_err();
+        until("its sockets to be closed", closed).await;
+    }
     // Its session takes a while to end, and the lock is its own until then.
-    let (code, _, said) = home.run(&["new", "--allow-write", "--name", "next", "--", "cat"]).await;
+    let (code, _, said) = home.outcome("new --allow-write --name next -- cat");
     assert_eq!(code, 0, "{said}");
-    let mut next = home.client(&["mcp"], Era::Legacy).await;
+    let mut next = home.client("mcp", Era::Legacy).await;
     let listed = next.wire.structured("list_sessions", json!({})).await;
     assert_eq!(listed["sessions"][0]["name"], "next");
     assert_ne!(home.daemon(), Some(daemon));

@@ -1,123 +1,90 @@
 //! The configuration as an operator meets it: the program itself, its files, variables and signals.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::path::PathBuf;
+use std::process::{Command, Output};
 
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
+use nix::sys::signal::Signal;
 use serde_json::{Value, json};
-use tempfile::TempDir;
-use tokio::net::UnixStream;
 
 use crate::daemon::harness::{Era, Wire};
-use crate::line_client::soon;
+use crate::harness::daemon::Daemon;
+use crate::harness::home::Home;
+use crate::harness::waiting::{soon, until};
 
-/// Directories of the test's own, which are all that the program is told of.
-struct Place(TempDir);
+/// A home with a project, in which the program is run.
+struct Place(Home);
 
 impl Place {
     fn new() -> Self {
-        let directory = tempfile::Builder::new().prefix("tg").tempdir().unwrap();
-        for name in ["run", "home/project", "config/termgate"] {
-            fs::create_dir_all(directory.path().join(name)).unwrap();
-        }
-        let private = PermissionsExt::from_mode(0o700);
-        fs::set_permissions(directory.path().join("run"), private).unwrap();
-        Self(directory)
+        let home = Home::new();
+        fs::create_dir(home.path("home/project")).unwrap();
+        Self(home)
     }
 
     fn path(&self, name: &str) -> PathBuf {
-        self.0.path().join(name)
+        self.0.path(name)
     }
 
     /// Writes the user's file.
     fn configure(&self, text: &str) -> PathBuf {
-        let path = self.path("config/termgate/termgate.toml");
-        fs::write(&path, text).unwrap();
-        path
+        self.0.configure(text)
     }
 
-    fn command(&self, words: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_termgate"));
-        command.args(words).env_clear().env("PATH", std::env::var_os("PATH").unwrap());
-        command.env("HOME", self.path("home")).env("XDG_CONFIG_HOME", self.path("config"));
-        command.env("XDG_RUNTIME_DIR", self.path("run")).env("XDG_STATE_HOME", self.path("state"));
-        command.current_dir(self.path("home/project")).stdin(Stdio::null());
+    fn command(&self, line: &str) -> Command {
+        let mut command = self.0.termgate(line);
+        command.current_dir(self.path("home/project"));
         command
     }
 
-    fn run(&self, words: &[&str]) -> Output {
-        self.command(words).output().unwrap()
+    fn run(&self, line: &str) -> Output {
+        self.command(line).output().unwrap()
     }
 
     /// Runs a command that must succeed, and gives back what it says to programs.
-    fn data(&self, words: &[&str]) -> Value {
-        let output = self.run(words);
-        assert!(output.status.success(), "{words:?}: {output:?}");
+    fn data(&self, line: &str) -> Value {
+        let output = self.run(line);
+        assert!(output.status.success(), "{line}: {output:?}");
         serde_json::from_slice::<Value>(&output.stdout).unwrap()["data"].take()
     }
 
     /// Starts a daemon and waits until clients can come.
-    async fn serve(&self, words: &[&str]) -> Served {
-        self.serve_in("home/project", words).await
-    }
-
-    /// The same in another directory.
-    async fn serve_in(&self, directory: &str, words: &[&str]) -> Served {
-        let log = self.path("log");
-        let words = [&["serve"][..], words].concat();
-        let mut command = self.command(&words);
-        command.current_dir(self.path(directory)).stderr(fs::File::create(&log).unwrap());
-        let child = command.spawn().unwrap();
-        let sockets = self.path("run/termgate");
-        let served = Served { child, log, sockets };
-        let ready = async { while UnixStream::connect(served.operator()).await.is_err() {} };
-        soon("the daemon to start", ready).await;
-        served
+    async fn serve(&self, words: &str) -> Served<'_> {
+        let mut daemon = self.0.start(self.command(&format!("serve {words}")));
+        daemon.is_ready().await;
+        Served { daemon, home: &self.0 }
     }
 }
 
 /// A daemon in a process of its own.
-struct Served {
-    child: Child,
-    log: PathBuf,
-    sockets: PathBuf,
+struct Served<'a> {
+    daemon: Daemon,
+    home: &'a Home,
 }
 
-impl Served {
-    fn operator(&self) -> PathBuf {
-        self.sockets.join("operator.sock")
+impl Served<'_> {
+    async fn operator(&self) -> Wire {
+        Wire::connect(&self.home.runtime("operator.sock"), Era::Legacy).await
     }
 
     async fn client(&self) -> Wire {
-        Wire::connect(&self.sockets.join("gateway.sock"), Era::Modern).await
+        Wire::connect(&self.home.runtime("gateway.sock"), Era::Modern).await
     }
 
     /// Has the daemon read its configuration again, and gives back what it logged of that up to a
     /// line with `last`.
     async fn reload(&self, last: &str) -> String {
-        let before = fs::read_to_string(&self.log).unwrap().len();
-        kill(Pid::from_raw(self.child.id() as i32), Signal::SIGHUP).unwrap();
-        let logged = async {
-            loop {
-                let log = fs::read_to_string(&self.log).unwrap();
-                let logged = &log[before..];
-                if logged.lines().any(|line| line.contains(last)) {
-                    return logged.to_owned();
-                }
-                tokio::task::yield_now().await;
-            }
-        };
-        soon("the daemon to log", logged).await
+        let before = self.daemon.said().len();
+        self.daemon.signal(Signal::SIGHUP);
+        let logged = || self.daemon.said()[before..].to_owned();
+        until("the daemon to log", || logged().lines().any(|line| line.contains(last))).await;
+        logged()
     }
 
-    async fn stop(mut self) {
-        let mut operator = Wire::connect(&self.operator(), Era::Legacy).await;
+    async fn stop(self) {
+        let mut operator = self.operator().await;
         operator.send("termgate/stop", json!({})).await;
-        let ended = tokio::task::spawn_blocking(move || self.child.wait());
-        assert!(soon("the daemon to end", ended).await.unwrap().unwrap().success());
+        assert_eq!(self.daemon.ends().await.0, Some(0));
     }
 }
 
@@ -133,8 +100,7 @@ fn what_holds_is_shown_with_where_it_comes_from() {
     let user = place.configure("[lease]\nttl_ms = 20000\nwaiters = 3\n");
     let project = place.path("home/project/.termgate.toml");
     fs::write(&project, "lease.ttl_ms = 10000\n").unwrap();
-    let words = ["config", "show", "--origin", "--json"];
-    let mut command = place.command(&words);
+    let mut command = place.command("config show --origin --json");
     let output = command.env("TERMGATE_SCREEN__FRAME_INTERVAL_MS", "20").output().unwrap();
     let shown: Value = serde_json::from_slice(&output.stdout).unwrap();
     let (settings, origins) = (&shown["data"]["settings"], &shown["data"]["origins"]);
@@ -146,7 +112,7 @@ fn what_holds_is_shown_with_where_it_comes_from() {
     ] {
         assert_eq!((&settings[key], &origins[key]), (&value, &json!(origin)), "{key}");
     }
-    let text = String::from_utf8(place.run(&["config", "show"]).stdout).unwrap();
+    let text = String::from_utf8(place.run("config show").stdout).unwrap();
     assert!(text.contains("\n[lease]\nttl_ms = 10000\n") && !text.contains('#'), "{text}");
 }
 
@@ -155,12 +121,12 @@ fn the_files_that_count_are_listed_in_their_order() {
     let place = Place::new();
     let user = place.configure("");
     fs::write(place.path("home/project/.termgate.toml"), "").unwrap();
-    let files = place.data(&["config", "path", "--json"])["files"].clone();
+    let files = place.data("config path --json")["files"].clone();
     let layers: Vec<&Value> = files.as_array().unwrap().iter().map(|file| &file["layer"]).collect();
     assert_eq!(layers, ["system", "user", "project"]);
     assert_eq!(files[0]["path"], "/etc/termgate/termgate.toml");
     assert_eq!(files[1], json!({"layer": "user", "path": user, "exists": true}));
-    let given = place.data(&["config", "path", "--config", "my.toml", "--json"])["files"].clone();
+    let given = place.data("config path --config my.toml --json")["files"].clone();
     let path = place.path("home/project/my.toml");
     assert_eq!(given[0], json!({"layer": "given", "path": path, "exists": false}));
 }
@@ -168,9 +134,9 @@ fn the_files_that_count_are_listed_in_their_order() {
 #[test]
 fn everything_that_is_wrong_is_told_and_ends_a_check_with_two() {
     let place = Place::new();
-    assert!(place.run(&["config", "check"]).status.success());
+    assert!(place.run("config check").status.success());
     let user = place.configure("lease.ttl = 5\nsessions.max = 0\n");
-    let checked = place.run(&["config", "check"]);
+    let checked = place.run("config check");
     assert_eq!(checked.status.code(), Some(2));
     let expected = [
         format!("{}:1:7: lease.ttl: unknown key; did you mean lease.ttl_ms?", user.display()),
@@ -180,21 +146,21 @@ fn everything_that_is_wrong_is_told_and_ends_a_check_with_two() {
         ),
     ];
     assert_eq!(told(&checked), format!("termgate: {}\n{}\n", expected[0], expected[1]));
-    let checked = place.run(&["config", "check", "--json"]);
+    let checked = place.run("config check --json");
     let problems: Value = serde_json::from_slice(&checked.stdout).unwrap();
     assert_eq!(problems["error_code"], "invalid_configuration");
     assert_eq!(problems["data"]["problems"][1]["key"], "sessions.max");
     // A single file is judged without the others.
     let fine = place.path("fine.toml");
     fs::write(&fine, "sessions.max = 1").unwrap();
-    assert!(place.run(&["config", "check", fine.to_str().unwrap()]).status.success());
+    assert!(place.run(&format!("config check {}", fine.display())).status.success());
 }
 
 #[test]
 fn a_project_that_would_let_clients_write_keeps_the_daemon_from_starting() {
     let place = Place::new();
     fs::write(place.path("home/project/.termgate.toml"), "allow_write = true\n").unwrap();
-    let served = place.run(&["serve"]);
+    let served = place.run("serve");
     assert_eq!(served.status.code(), Some(2));
     let expected = ".termgate.toml:1:1: allow_write: only the operator may set this";
     assert!(told(&served).contains(expected), "{}", told(&served));
@@ -208,18 +174,18 @@ async fn a_project_that_asks_for_more_gets_what_holds_without_it_and_that_is_not
     fs::write(&project, "lease.ttl_ms = 20000\nsessions.max = 1\n").unwrap();
     let at = format!("{}:1:7", project.display());
     let message = "not taken; the file of a project may only lower the 10000 that holds without it";
-    for words in [&["config", "show"][..], &["config", "check"]] {
+    for words in ["config show", "config check"] {
         let output = place.run(words);
         assert!(output.status.success(), "{output:?}");
         let note = format!("{at}: lease.ttl_ms: {message}");
         assert!(told(&output).lines().any(|line| line == note), "{}", told(&output));
-        let noted = place.data(&[words, &["--json"]].concat())["notes"].clone();
+        let noted = place.data(&format!("{words} --json"))["notes"].clone();
         assert_eq!(noted, json!([{"at": at, "key": "lease.ttl_ms", "message": message}]));
     }
-    assert_eq!(place.data(&["config", "show", "--json"])["settings"]["lease.ttl_ms"], 10_000);
+    assert_eq!(place.data("config show --json")["settings"]["lease.ttl_ms"], 10_000);
 
-    let served = place.serve(&["--allow-write"]).await;
-    let log = fs::read_to_string(&served.log).unwrap();
+    let served = place.serve("--allow-write").await;
+    let log = served.daemon.said();
     let line = log.lines().find(|line| line.contains(&at)).unwrap_or_else(|| panic!("{log}"));
     assert!(line.contains("WARN") && line.contains(message), "{line}");
     let mut client = served.client().await;
@@ -235,7 +201,7 @@ fn the_file_of_a_project_is_checked_against_what_holds_without_it() {
     let elsewhere = place.path("elsewhere");
     fs::create_dir(&elsewhere).unwrap();
     let file = elsewhere.join(".termgate.toml");
-    let words = ["config", "check", file.to_str().unwrap(), "--json"];
+    let words = format!("config check {} --json", file.display());
     // Looser than what is built in, and tighter than what the user has.
     fs::write(&file, "lease.ttl_ms = 50000\n").unwrap();
     assert_eq!(place.data(&words), json!({"valid": true, "notes": []}));
@@ -254,17 +220,17 @@ fn a_variable_that_is_misspelt_keeps_the_daemon_from_starting_and_the_nearest_is
         ("TERMGATE_LEASE_TTL_MS", "TERMGATE_LEASE__TTL_MS"),
         ("TERMGATE_AUTO_START", "TERMGATE_AUTOSTART"),
     ] {
-        let output = place.command(&["serve"]).env(wrong, "1").output().unwrap();
+        let output = place.command("serve").env(wrong, "1").output().unwrap();
         assert_eq!(output.status.code(), Some(2), "{output:?}");
         let expected = format!("{wrong}: unknown variable; did you mean {right}?");
         assert!(told(&output).contains(&expected), "{}", told(&output));
     }
-    let mut inside = place.command(&["config", "check"]);
+    let mut inside = place.command("config check");
     inside.env("TERMGATE_SESSION", "0123456789ab").env("TERMGATE_AUTOSTART", "0");
     assert!(inside.output().unwrap().status.success());
 }
 
-async fn may_write(served: &Served) -> bool {
+async fn may_write(served: &Served<'_>) -> bool {
     let mut client = served.client().await;
     let listed = client.structured("list_sessions", json!({})).await;
     listed["write_allowed"].as_bool().unwrap()
@@ -273,17 +239,17 @@ async fn may_write(served: &Served) -> bool {
 #[tokio::test]
 async fn the_right_to_write_is_given_by_file_variable_and_flag_and_taken_by_a_flag() {
     let place = Place::new();
-    let served = place.serve(&[]).await;
+    let served = place.serve("").await;
     assert!(!may_write(&served).await);
     served.stop().await;
-    let served = place.serve(&["--allow-write"]).await;
+    let served = place.serve("--allow-write").await;
     assert!(may_write(&served).await);
     served.stop().await;
     place.configure("allow_write = true");
-    let served = place.serve(&[]).await;
+    let served = place.serve("").await;
     assert!(may_write(&served).await);
     served.stop().await;
-    let served = place.serve(&["--read-only"]).await;
+    let served = place.serve("--read-only").await;
     assert!(!may_write(&served).await);
     served.stop().await;
 }
@@ -291,7 +257,7 @@ async fn the_right_to_write_is_given_by_file_variable_and_flag_and_taken_by_a_fl
 #[tokio::test]
 async fn a_running_daemon_takes_over_what_its_files_say_now() {
     let place = Place::new();
-    let served = place.serve(&["--allow-write"]).await;
+    let served = place.serve("--allow-write").await;
     let mut client = served.client().await;
     let typing = |session: &str| json!({"session": session, "text": "x"});
     let session = client.start("exec cat").await;
@@ -325,7 +291,7 @@ async fn a_running_daemon_takes_over_what_its_files_say_now() {
 async fn a_file_with_a_mistake_changes_nothing_in_a_running_daemon() {
     let place = Place::new();
     place.configure("sessions.max = 1");
-    let served = place.serve(&["--allow-write"]).await;
+    let served = place.serve("--allow-write").await;
     let mut client = served.client().await;
     client.start("exec cat").await;
     let path = place.configure("sessions.max = 5\nlease.tll_ms = 1\n");
@@ -339,13 +305,13 @@ async fn a_file_with_a_mistake_changes_nothing_in_a_running_daemon() {
 #[tokio::test]
 async fn reading_again_neither_gives_the_right_to_write_nor_takes_it() {
     let place = Place::new();
-    let served = place.serve(&[]).await;
+    let served = place.serve("").await;
     place.configure("allow_write = true");
     let log = served.reload(AGAIN).await;
     assert!(log.contains("allow_write") && log.contains("when the daemon restarts"), "{log}");
     assert!(!may_write(&served).await);
 
-    let mut operator = Wire::connect(&served.operator(), Era::Legacy).await;
+    let mut operator = served.operator().await;
     operator.structured("set_write", json!({"state": "on"})).await;
     place.configure("allow_write = false");
     served.reload(AGAIN).await;
@@ -356,7 +322,8 @@ async fn reading_again_neither_gives_the_right_to_write_nor_takes_it() {
 #[test]
 fn asking_for_the_configuration_starts_and_makes_nothing() {
     let place = Place::new();
-    place.data(&["config", "show", "--json"]);
-    assert!(!Path::new(&place.path("state")).exists());
-    assert_eq!(fs::read_dir(place.path("run")).unwrap().count(), 0);
+    place.data("config show --json");
+    for directory in ["state", "run"] {
+        assert_eq!(fs::read_dir(place.path(directory)).unwrap().count(), 0, "{directory}");
+    }
 }

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::daemon::harness::{Era, TestDaemon, Wire};
-use crate::line_client::soon;
+use crate::harness::waiting::soon;
 
 const STATUS: &str = "termgate://daemon";
 

@@ -8,12 +8,13 @@ use std::process::Stdio;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{UnixListener, UnixStream};
-use tokio::process::Child;
+use tokio::process::{Child, Command};
 
 use crate::daemon::harness::{Era, Wire, error_code, structured};
-use crate::daemon::program::Home;
 use crate::daemon::upgrading::{Installed, Leaving};
-use crate::line_client::soon;
+use crate::harness::home::Home;
+use crate::harness::processes::PROGRAM;
+use crate::harness::waiting::soon;
 
 const BOTH: [Leaving; 2] = [Leaving::ByUpgrade, Leaving::ForTheNext];
 
@@ -110,7 +111,7 @@ async fn a_write_that_waits_is_answered_as_written() {
 async fn a_client_behind_a_bridge_that_waits_is_answered_and_goes_on() {
     let installed = Installed::serving(&[]).await;
     let session = installed.client().await.start("exec cat").await;
-    let mut piped = installed.home.client(&["mcp"], Era::Legacy).await;
+    let mut piped = installed.home.client("mcp", Era::Legacy).await;
     let wanted = json!({"session": session, "text": "never there"});
     let waiting = send_waiting(&mut piped.wire, "wait_for", wanted).await;
     let (told, _installed) =
@@ -178,15 +179,16 @@ async fn a_wait_from_nowhere_whose_daemon_dies_says_how_to_go_on() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_command_that_is_begun_while_the_daemon_lets_nobody_in_looks_again_until_it_is_gone() {
     let home = Home::new();
-    let paths = &home.paths;
+    let paths = home.paths();
     fs::create_dir(paths.operator().parent().unwrap()).unwrap();
     let lock = fs::File::create(paths.lock()).unwrap();
     lock.lock().unwrap();
     // No process has the largest number of all.
     fs::write(paths.lock(), i32::MAX.to_string()).unwrap();
     let listener = UnixListener::bind(paths.operator()).unwrap();
-    let mut listing = home.command(&["ls"]);
-    let listing = listing.stdout(Stdio::piped()).spawn().unwrap();
+    let mut listing = home.termgate("ls");
+    listing.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let listing = Command::from(listing).spawn().unwrap();
     for _ in 0..3 {
         drop(soon("it", listener.accept()).await.unwrap());
     }
@@ -196,12 +198,18 @@ async fn a_command_that_is_begun_while_the_daemon_lets_nobody_in_looks_again_unt
     assert_eq!(ended.status.code(), Some(7), "{}", String::from_utf8_lossy(&ended.stderr));
 }
 
+/// Starts the program, whose output can be read once it has ended.
+fn waited_for(installed: &Installed, words: &[&str]) -> Child {
+    let mut command = installed.home.command(PROGRAM);
+    command.args(words).stdout(Stdio::piped()).stderr(Stdio::piped());
+    Command::from(command).spawn().unwrap()
+}
+
 /// Starts the program with words that make it wait; it is connected when this returns.
 async fn waiting_program(installed: &Installed, words: &[&str]) -> Child {
-    let mut operator = Wire::connect(&installed.home.paths.operator(), Era::Legacy).await;
+    let mut operator = Wire::connect(&installed.home.paths().operator(), Era::Legacy).await;
     let before = connections(&mut operator).await;
-    let mut wait = installed.home.command(words);
-    let wait = wait.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let wait = waited_for(installed, words);
     soon("its connection", async { while connections(&mut operator).await == before {} }).await;
     wait
 }
@@ -220,10 +228,9 @@ async fn hung_up_on(installed: &Installed, words: &[&str]) -> Child {
     let socket = installed.home.path("front.sock");
     let listener = UnixListener::bind(&socket).unwrap();
     let front = ["--socket", socket.to_str().unwrap()];
-    let mut wait = installed.home.command(&[&front, words].concat());
-    let wait = wait.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let wait = waited_for(installed, &[&front, words].concat());
     let (asking, mut told) = soon("it", listener.accept()).await.unwrap().0.into_split();
-    let daemon = UnixStream::connect(installed.home.paths.operator()).await.unwrap();
+    let daemon = UnixStream::connect(installed.home.paths().operator()).await.unwrap();
     let (mut telling, mut asked) = daemon.into_split();
     let mut asking = BufReader::new(asking).lines();
     let forward = async {

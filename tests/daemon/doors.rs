@@ -1,7 +1,7 @@
 //! The front doors: where they are, who comes in, what each shows, and what is left of them.
 
 use std::collections::BTreeMap;
-use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, FileTypeExt, PermissionsExt};
 use std::path::Path;
 
 use serde_json::{Value, json};
@@ -12,7 +12,8 @@ use termgate::transport::daemon::{DaemonError, DaemonSettings, serve};
 use termgate::transport::unix::handed::Handed;
 
 use crate::daemon::harness::{Era, TestDaemon, Wire, error_code, program};
-use crate::line_client::soon;
+use crate::harness::home::Home;
+use crate::harness::waiting::{soon, until};
 
 /// The revisions of clients that begin with `initialize`.
 const LEGACY_VERSIONS: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"];
@@ -38,12 +39,7 @@ fn is_socket(path: &Path) -> bool {
 
 /// Waits until a file is there no more.
 async fn vanishes(path: &Path) {
-    let waiting = async {
-        while path.exists() {
-            tokio::task::yield_now().await;
-        }
-    };
-    soon(&format!("{} to vanish", path.display()), waiting).await;
+    until(&format!("{} to vanish", path.display()), || !path.exists()).await;
 }
 
 fn settings(paths: &RuntimePaths) -> DaemonSettings {
@@ -379,11 +375,9 @@ async fn every_socket_vanishes_when_the_daemon_stops() {
 
 #[tokio::test]
 async fn a_stale_socket_is_replaced() {
-    let directory = tempfile::Builder::new().prefix("tg").tempdir().unwrap();
-    let root = directory.path().join("run");
-    std::fs::create_dir(&root).unwrap();
-    std::fs::set_permissions(&root, PermissionsExt::from_mode(0o700)).unwrap();
-    let paths = RuntimePaths::at(root).unwrap();
+    let home = Home::new();
+    let paths = home.paths();
+    std::fs::DirBuilder::new().mode(0o700).create(paths.root()).unwrap();
     for stale in [paths.gateway().to_owned(), paths.operator()] {
         drop(std::os::unix::net::UnixListener::bind(&stale).unwrap());
         assert!(is_socket(&stale));

@@ -1,29 +1,16 @@
 //! How things end: what a kill leaves, what a stop waits for, what a caller who vanished holds.
 
-use std::fs;
 use std::path::Path;
 
 use serde_json::json;
 
 use crate::daemon::harness::{Era, TestDaemon};
-use crate::line_client::soon;
+use crate::harness::processes::lives;
+use crate::harness::waiting::{line_in, soon};
 
-/// Waits until a file has been written, without looking more often than others let us.
-async fn written(path: &Path) -> String {
-    soon("the file", async {
-        loop {
-            match fs::read_to_string(path) {
-                Ok(text) if text.ends_with('\n') => return text,
-                Ok(_) | Err(_) => tokio::task::yield_now().await,
-            }
-        }
-    })
-    .await
-}
-
-fn lives(pid: &str) -> bool {
-    let stat = fs::read_to_string(format!("/proc/{}/stat", pid.trim()));
-    stat.is_ok_and(|stat| !stat.rsplit(')').next().unwrap_or_default().starts_with(" Z"))
+/// The process whose number a program has written into a file.
+async fn pid_in(path: &Path) -> i32 {
+    line_in(path).await.parse().unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -34,11 +21,11 @@ async fn killing_a_session_that_ended_ends_what_it_left_behind() {
     let line = format!("trap '' HUP; sleep 1000 >/dev/null 2>&1 & echo $! > {}", file.display());
     let session = client.start(&line).await;
     client.wait_for_exit(&session).await;
-    let pid = written(&file).await;
-    assert!(lives(&pid));
+    let pid = pid_in(&file).await;
+    assert!(lives(pid));
     let kill = json!({"session": session, "action": "kill"});
     assert_eq!(client.structured("manage_session", kill).await["done"], "removed");
-    assert!(!lives(&pid));
+    assert!(!lives(pid));
     let listed = client.error_code("list_sessions", json!({"session": session})).await;
     assert_eq!(listed, "session_not_found");
     daemon.stop().await;

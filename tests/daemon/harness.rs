@@ -3,12 +3,10 @@
 //! The clients know the wire and none of the daemon's types, so that a mistake in those shows.
 
 use std::collections::BTreeMap;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tempfile::TempDir;
 use termgate::config::Config;
 use termgate::config::paths::RuntimePaths;
 use termgate::config::sources::Sources;
@@ -20,7 +18,10 @@ use tokio::net::UnixStream;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
-use crate::line_client::{Answer, Messages, Requests, halves, hello, soon};
+use crate::harness::home::Home;
+use crate::harness::line_client::{Answer, Messages, Requests, halves, hello};
+use crate::harness::processes::PROGRAM;
+use crate::harness::waiting::soon;
 
 /// How long what a test has started waits for a daemon that does not come any more.
 const ORPHAN_TTL: Duration = Duration::from_secs(20);
@@ -47,7 +48,7 @@ pub(crate) fn program() -> DaemonProgram {
 #[derive(Debug)]
 pub(crate) struct TestDaemon {
     pub(crate) paths: RuntimePaths,
-    directory: TempDir,
+    home: Home,
     serving: JoinHandle<Result<DaemonEnd, DaemonError>>,
 }
 
@@ -68,10 +69,8 @@ impl TestDaemon {
         // A test that fails leaves nothing behind.
         config.holding.orphan_ttl = ORPHAN_TTL;
         change(&mut config);
-        let directory = tempfile::Builder::new().prefix("tg").tempdir().unwrap();
-        let private = PermissionsExt::from_mode(0o700);
-        std::fs::set_permissions(directory.path(), private).unwrap();
-        let paths = RuntimePaths::at(directory.path().join("run")).unwrap();
+        let home = Home::new();
+        let paths = home.paths();
         let environment: BTreeMap<_, _> = ["PATH", "HOME"]
             .iter()
             .filter_map(|name| Some(((*name).into(), std::env::var_os(name)?)))
@@ -82,9 +81,9 @@ impl TestDaemon {
             read_only: false,
             paths: paths.clone(),
             environment,
-            default_cwd: directory.path().to_owned(),
-            shim: PathBuf::from(env!("CARGO_BIN_EXE_termgate")),
-            state: Some(directory.path().join("state")),
+            default_cwd: home.ground().to_owned(),
+            shim: PathBuf::from(PROGRAM),
+            state: Some(home.path("state")),
             handed: Handed::default(),
             linger: None,
             program: program(),
@@ -92,12 +91,12 @@ impl TestDaemon {
         let (tell, ready) = oneshot::channel();
         let serving = tokio::spawn(serve(settings, move |_| tell.send(()).unwrap()));
         soon("the daemon to start", ready).await.unwrap();
-        Self { paths, directory, serving }
+        Self { paths, home, serving }
     }
 
     /// A path for a file of the test's own.
     pub(crate) fn file(&self, name: &str) -> PathBuf {
-        self.directory.path().join(name)
+        self.home.path(name)
     }
 
     /// A client at the door of all sessions.

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::daemon::harness::{Era, TestDaemon, Wire, error_code, structured};
 use crate::daemon::shells::Shell;
-use crate::line_client::soon;
+use crate::harness::waiting::{soon, until};
 
 /// A person at a session, on a connection of its own.
 struct Person {
@@ -436,10 +436,8 @@ async fn a_person_and_an_agent_race_for_the_keyboard_a_thousand_times() {
     person.types("\x04").await.unwrap();
     agent.structured("list_sessions", json!({})).await;
     let expected: usize = told.iter().map(|(_, written)| written).sum::<usize>() + 1;
-    soon("the program to write down what it was given", async {
-        while fs::metadata(&log).unwrap().len() < expected as u64 {
-            tokio::task::yield_now().await;
-        }
+    until("the program to write down what it was given", || {
+        !(fs::metadata(&log).unwrap().len() < expected as u64)
     })
     .await;
     let typed = fs::read_to_string(&log).unwrap();

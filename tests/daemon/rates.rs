@@ -5,7 +5,7 @@ use termgate::core::quota::Quota;
 use tokio::time::Instant;
 
 use crate::daemon::harness::{Era, TestDaemon, Wire, error_code};
-use crate::line_client::soon;
+use crate::harness::waiting::soon;
 
 /// A daemon that takes one call a second.
 async fn limited() -> TestDaemon {

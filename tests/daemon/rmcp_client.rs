@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use tokio::net::UnixStream;
 
 use crate::daemon::harness::TestDaemon;
-use crate::line_client::soon;
+use crate::harness::waiting::soon;
 
 type Client = RunningService<RoleClient, ()>;
 

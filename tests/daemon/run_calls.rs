@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::daemon::harness::{Era, TestDaemon, Wire, error_code, structured};
 use crate::daemon::shells::{ALL, POSIX, Shell, with_each};
-use crate::line_client::soon;
+use crate::harness::waiting::soon;
 
 impl Shell {
     /// Runs a command, cancels the call after as many others, and waits for the end of the command.

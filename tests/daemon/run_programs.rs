@@ -8,8 +8,9 @@ use nix::unistd::mkfifo;
 use serde_json::{Value, json};
 
 use crate::daemon::harness::{Era, TestDaemon, structured};
-use crate::daemon::shells::{ALL, Ended, Shell, is_installed, with_each};
-use crate::line_client::soon;
+use crate::daemon::shells::{ALL, Ended, Shell, with_each};
+use crate::harness::home::is_installed;
+use crate::harness::waiting::soon;
 
 /// What nobody may find anywhere.
 const SECRET: &str = "hunter2-correct-horse";

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::daemon::harness::{Era, TestDaemon, Wire, error_code, structured};
 use crate::daemon::shells::{ALL, Ended, with_each};
-use crate::line_client::soon;
+use crate::harness::waiting::soon;
 
 /// A bash that reads a line of a fifo on its way to its first prompt, where this file for its start
 /// says.

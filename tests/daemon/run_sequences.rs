@@ -7,7 +7,8 @@ use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 use serde_json::{Value, json};
 
 use crate::daemon::harness::TestDaemon;
-use crate::daemon::shells::{ALL, POSIX, Shell, is_installed};
+use crate::daemon::shells::{ALL, POSIX, Shell};
+use crate::harness::home::is_installed;
 
 /// How many sequences are tried in each shell, and how many commands the longest has.
 const SEQUENCES: usize = 8;

@@ -4,7 +4,8 @@
 use serde_json::{Value, json};
 
 use crate::daemon::harness::TestDaemon;
-use crate::daemon::shells::{ALL, MARKING, POSIX, Shell, is_installed, with_each};
+use crate::daemon::shells::{ALL, MARKING, POSIX, Shell, with_each};
+use crate::harness::home::is_installed;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_command_has_the_code_that_it_returned() {

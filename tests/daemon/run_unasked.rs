@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::daemon::harness::structured;
 use crate::daemon::shells::{ALL, Ended, MARKING, Shell, with_each};
-use crate::line_client::soon;
+use crate::harness::waiting::soon;
 
 impl Shell {
     /// Runs a command as soon as the terminal takes it.

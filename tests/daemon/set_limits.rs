@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::daemon::harness::{Era, TestDaemon, Wire};
-use crate::line_client::soon;
+use crate::harness::waiting::soon;
 
 /// JSON-RPC's own code for what is no request.
 const INVALID_REQUEST: i64 = -32600;

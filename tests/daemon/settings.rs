@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::json;
 
 use crate::daemon::harness::{Era, TestDaemon};
-use crate::line_client::soon;
+use crate::harness::waiting::soon;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn with_automatic_leases_a_write_takes_a_free_lease_and_keeps_it() {

@@ -7,7 +7,8 @@ use std::os::unix::fs::PermissionsExt;
 use serde_json::json;
 
 use crate::daemon::harness::{Era, TestDaemon, Wire};
-use crate::daemon::program::{Home, Piped};
+use crate::daemon::program::{Piped, piped};
+use crate::harness::home::Home;
 
 /// Starts a bash of a client, has it say whether it was prepared, and gives back what it said.
 async fn told_by_bash(client: &mut Wire) -> String {
@@ -52,9 +53,9 @@ async fn a_daemon_without_sockets_takes_its_scripts_away_with_it() {
     let home = Home::new();
     let temporary = home.path("tmp");
     fs::create_dir(&temporary).unwrap();
-    let mut command = home.command(&["serve", "--stdio", "--allow-write"]);
+    let mut command = home.termgate("serve --stdio --allow-write");
     command.env("TMPDIR", &temporary);
-    let (child, stream) = home.start(command);
+    let (child, stream) = piped(command);
     let mut client = Piped { child, wire: Wire::over(stream, Era::Legacy) };
     client.wire.greet().await;
     assert_eq!(told_by_bash(&mut client.wire).await, "<prepared>");

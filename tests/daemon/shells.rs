@@ -3,11 +3,11 @@
 //! Each has a home of its own with nothing in it.
 
 use std::fs;
-use std::path::Path;
 
 use serde_json::{Value, json};
 
 use crate::daemon::harness::{Era, TestDaemon, Wire};
+use crate::harness::home::{PATH, is_installed};
 
 /// The shells that are tested, where they are installed; the scripts that run the tests say which
 /// are not.
@@ -18,13 +18,6 @@ pub(crate) const MARKING: [&str; 3] = ["bash", "zsh", "fish"];
 
 /// Those of them that read what POSIX says.
 pub(crate) const POSIX: [&str; 3] = ["bash", "zsh", "dash"];
-
-const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
-
-/// Whether a program is there.
-pub(crate) fn is_installed(program: &str) -> bool {
-    PATH.split(':').any(|directory| Path::new(directory).join(program).exists())
-}
 
 /// A session with a shell, and a client that holds its lease.
 #[derive(Debug)]

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::daemon::harness::{Era, TestDaemon, Wire, structured};
 use crate::daemon::shells::Shell;
-use crate::line_client::soon;
+use crate::harness::waiting::soon;
 
 /// How many bytes a result has at most, for programs and models together.
 const RESULT_BYTES_MAX: usize = 30_000;

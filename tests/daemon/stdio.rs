@@ -3,20 +3,21 @@
 use std::os::unix::process::ExitStatusExt;
 
 use nix::sys::signal::Signal;
-use nix::unistd::Pid;
 use serde_json::{Value, json};
 
 use crate::daemon::harness::{Era, structured};
-use crate::daemon::program::{Home, Piped, dies, lives};
+use crate::daemon::program::Piped;
+use crate::harness::home::Home;
+use crate::harness::processes::{dies, lives};
 
-const WRITABLE: [&str; 3] = ["serve", "--stdio", "--allow-write"];
+const WRITABLE: &str = "serve --stdio --allow-write";
 
 /// Starts a program, and gives back its session and its process.
-async fn start(client: &mut Piped, line: &str) -> (Value, Pid) {
+async fn start(client: &mut Piped, line: &str) -> (Value, i32) {
     let arguments = json!({"command": "sh", "args": ["-c", line]});
     let created = client.wire.structured("create_session", arguments).await;
     let session = created["session"].clone();
-    let pid = Pid::from_raw(session["pid"].as_i64().unwrap().try_into().unwrap());
+    let pid = session["pid"].as_i64().unwrap().try_into().unwrap();
     (session, pid)
 }
 
@@ -24,9 +25,9 @@ async fn start(client: &mut Piped, line: &str) -> (Value, Pid) {
 async fn a_client_works_with_sessions_that_end_with_its_input() {
     for era in Era::BOTH {
         let home = Home::new();
-        let mut client = home.client(&WRITABLE, era).await;
+        let mut client = home.client(WRITABLE, era).await;
         let (session, pid) = start(&mut client, "exec cat").await;
-        let here = home.path("").canonicalize().unwrap();
+        let here = home.path("home").canonicalize().unwrap();
         assert_eq!(session["cwd"], here.to_str().unwrap());
         let typing = json!({
             "session": session["id"], "text": "typed", "enter": true,
@@ -40,14 +41,14 @@ async fn a_client_works_with_sessions_that_end_with_its_input() {
         let answer = last.iter().find(|message| message["id"] == listing).expect("an answer");
         assert_eq!(structured(&answer["result"])["sessions"][0]["id"], session["id"]);
         dies(pid).await;
-        assert!(!home.paths.root().exists(), "it has no sockets");
+        assert!(!home.paths().root().exists(), "it has no sockets");
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_client_that_leaves_hears_nothing_that_it_did_not_ask_for() {
     let home = Home::new();
-    let mut client = home.client(&WRITABLE, Era::Legacy).await;
+    let mut client = home.client(WRITABLE, Era::Legacy).await;
     start(&mut client, "exec cat").await;
     client.wire.receiver.notification("notifications/resources/list_changed").await;
     // The session ends with the input, which changes the list again.
@@ -59,7 +60,7 @@ async fn a_client_that_leaves_hears_nothing_that_it_did_not_ask_for() {
 async fn a_stubborn_program_ends_when_the_process_is_told_to_end() {
     for signal in [Signal::SIGTERM, Signal::SIGINT] {
         let home = Home::new();
-        let mut client = home.client(&WRITABLE, Era::Legacy).await;
+        let mut client = home.client(WRITABLE, Era::Legacy).await;
         let line = "trap '' HUP TERM; echo ready; while :; do sleep 1; done";
         let (session, pid) = start(&mut client, line).await;
         let ready = json!({"session": session["id"], "text": "ready", "since": 0});
@@ -73,7 +74,7 @@ async fn a_stubborn_program_ends_when_the_process_is_told_to_end() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn without_leave_nothing_is_written() {
     let home = Home::new();
-    let mut client = home.client(&["serve", "--stdio"], Era::Modern).await;
+    let mut client = home.client("serve --stdio", Era::Modern).await;
     assert_eq!(client.wire.error_code("create_session", json!({})).await, "read_only");
     assert_eq!(client.end().await.0.code(), Some(0));
 }

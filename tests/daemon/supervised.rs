@@ -11,16 +11,15 @@ use std::process::Stdio;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::json;
-use tempfile::TempDir;
 use termgate::config::paths::RuntimePaths;
 use tokio::io::AsyncReadExt;
 use tokio::net::UnixDatagram;
 use tokio::process::{Child, Command};
 
 use crate::daemon::harness::{Era, Wire};
-use crate::line_client::soon;
-
-const TERMGATE: &str = env!("CARGO_BIN_EXE_termgate");
+use crate::harness::home::Home;
+use crate::harness::processes::PROGRAM;
+use crate::harness::waiting::soon;
 
 /// Puts the descriptors where systemd does, and says whom they are for.
 const HAND_OVER: &str = "exec 3<&0 4<&1 </dev/null >/dev/null
@@ -30,7 +29,7 @@ const HAND_OVER: &str = "exec 3<&0 4<&1 </dev/null >/dev/null
 
 /// One who binds sockets, starts the daemon and hears what it says.
 struct Manager {
-    directory: TempDir,
+    home: Home,
     paths: RuntimePaths,
     sockets: [UnixListener; 2],
     news: UnixDatagram,
@@ -38,24 +37,18 @@ struct Manager {
 
 impl Manager {
     fn new() -> Self {
-        let directory = tempfile::Builder::new().prefix("tg").tempdir().unwrap();
-        fs::set_permissions(directory.path(), PermissionsExt::from_mode(0o700)).unwrap();
-        let paths = RuntimePaths::at(directory.path().join("termgate")).unwrap();
+        let home = Home::new();
+        let paths = home.paths();
         fs::DirBuilder::new().mode(0o700).create(paths.root()).unwrap();
         let sockets = [bound(paths.gateway()), bound(&paths.operator())];
-        let news = UnixDatagram::bind(directory.path().join("notify")).unwrap();
-        Self { directory, paths, sockets, news }
+        let news = UnixDatagram::bind(home.path("notify")).unwrap();
+        Self { home, paths, sockets, news }
     }
 
     /// A command in an environment with nothing of the one that runs the tests.
     fn command(&self, program: &str) -> Command {
-        let mut command = Command::new(program);
-        command.env_clear().kill_on_drop(true);
-        command.env("PATH", std::env::var_os("PATH").unwrap());
-        for name in ["HOME", "XDG_RUNTIME_DIR", "XDG_CONFIG_HOME", "XDG_STATE_HOME"] {
-            command.env(name, self.directory.path());
-        }
-        command.current_dir(self.directory.path()).stdin(Stdio::null()).stderr(Stdio::piped());
+        let mut command = Command::from(self.home.command(program));
+        command.kill_on_drop(true).stderr(Stdio::piped());
         command
     }
 
@@ -63,8 +56,8 @@ impl Manager {
     fn activate(&self) -> Child {
         let [first, second] = self.sockets.each_ref().map(|socket| socket.try_clone().unwrap());
         let mut shell = self.command("/bin/sh");
-        shell.args(["-c", HAND_OVER, TERMGATE]);
-        shell.env("NOTIFY_SOCKET", self.directory.path().join("notify"));
+        shell.args(["-c", HAND_OVER, PROGRAM]);
+        shell.env("NOTIFY_SOCKET", self.home.path("notify"));
         shell.env("WATCHDOG_USEC", "100000");
         shell.stdin(OwnedFd::from(first)).stdout(OwnedFd::from(second));
         shell.spawn().unwrap()
@@ -206,7 +199,7 @@ async fn an_upgraded_daemon_has_the_managers_sockets_and_says_when_it_is_ready_a
     let mut daemon = manager.activate();
     manager.hears("READY=1").await;
     for _ in 0..2 {
-        let upgrade = manager.command(TERMGATE).arg("upgrade").output();
+        let upgrade = manager.command(PROGRAM).arg("upgrade").output();
         let upgraded = soon("the command", upgrade).await.unwrap();
         assert!(upgraded.status.success(), "{}", String::from_utf8_lossy(&upgraded.stderr));
         manager.hears_of("RELOADING=1").await;
@@ -237,7 +230,7 @@ async fn stop_ends_a_daemon_whose_sockets_stay() {
     let manager = Manager::new();
     let mut daemon = manager.activate();
     manager.hears("READY=1").await;
-    let stop = manager.command(TERMGATE).arg("stop").output();
+    let stop = manager.command(PROGRAM).arg("stop").output();
     let stopped = soon("the command", stop).await.unwrap();
     assert!(stopped.status.success(), "{}", String::from_utf8_lossy(&stopped.stderr));
     assert!(soon("its end", daemon.wait()).await.unwrap().success());
@@ -247,7 +240,7 @@ async fn stop_ends_a_daemon_whose_sockets_stay() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_daemon_started_by_hand_does_not_take_the_managers_place() {
     let manager = Manager::new();
-    let by_hand = manager.command(TERMGATE).arg("serve").spawn().unwrap();
+    let by_hand = manager.command(PROGRAM).arg("serve").spawn().unwrap();
     let told = refusal(by_hand).await;
     assert!(told.contains("systemctl --user start termgate"), "{told}");
     assert!(manager.keeps_its_sockets());
@@ -256,7 +249,7 @@ async fn a_daemon_started_by_hand_does_not_take_the_managers_place() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_socket_for_which_there_is_no_door_ends_the_daemon_before_it_begins() {
     let mut manager = Manager::new();
-    manager.sockets[1] = bound(&manager.directory.path().join("other.sock"));
+    manager.sockets[1] = bound(&manager.home.path("other.sock"));
     let told = refusal(manager.activate()).await;
     assert!(told.contains("other.sock, where this daemon has no door"), "{told}");
     assert!(!manager.paths.lock().exists());
@@ -269,8 +262,8 @@ async fn a_daemon_that_a_command_started_says_nothing_to_the_manager_of_that_com
         fs::remove_file(socket).unwrap();
     }
     for words in [&["new", "--allow-write", "--", "cat"][..], &["stop"]] {
-        let mut command = manager.command(TERMGATE);
-        command.args(words).env("NOTIFY_SOCKET", manager.directory.path().join("notify"));
+        let mut command = manager.command(PROGRAM);
+        command.args(words).env("NOTIFY_SOCKET", manager.home.path("notify"));
         let output = soon("the command", command.output()).await.unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     }
@@ -290,15 +283,14 @@ fn systemd_finds_nothing_wrong_with_the_units() {
         eprintln!("systemd-analyze is not there, so nobody has judged the units");
         return;
     }
-    let home = tempfile::tempdir().unwrap();
-    let program = installed(home.path());
+    let home = Home::new();
+    let program = installed(&home.path("home"));
     fs::create_dir_all(program.parent().unwrap()).unwrap();
-    std::os::unix::fs::symlink(TERMGATE, program).unwrap();
-    let verdict = std::process::Command::new("systemd-analyze")
+    std::os::unix::fs::symlink(PROGRAM, program).unwrap();
+    let verdict = home
+        .command("systemd-analyze")
         .args(["--user", "verify", "config/termgate.service", "config/termgate.socket"])
         .current_dir(env!("CARGO_MANIFEST_DIR"))
-        .env("HOME", home.path())
-        .env("XDG_RUNTIME_DIR", home.path())
         .output()
         .unwrap();
     let told = String::from_utf8_lossy(&verdict.stderr);

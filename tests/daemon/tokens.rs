@@ -9,8 +9,9 @@ use termgate::core::token::{TokenScope, UnixTime};
 use termgate::transport::tokens::{NewToken, TokenStore};
 
 use crate::daemon::harness::{Era, TestDaemon, Wire, structured};
-use crate::daemon::program::{Home, Piped};
-use crate::line_client::soon;
+use crate::daemon::program::Piped;
+use crate::harness::home::Home;
+use crate::harness::waiting::soon;
 
 /// The code of a token that is not taken.
 const REJECTED: i64 = -32011;
@@ -461,17 +462,14 @@ async fn a_program_inside_a_session_has_no_rights_with_a_token_either() {
 }
 
 /// Makes a token with the program, and gives back the file that holds it.
-async fn made(home: &Home, words: &[&str]) -> PathBuf {
+fn made(home: &Home, words: &str) -> PathBuf {
     let file = home.path("ci.token");
-    let all = [&["token", "new", "ci", "--out", file.to_str().unwrap()], words].concat();
-    let (code, _, said) = home.run(&all).await;
-    assert_eq!(code, 0, "{said}");
+    home.printed(&format!("token new ci --out {} {words}", file.display()));
     file
 }
 
 async fn bridge(home: &Home, file: &Path, era: Era) -> Piped {
-    let words = ["mcp", "--allow-write", "--token-file", file.to_str().unwrap()];
-    home.client(&words, era).await
+    home.client(&format!("mcp --allow-write --token-file {}", file.display()), era).await
 }
 
 /// Who holds the lease of a new session of this client.
@@ -485,7 +483,7 @@ async fn holder_of_a_session(wire: &mut Wire) -> Value {
 async fn a_bridge_with_a_token_is_the_same_principal_over_a_restart_of_the_daemon() {
     for era in Era::BOTH {
         let home = Home::new();
-        let file = made(&home, &[]).await;
+        let file = made(&home, "");
         let mut one = bridge(&home, &file, era).await;
         assert_eq!(holder_of_a_session(&mut one.wire).await, "ci#t1");
         home.kill_daemon().await;
@@ -502,11 +500,11 @@ async fn a_bridge_with_a_token_is_the_same_principal_over_a_restart_of_the_daemo
 async fn a_bridge_whose_token_is_revoked_says_so_and_goes_on_with_another() {
     for era in Era::BOTH {
         let home = Home::new();
-        let file = made(&home, &[]).await;
+        let file = made(&home, "");
         let mut client = bridge(&home, &file, era).await;
         // Keeps the daemon, so that it is the same one all the time.
         let session = client.wire.start("exec cat").await;
-        assert_eq!(home.run(&["token", "revoke", "ci"]).await.0, 0);
+        assert_eq!(home.outcome("token revoke ci").0, 0);
         let refused = async {
             loop {
                 match client.wire.request("tools/list", json!({})).await {
@@ -525,7 +523,7 @@ async fn a_bridge_whose_token_is_revoked_says_so_and_goes_on_with_another() {
         fs::remove_file(&file).unwrap();
         let error = client.wire.request("tools/list", json!({})).await.unwrap_err();
         assert_eq!(error["data"]["error_code"], "token_file", "{error}");
-        made(&home, &[]).await;
+        made(&home, "");
         client.wire.acquire(&session).await;
         assert_eq!(lease_of(&mut client.wire, &session).await["by"], "ci#t2");
         assert_eq!(client.end().await.0.code(), Some(0));
@@ -536,25 +534,25 @@ async fn a_bridge_whose_token_is_revoked_says_so_and_goes_on_with_another() {
 async fn a_bridge_with_a_file_that_is_not_good_does_not_begin() {
     use std::os::unix::fs::PermissionsExt;
     let home = Home::new();
-    let file = made(&home, &["--expires", "0s"]).await;
+    let file = made(&home, "--expires 0s");
     let text = fs::read_to_string(&file).unwrap();
-    let words = ["mcp", "--json", "--token-file", file.to_str().unwrap()];
-    let ends = async |code: i32, word: &str| {
-        let (found, told, _) = home.run(&words).await;
+    let ends = |code: i32, word: &str| {
+        let words = format!("mcp --json --token-file {}", file.display());
+        let (found, told, _) = home.outcome(&words);
         let told: Value = serde_json::from_str(&told).unwrap();
         assert_eq!((found, told["error_code"].as_str()), (code, Some(word)), "{told}");
         assert!(!told.to_string().contains(text.trim()), "{told}");
     };
-    ends(5, "token_expired").await;
+    ends(5, "token_expired");
     fs::set_permissions(&file, PermissionsExt::from_mode(0o644)).unwrap();
-    ends(1, "token_file").await;
+    ends(1, "token_file");
     fs::write(&file, "secret\n").unwrap();
     fs::set_permissions(&file, PermissionsExt::from_mode(0o600)).unwrap();
-    ends(1, "token_file").await;
+    ends(1, "token_file");
     fs::remove_file(&file).unwrap();
-    ends(1, "token_file").await;
+    ends(1, "token_file");
     fs::write(&file, text.replace("tgt_", "tgt_0").replacen(char::is_whitespace, "", 1)).unwrap();
-    ends(1, "token_file").await;
+    ends(1, "token_file");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -563,8 +561,8 @@ async fn the_commands_make_show_and_revoke_tokens_and_never_print_a_secret() {
     let directory = home.path("kept");
     let file = directory.join("tokens/ci.token");
     let out = file.to_str().unwrap();
-    let new = ["token", "new", "ci", "--out", out, "--read-only", "--expires", "30d", "--json"];
-    let (code, told, _) = home.run(&new).await;
+    let new = format!("token new ci --out {out} --read-only --expires 30d --json");
+    let (code, told, _) = home.outcome(&new);
     assert_eq!(code, 0, "{told}");
     let secret = secret(&file);
     let mode =
@@ -576,28 +574,28 @@ async fn the_commands_make_show_and_revoke_tokens_and_never_print_a_secret() {
     assert_eq!((&data["file"], &data["expired"]), (&json!(file), &json!(false)));
     assert!(data["expires_at"].is_string() && data["created_at"].is_string(), "{data}");
 
-    let refused = async |words: &[&str], code: i32, word: &str| {
-        let (found, told, _) = home.run(words).await;
+    let refused = |line: &str, code: i32, word: &str| {
+        let (found, told, _) = home.outcome(line);
         let told: Value = serde_json::from_str(&told).unwrap();
         assert_eq!((found, told["error_code"].as_str()), (code, Some(word)), "{told}");
         assert!(told["hint"].is_string(), "{told}");
     };
-    refused(&new, 1, "token_exists").await;
-    refused(&["token", "new", "other", "--out", out, "--json"], 1, "token_file").await;
-    refused(&["token", "revoke", "other", "--json"], 3, "token_not_found").await;
+    refused(&new, 1, "token_exists");
+    refused(&format!("token new other --out {out} --json"), 1, "token_file");
+    refused("token revoke other --json", 3, "token_not_found");
 
-    let (code, listed, _) = home.run(&["token", "ls"]).await;
+    let (code, listed, _) = home.outcome("token ls");
     assert_eq!(code, 0);
     assert!(listed.contains("ci#t1") && listed.contains("read_only"), "{listed}");
-    let (_, told, _) = home.run(&["token", "ls", "--json"]).await;
+    let (_, told, _) = home.outcome("token ls --json");
     let told: Value = serde_json::from_str(&told).unwrap();
     assert_eq!(told["data"]["tokens"].as_array().unwrap().len(), 1);
     let store = fs::read_to_string(home.path("state/termgate/tokens.toml")).unwrap();
     for text in [listed, told.to_string(), data.to_string(), store] {
         assert!(!text.contains(&secret["tgt_".len()..]), "{text}");
     }
-    assert_eq!(home.run(&["token", "revoke", "ci"]).await.0, 0);
-    let (_, told, _) = home.run(&["token", "ls", "--json"]).await;
+    assert_eq!(home.outcome("token revoke ci").0, 0);
+    let (_, told, _) = home.outcome("token ls --json");
     let told: Value = serde_json::from_str(&told).unwrap();
     assert_eq!(told["data"]["tokens"], json!([]));
     // The file with the secret is its owner's.
@@ -607,21 +605,14 @@ async fn the_commands_make_show_and_revoke_tokens_and_never_print_a_secret() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_token_is_in_no_log_no_environment_and_no_words_of_a_command() {
     let home = Home::new();
-    let file = made(&home, &[]).await;
+    let file = made(&home, "");
     let secret = secret(&file);
-    let log = home.path("log");
-    let mut command = home.command(&["serve", "--allow-write", "-vv"]);
+    let mut command = home.termgate("serve --allow-write -vv");
     // The library logs whole messages when it is told to.
     command.env("RUST_LOG", "trace,rmcp=trace");
     command.stdout(fs::File::create(home.path("out")).unwrap());
-    command.stderr(fs::File::create(&log).unwrap());
-    let mut daemon = command.spawn().unwrap();
-    let starts = async {
-        while tokio::net::UnixStream::connect(home.paths.gateway()).await.is_err() {
-            tokio::task::yield_now().await;
-        }
-    };
-    soon("the daemon to start", starts).await;
+    let mut daemon = home.start(command);
+    daemon.is_ready().await;
     for era in Era::BOTH {
         let mut client = bridge(&home, &file, era).await;
         // Shown again and too late, in both forms, and where it does not belong.
@@ -632,7 +623,7 @@ async fn a_token_is_in_no_log_no_environment_and_no_words_of_a_command() {
         let created = client.wire.structured("create_session", created).await;
         let child = created["session"]["pid"].as_i64().unwrap();
         let bridge = client.child.id().unwrap();
-        for pid in [child, bridge.into(), home.daemon().unwrap().as_raw().into()] {
+        for pid in [child, bridge.into(), home.daemon().unwrap().into()] {
             for part in ["environ", "cmdline"] {
                 let bytes = fs::read(format!("/proc/{pid}/{part}")).unwrap();
                 let text = String::from_utf8_lossy(&bytes).into_owned();
@@ -641,9 +632,8 @@ async fn a_token_is_in_no_log_no_environment_and_no_words_of_a_command() {
         }
         assert_eq!(client.end().await.0.code(), Some(0));
     }
-    assert_eq!(home.run(&["stop"]).await.0, 0);
-    soon("the daemon to end", daemon.wait()).await.unwrap();
-    let log = fs::read_to_string(&log).unwrap();
+    assert_eq!(home.outcome("stop").0, 0);
+    let (_, log) = daemon.ends().await;
     assert!(log.contains("ci#t1"), "who came in is logged: {log}");
     assert!(!log.contains(&secret["tgt_".len()..]), "{log}");
 }

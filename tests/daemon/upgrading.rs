@@ -2,17 +2,17 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
 
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
+use nix::sys::signal::Signal;
 use serde_json::{Value, json};
-use tokio::process::Child;
 
 use crate::daemon::harness::{Era, Wire};
-use crate::daemon::program::{Home, PROGRAM};
-use crate::line_client::soon;
+use crate::harness::daemon::Daemon;
+use crate::harness::home::Home;
+use crate::harness::processes::PROGRAM;
+use crate::harness::waiting::until;
 
 const UNREACHABLE: i32 = 7;
 
@@ -27,7 +27,7 @@ pub(crate) enum Leaving {
 pub(crate) struct Installed {
     pub(crate) home: Home,
     program: PathBuf,
-    daemon: Child,
+    daemon: Daemon,
 }
 
 impl Installed {
@@ -38,33 +38,34 @@ impl Installed {
     async fn serving_in(home: Home, words: &[&str]) -> Self {
         let program = home.path("termgate");
         put(&program);
-        let words = [&["serve", "--allow-write"], words].concat();
-        let mut command = home.command_of(&program, &words);
-        let daemon = command.stderr(Stdio::null()).spawn().unwrap();
+        let mut command = home.command(&program);
+        command.args(["serve", "--allow-write"]).args(words);
+        let daemon = home.start(command);
         let installed = Self { home, program, daemon };
         installed.client().await;
         installed
     }
 
-    fn pid(&self) -> Pid {
-        Pid::from_raw(self.daemon.id().unwrap().cast_signed())
+    fn pid(&self) -> i32 {
+        self.daemon.pid()
+    }
+
+    /// Waits for its end, which is in order.
+    async fn ends(&mut self) {
+        until("its end", || self.daemon.ended().is_some()).await;
+        assert!(self.daemon.ended().unwrap().success());
     }
 
     /// A client, once the daemon lets one in.
     pub(crate) async fn client(&self) -> Wire {
-        let path = self.home.paths.gateway();
-        let waiting = async {
-            while tokio::net::UnixStream::connect(path).await.is_err() {
-                tokio::task::yield_now().await;
-            }
-        };
-        soon("the daemon", waiting).await;
-        Wire::connect(path, Era::Legacy).await
+        let path = self.home.runtime("gateway.sock");
+        until("the daemon", || UnixStream::connect(&path).is_ok()).await;
+        Wire::connect(&path, Era::Legacy).await
     }
 
     /// Asks for an upgrade, with the program under test, and gives back the envelope and exit code.
     async fn upgrade(&self) -> (Value, i32) {
-        let (code, output, _) = self.home.run(&["upgrade", "--json"]).await;
+        let (code, output, _) = self.home.outcome("upgrade --json");
         (serde_json::from_str(&output).unwrap(), code)
     }
 
@@ -77,8 +78,8 @@ impl Installed {
                 self
             }
             Leaving::ForTheNext => {
-                kill(self.pid(), Signal::SIGUSR1).unwrap();
-                assert!(soon("its end", self.daemon.wait()).await.unwrap().success());
+                self.daemon.signal(Signal::SIGUSR1);
+                self.ends().await;
                 Self::serving_in(self.home, &[]).await
             }
         }
@@ -107,12 +108,12 @@ impl Installed {
     fn locks(&self) -> usize {
         let entries = fs::read_dir(format!("/proc/{}/fd", self.pid())).unwrap();
         let links = entries.filter_map(|entry| fs::read_link(entry.unwrap().path()).ok());
-        links.filter(|link| *link == self.home.paths.lock()).count()
+        links.filter(|link| *link == self.home.paths().lock()).count()
     }
 
     /// The sockets of the processes that hold terminals.
     fn held(&self) -> Vec<String> {
-        let entries = fs::read_dir(self.home.paths.shims()).unwrap();
+        let entries = fs::read_dir(self.home.paths().shims()).unwrap();
         let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
         names.filter(|name| name.ends_with(".sock")).collect()
     }
@@ -149,7 +150,7 @@ async fn an_upgraded_daemon_is_the_same_process_with_the_same_words_and_nothing_
         let version = env!("CARGO_PKG_VERSION");
         assert_eq!(told["data"]["from"], version);
         assert_eq!(told["data"]["to"], version);
-        assert_eq!(told["data"]["pid"], installed.pid().as_raw());
+        assert_eq!(told["data"]["pid"], installed.pid());
         let mut client = installed.client().await;
         assert_eq!(client.structured("list_sessions", json!({})).await["sessions"], json!([]));
         assert_eq!(installed.words(), words);
@@ -162,13 +163,13 @@ async fn an_upgraded_daemon_has_the_lock_and_gives_it_back_when_it_ends() {
     let mut installed = Installed::serving(&[]).await;
     let (told, code) = installed.upgrade().await;
     assert_eq!(code, 0, "{told}");
-    let (code, _, said) = installed.home.run(&["serve"]).await;
+    let (code, _, said) = installed.home.outcome("serve");
     assert_eq!(code, 1);
     assert!(said.contains("another daemon is running as process"), "{said}");
-    let (code, _, said) = installed.home.run(&["stop"]).await;
+    let (code, _, said) = installed.home.outcome("stop");
     assert_eq!(code, 0, "{said}");
-    assert!(soon("its end", installed.daemon.wait()).await.unwrap().success());
-    assert!(!installed.home.paths.operator().exists());
+    installed.ends().await;
+    assert!(!installed.home.paths().operator().exists());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -205,7 +206,7 @@ async fn a_program_that_is_not_fit_leaves_the_daemon_as_it_was() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_configuration_that_has_become_wrong_is_found_before_anything_is_given_up() {
     let home = Home::new();
-    let file = home.path("my.toml");
+    let file = home.path("home/my.toml");
     fs::write(&file, "allow_write = true\n").unwrap();
     let installed = Installed::serving_in(home, &["--config", "my.toml"]).await;
     fs::write(&file, "allow_wrote = true\n").unwrap();
@@ -219,7 +220,7 @@ async fn a_configuration_that_has_become_wrong_is_found_before_anything_is_given
 async fn a_session_its_screen_and_its_lease_go_on_over_an_upgrade() {
     let home = Home::new();
     // So short that whoever is hung up on would have lost it before the daemon has left.
-    fs::write(home.path("my.toml"), "[lease]\ngrace_ms = 0\n").unwrap();
+    fs::write(home.path("home/my.toml"), "[lease]\ngrace_ms = 0\n").unwrap();
     let installed = Installed::serving_in(home, &["--config", "my.toml"]).await;
     let mut client = installed.client().await;
     let session = client.start("echo here; exec cat").await;
@@ -267,8 +268,8 @@ async fn a_command_goes_on_over_an_upgrade_also_when_a_cancel_would_interrupt_it
             let (told, code) = installed.upgrade().await;
             assert_eq!(code, 0, "{told}");
         } else {
-            kill(installed.pid(), Signal::SIGUSR1).unwrap();
-            assert!(soon("its end", installed.daemon.wait()).await.unwrap().success());
+            installed.daemon.signal(Signal::SIGUSR1);
+            installed.ends().await;
             let Installed { home, .. } = installed;
             installed = Installed::serving_in(home, &[]).await;
         }
@@ -295,7 +296,7 @@ async fn no_line_of_a_program_that_goes_on_writing_is_lost_over_upgrades() {
         let (told, code) = installed.upgrade().await;
         assert_eq!(code, 0, "{told}");
     }
-    fs::write(installed.home.path("done"), "").unwrap();
+    fs::write(installed.home.path("home/done"), "").unwrap();
     let mut client = installed.client().await;
     client.wait_for_exit(&session).await;
     let (mut next, mut row) = (1, 0);
@@ -317,8 +318,8 @@ async fn no_line_of_a_program_that_goes_on_writing_is_lost_over_upgrades() {
 async fn a_daemon_that_is_told_to_leave_leaves_its_sessions_to_the_next_one() {
     let mut installed = Installed::serving(&[]).await;
     let session = installed.client().await.start("echo here; exec cat").await;
-    kill(installed.pid(), Signal::SIGUSR1).unwrap();
-    assert!(soon("its end", installed.daemon.wait()).await.unwrap().success());
+    installed.daemon.signal(Signal::SIGUSR1);
+    installed.ends().await;
     assert_eq!(installed.held(), [format!("{session}.sock")]);
 
     let Installed { home, .. } = installed;
@@ -335,15 +336,15 @@ async fn stop_ends_every_session_also_those_of_before_an_upgrade() {
     assert_eq!(installed.upgrade().await.1, 0);
     installed.client().await.start("exec cat").await;
     assert_eq!(installed.held().len(), 2);
-    let (code, _, said) = installed.home.run(&["stop"]).await;
+    let (code, _, said) = installed.home.outcome("stop");
     assert_eq!(code, 0, "{said}");
-    assert!(soon("its end", installed.daemon.wait()).await.unwrap().success());
+    installed.ends().await;
     assert_eq!(installed.held(), Vec::<String>::new());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn without_a_daemon_there_is_nothing_to_upgrade() {
-    let (code, _, said) = Home::new().run(&["upgrade"]).await;
+    let (code, _, said) = Home::new().outcome("upgrade");
     assert_eq!(code, UNREACHABLE, "{said}");
 }
 
@@ -358,7 +359,7 @@ async fn agents_cannot_ask_for_an_upgrade() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_client_behind_a_bridge_goes_on_after_an_upgrade() {
     let installed = Installed::serving(&[]).await;
-    let mut piped = installed.home.client(&["mcp"], Era::Legacy).await;
+    let mut piped = installed.home.client("mcp", Era::Legacy).await;
     piped.wire.structured("list_sessions", json!({})).await;
     let (told, code) = installed.upgrade().await;
     assert_eq!(code, 0, "{told}");
@@ -369,10 +370,10 @@ async fn a_client_behind_a_bridge_goes_on_after_an_upgrade() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_daemon_that_a_command_started_can_be_upgraded() {
     let home = Home::new();
-    let (code, _, said) = home.run(&["new", "--allow-write", "--", "cat"]).await;
+    let (code, _, said) = home.outcome("new --allow-write -- cat");
     assert_eq!(code, 0, "{said}");
     let daemon = home.daemon().expect("a daemon runs");
-    let (code, output, said) = home.run(&["upgrade"]).await;
+    let (code, output, said) = home.outcome("upgrade");
     assert_eq!(code, 0, "{said}");
     let version = env!("CARGO_PKG_VERSION");
     assert_eq!(output.trim(), format!("termgate {version} -> {version} (pid {daemon})"));

@@ -4,21 +4,13 @@
 
 use std::collections::VecDeque;
 use std::io;
-use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
-use tokio::time::timeout;
 
-/// How long a test waits for what must come; only a broken program ever lets it pass.
-pub(crate) const SAFETY: Duration = Duration::from_secs(30);
-
-/// Waits for what must happen, but not for ever.
-pub(crate) async fn soon<F: Future>(what: &str, waiting: F) -> F::Output {
-    timeout(SAFETY, waiting).await.unwrap_or_else(|_| panic!("waited in vain for {what}"))
-}
+use crate::harness::waiting::soon;
 
 /// The result of a request, or its error of the protocol.
 pub(crate) type Answer = Result<Value, Value>;

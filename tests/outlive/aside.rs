@@ -5,9 +5,10 @@
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
-use crate::line_client::Answer;
+use crate::harness::daemon::Daemon;
+use crate::harness::line_client::Answer;
 use crate::outlive::client::{Client, Gone};
-use crate::outlive::home::{Daemon, Home};
+use crate::outlive::home::Home;
 
 /// What it is asked to write, which nobody else writes.
 const FORMER: &str = "former.";

@@ -4,8 +4,7 @@ use std::fs;
 
 use serde_json::json;
 
-use crate::line_client::SAFETY;
-use crate::outlive::client::within;
+use crate::harness::waiting::until;
 use crate::outlive::home::Home;
 use crate::outlive::programs::recorder;
 
@@ -14,7 +13,7 @@ async fn an_agent_that_never_showed_its_lease_is_told_how_to_keep_it_over_a_rest
     let home = Home::new();
     let daemon = home.serve().await;
     let mut agent = home.bridged_client().await;
-    let log = home.file("read");
+    let log = home.path("read");
     let made = json!({"command": "sh", "args": ["-c", recorder(&log)]});
     let made = agent.must("create_session", made).await;
     let (session, lease) = (&made["session"]["id"], &made["lease"]["lease_id"]);
@@ -35,7 +34,7 @@ async fn an_agent_that_never_showed_its_lease_is_told_how_to_keep_it_over_a_rest
     assert_eq!(agent.must("acquire_lease", shown).await["lease_id"], *lease);
     agent.must("send_text", write).await;
     let both = "before.after.";
-    within(SAFETY, "the program to read", || fs::read(&log).unwrap().len() >= both.len()).await;
+    until("the program to read", || fs::read(&log).unwrap().len() >= both.len()).await;
     assert_eq!(fs::read_to_string(&log).unwrap(), both);
     daemon.kill().await;
 }

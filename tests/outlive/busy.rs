@@ -14,7 +14,7 @@ const SESSIONS: usize = 14;
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_lease_can_be_taken_back_however_much_there_is_to_be_read_first() {
     let home = Home::new();
-    let (begin, stop) = (home.file("begin"), home.file("stop"));
+    let (begin, stop) = (home.path("begin"), home.path("stop"));
     let line = format!(
         "until test -e {}; do sleep 0.1; done; \
          until test -e {}; do yes 0123456789012345678901234567890123456789 | head -c 300000; done; \

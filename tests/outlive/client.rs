@@ -3,27 +3,14 @@
 use std::future::pending;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::net::UnixStream;
 use tokio::sync::watch;
-use tokio::time::{sleep, timeout};
+use tokio::time::sleep;
 
-use crate::line_client::{Answer, Messages, Requests, halves, hello, soon};
-
-/// How often is looked for what nobody tells.
-pub(crate) const LOOK: Duration = Duration::from_millis(2);
-
-/// Looks until a condition holds, and no longer than `patience`.
-pub(crate) async fn within(patience: Duration, what: &str, mut holds: impl FnMut() -> bool) {
-    let looking = async {
-        while !holds() {
-            sleep(LOOK).await;
-        }
-    };
-    timeout(patience, looking).await.unwrap_or_else(|_| panic!("waited in vain for {what}"));
-}
+use crate::harness::line_client::{Answer, Messages, Requests, halves, hello};
+use crate::harness::waiting::{LOOK, soon};
 
 /// The daemon went away before it answered, or was not there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,7 +7,7 @@ use std::path::Path;
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
-use crate::line_client::soon;
+use crate::harness::waiting::soon;
 use crate::outlive::client::Client;
 use crate::outlive::home::Home;
 
@@ -66,7 +66,7 @@ async fn a_command_that_ran_while_the_daemon_was_killed_has_its_output_and_its_c
     let daemon = home.serve().await;
     let mut client = home.client().await;
     let session = bash(&mut client).await;
-    let go = home.file("go");
+    let go = home.path("go");
     let command = format!(
         "echo begun; while [ ! -e {} ]; do sleep 0.02; done; echo done; (exit 5)",
         go.display()
@@ -91,7 +91,7 @@ async fn a_command_that_ran_while_the_daemon_was_killed_has_its_output_and_its_c
 #[tokio::test]
 async fn what_is_typed_at_a_secret_prompt_is_in_no_log_and_no_file() {
     let home = Home::new();
-    let mut daemon = home.spawn_with(&["-vvv"]);
+    let mut daemon = home.spawn("-vvv");
     daemon.is_ready().await;
     let mut client = home.client().await;
     let session = bash(&mut client).await;

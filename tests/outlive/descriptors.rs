@@ -3,8 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 
-use crate::line_client::SAFETY;
-use crate::outlive::client::within;
+use crate::harness::waiting::until;
 
 /// How many there are of each kind.
 pub(crate) type Kinds = BTreeMap<String, usize>;
@@ -51,5 +50,5 @@ pub(crate) async fn are_no_more(pid: i32, before: &Kinds, sessions: usize) {
         }
         now.is_empty()
     };
-    within(SAFETY, &what, settled).await;
+    until(&what, settled).await;
 }

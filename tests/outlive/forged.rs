@@ -9,9 +9,10 @@ use serde_json::{Value, json};
 use tokio::process::Command;
 use tokio::time::{sleep, timeout};
 
-use crate::line_client::SAFETY;
-use crate::outlive::client::{Client, LOOK, listed, start, within};
-use crate::outlive::home::{Home, lives};
+use crate::harness::processes::lives;
+use crate::harness::waiting::{LOOK, SAFETY, until};
+use crate::outlive::client::{Client, listed, start};
+use crate::outlive::home::Home;
 use crate::outlive::programs::recorder;
 use crate::outlive::storm::text_of;
 
@@ -48,15 +49,15 @@ sys.exit(0 if shim.recv(65536) else 1)
 
 /// Starts a session in which a program listens at `path` from now on; what it is told is in the file.
 async fn forge(home: &Home, client: &mut Client, path: &Path, kind: &str) -> PathBuf {
-    let (script, told) = (home.file("forger.py"), home.file("told"));
-    let ready = home.file("forged");
+    let (script, told) = (home.path("forger.py"), home.path("told"));
+    let ready = home.path("forged");
     fs::write(&script, FORGER).unwrap();
     fs::write(&told, "").unwrap();
     let words = [script.as_path(), path, Path::new(kind), &told, &ready];
     let words = words.map(|word| word.display().to_string()).join(" ");
     // It leaves its session as far as it can.
     start(client, &format!("env -i setsid /usr/bin/python3 {words}")).await;
-    within(SAFETY, "it to listen", || ready.exists()).await;
+    until("it to listen", || ready.exists()).await;
     told
 }
 
@@ -105,7 +106,7 @@ async fn is_itself(client: &mut Client, session: &str, log: &Path) {
     };
     timeout(SAFETY, writing).await.expect("it answers again");
     let reads = || fs::read(log).unwrap().ends_with(b"typed.");
-    within(SAFETY, "the program to read", reads).await;
+    until("the program to read", reads).await;
 }
 
 #[tokio::test]
@@ -113,7 +114,7 @@ async fn a_program_that_listens_in_the_place_of_a_shim_is_told_nothing_and_ends_
     let home = Home::new();
     let daemon = home.serve().await;
     let mut client = home.client().await;
-    let log = home.file("read");
+    let log = home.path("read");
     let (victim, pid) = recording(&home, &mut client, &log).await;
     let socket = home.runtime(&format!("h/{victim}.sock"));
     let told = forge(&home, &mut client, &socket, "SOCK_SEQPACKET").await;
@@ -142,7 +143,7 @@ async fn whatever_lies_in_the_place_of_a_socket_ends_no_session() {
     ];
     let mut sessions = Vec::new();
     for (number, damage) in damages.into_iter().enumerate() {
-        let log = home.file(&format!("read{number}"));
+        let log = home.path(&format!("read{number}"));
         let (session, pid) = recording(&home, &mut client, &log).await;
         let socket = home.runtime(&format!("h/{session}.sock"));
         fs::remove_file(&socket).unwrap();
@@ -166,7 +167,7 @@ async fn a_daemon_whose_shim_hung_up_keeps_its_place_and_the_session() {
     let home = Home::new();
     let daemon = home.serve().await;
     let mut client = home.client().await;
-    let log = home.file("read");
+    let log = home.path("read");
     let (session, _) = recording(&home, &mut client, &log).await;
     let socket = home.runtime(&format!("h/{session}.sock"));
     for _ in 0..3 {
@@ -187,14 +188,14 @@ async fn a_program_that_listens_in_the_place_of_a_daemon_is_told_nothing_by_comm
     let operator = home.runtime("operator.sock");
     let session = start(&mut client, "exec sleep 1000").await;
     let told = forge(&home, &mut client, &operator, "SOCK_STREAM").await;
-    let ls = home.command(&["ls", "--json"]).output().await.unwrap();
+    let ls = home.run("ls --json");
     let said = String::from_utf8_lossy(&ls.stdout).into_owned();
     assert_eq!(ls.status.code(), Some(7), "{said}");
     assert!(said.contains("lives in a session"), "{said}");
     let gateway = home.runtime("gateway.sock");
     fs::rename(&gateway, gateway.with_extension("gone")).unwrap();
     fs::rename(&operator, &gateway).unwrap();
-    let bridge = home.command(&["mcp", "--session", &session.id]).output().await.unwrap();
+    let bridge = home.run(&format!("mcp --session {}", session.id));
     let said = String::from_utf8_lossy(&bridge.stderr).into_owned();
     assert!(!bridge.status.success() && said.contains("lives in a session"), "{said}");
     assert_eq!(fs::read(&told).unwrap(), b"", "nothing was said to it");

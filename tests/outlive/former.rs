@@ -9,9 +9,12 @@ use std::path::Path;
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
-use crate::line_client::{Answer, SAFETY};
-use crate::outlive::client::{Client, Gone, Started, listed, start, within};
-use crate::outlive::home::{Daemon, Home, is_stopped, lives};
+use crate::harness::daemon::Daemon;
+use crate::harness::line_client::Answer;
+use crate::harness::processes::{is_stopped, lives};
+use crate::harness::waiting::{SAFETY, until};
+use crate::outlive::client::{Client, Gone, Started, listed, start};
+use crate::outlive::home::Home;
 use crate::outlive::observer::Observer;
 use crate::outlive::programs::recorder;
 use crate::outlive::writer::{Writer, line};
@@ -45,7 +48,7 @@ impl Victim {
     }
 
     fn log(home: &Home) -> std::path::PathBuf {
-        home.file("victim")
+        home.path("victim")
     }
 
     /// All that changes a session, as calls; each may be the first that is heard.
@@ -119,7 +122,7 @@ impl Load {
         client.must("wait_for", said).await;
         let writer = Writer::start(home.gateway(), session.id.clone()).await;
         let observer = Observer::start(home.gateway(), session.id.clone(), |_, _| {});
-        Self { session, writer, observer, log: home.file("busy") }
+        Self { session, writer, observer, log: home.path("busy") }
     }
 
     /// Ends both; everything arrived once, and nothing else.
@@ -132,7 +135,7 @@ impl Load {
         let lines = (0..count).map(|number| line(&self.session.id, number).replace('\n', "\r"));
         let expected: String = lines.collect();
         let whole = || fs::read(&self.log).unwrap().len() >= expected.len();
-        within(SAFETY, "the program to read all", whole).await;
+        until("the program to read all", whole).await;
         assert!(fs::read_to_string(&self.log).unwrap() == expected, "not what was written");
     }
 }
@@ -154,9 +157,9 @@ async fn take_over(home: &Home, latter: &mut Client, victim: &Victim, round: usi
     latter.must("resize", resize).await;
     let write = json!({"session": id, "text": LATTER, "lease_id": victim.lease});
     latter.must("send_text", write).await;
-    home.run(&["allow-write", "on"]).await;
+    home.printed("allow-write on");
     let screen = home.runtime(&format!("h/{id}.screen"));
-    within(SAFETY, "the new daemon to keep the screen", || shows(&screen, LATTER)).await;
+    until("the new daemon to keep the screen", || shows(&screen, LATTER)).await;
     // Longer than it takes until what was still is kept for good.
     latter.must("wait_for", json!({"session": id, "idle_ms": 1_500})).await;
 }
@@ -195,7 +198,7 @@ async fn nothing_that_is_asked_of_a_former_daemon_changes_a_session_or_a_file_of
     for round in 0..ROUNDS {
         let (mut former, mut operator) = (home.client().await, operator_of(&home).await);
         let victim = Victim::start(&home, &mut former).await;
-        let busy = start(&mut former, &recorder(&home.file("busy"))).await;
+        let busy = start(&mut former, &recorder(&home.path("busy"))).await;
         let new = replace(&home, &old).await;
         let mut latter = home.client().await;
         take_over(&home, &mut latter, &victim, round).await;
@@ -216,7 +219,7 @@ async fn nothing_that_is_asked_of_a_former_daemon_changes_a_session_or_a_file_of
         let last = json!({"session": id, "text": "last.", "lease_id": victim.lease});
         latter.must("send_text", last).await;
         let read = || fs::read_to_string(Victim::log(&home)).unwrap();
-        within(SAFETY, "the program to read it", || read().ends_with("last.")).await;
+        until("the program to read it", || read().ends_with("last.")).await;
         assert_eq!(read(), format!("{LATTER}last."), "round {round}");
         let busy = load.session.clone();
         load.settle(&mut latter).await;

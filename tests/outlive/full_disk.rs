@@ -15,7 +15,7 @@ use tokio::process::{Child, Command};
 use tokio::task::JoinHandle;
 use tokio::time::sleep;
 
-use crate::line_client::soon;
+use crate::harness::waiting::soon;
 use crate::outlive::home::Home;
 use crate::outlive::storm::{GivesWay, Storm};
 

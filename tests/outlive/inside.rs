@@ -4,13 +4,14 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use nix::sys::signal::Signal;
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::process::Command;
-use tokio::time::{Instant, sleep};
 
-use crate::line_client::{SAFETY, soon};
-use crate::outlive::client::{Client, LOOK, Started, listed, start, within};
-use crate::outlive::home::{Daemon, Home, lives, number_in};
+use crate::harness::daemon::Daemon;
+use crate::harness::processes::lives;
+use crate::harness::waiting::until;
+use crate::outlive::client::{Client, Started, listed, start};
+use crate::outlive::home::{Home, number_in};
 use crate::outlive::programs::recorder;
 
 /// A program that tries to be an operator in every way, once it is told to.
@@ -25,9 +26,9 @@ const WAYS: [(&str, &str); 3] = [("plain", ""), ("setsid", "setsid -w"), ("orpha
 impl Intruder {
     /// Starts it beside `victim`, a session that it tries to write to.
     async fn start(home: &Home, client: &mut Client, victim: &Started) -> Self {
-        let directory = home.file("intruder");
+        let directory = home.path("intruder");
         fs::create_dir(&directory).unwrap();
-        let script = home.file("intruder.sh");
+        let script = home.path("intruder.sh");
         fs::write(&script, Self::script(home, &directory, &victim.id)).unwrap();
         let session = start(client, &format!("exec sh {}", script.display())).await;
         Self { session, directory }
@@ -73,7 +74,7 @@ impl Intruder {
             for name in names {
                 let told = self.directory.join(format!("{way}.{name}"));
                 let code = told.with_extension(format!("{name}.code"));
-                within(SAFETY, &format!("{way} {name} to end"), || code.exists()).await;
+                until(&format!("{way} {name} to end"), || code.exists()).await;
                 let read = |path: PathBuf| fs::read_to_string(path).unwrap();
                 attempts.push(Attempt {
                     name,
@@ -98,7 +99,7 @@ async fn gains_nothing_after(replace: impl AsyncFnOnce(&Home, Daemon) -> Daemon)
     let home = Home::new();
     let daemon = home.serve().await;
     let mut client = home.client().await;
-    let log = home.file("read");
+    let log = home.path("read");
     let victim = start(&mut client, &recorder(&log)).await;
     let said = json!({"session": victim.id, "text": "recording", "since": 0});
     client.must("wait_for", said).await;
@@ -114,9 +115,9 @@ async fn gains_nothing_after(replace: impl AsyncFnOnce(&Home, Daemon) -> Daemon)
         assert!(code != "0" || may_succeed, "{name} succeeded: {told}");
     }
     // Whoever lives outside is as free as ever, so it was the place that was refused.
-    home.run(&["ls"]).await;
-    home.run(&["send", &victim.id, "outside"]).await;
-    within(SAFETY, "the victim to read", || !fs::read(&log).unwrap().is_empty()).await;
+    home.printed("ls");
+    home.printed(&format!("send {} outside", victim.id));
+    until("the victim to read", || !fs::read(&log).unwrap().is_empty()).await;
     assert!(!fs::read_to_string(&log).unwrap().contains("intruded"));
     daemon.kill().await;
 }
@@ -143,17 +144,15 @@ async fn a_program_inside_gains_nothing_when_the_daemon_has_left() {
 #[tokio::test]
 async fn a_program_inside_gains_nothing_when_the_daemon_was_upgraded() {
     gains_nothing_after(async |home, daemon| {
-        home.run(&["upgrade"]).await;
+        home.printed("upgrade");
         daemon
     })
     .await;
 }
 
 /// How many clients the daemon says are connected.
-async fn connected(home: &Home) -> u64 {
-    let mut asking = home.command(&["ls", "--daemon", "--json"]);
-    let told = soon("the daemon's counters", asking.output()).await.unwrap();
-    let told: Value = serde_json::from_slice(&told.stdout).unwrap();
+fn connected(home: &Home) -> u64 {
+    let told = home.envelope("ls --daemon");
     told["data"]["connections"]["open"].as_u64().unwrap_or_else(|| panic!("{told}"))
 }
 
@@ -176,17 +175,13 @@ async fn programs_inside_a_session_keep_nobody_out() {
     );
     start(&mut client, &script).await;
     // With those who ask: this client and the command itself.
-    let until = Instant::now() + SAFETY;
-    while connected(&home).await < 8 + 2 {
-        assert!(Instant::now() < until, "waited in vain for those inside to come");
-        sleep(LOOK).await;
-    }
+    until("those inside to come", || connected(&home) >= 8 + 2).await;
     let mut outside = Vec::new();
     while outside.len() < MOST - 1 {
         outside.push(Client::connect(&gateway).await.expect("there is room outside"));
     }
-    assert!(connected(&home).await <= 8 + 2 + outside.len() as u64, "more than 8 are inside");
-    home.run(&["stop"]).await;
+    assert!(connected(&home) <= 8 + 2 + outside.len() as u64, "more than 8 are inside");
+    home.printed("stop");
     daemon.ends().await;
 }
 
@@ -216,20 +211,20 @@ async fn a_storm_at_the_operators_door_keeps_no_operator_out() {
     let home = Home::new();
     let daemon = home.serve().await;
     let mut client = home.client().await;
-    let (script, door) = (home.file("stormer.py"), home.runtime("operator.sock"));
+    let (script, door) = (home.path("stormer.py"), home.runtime("operator.sock"));
     fs::write(&script, STORMER).unwrap();
-    let [inside, outside] = ["inside", "outside"].map(|name| home.file(name));
+    let [inside, outside] = ["inside", "outside"].map(|name| home.path(name));
     let words = |ready: &Path| [&*script, &*door, ready].map(|word| word.display().to_string());
     let line = format!("exec /usr/bin/python3 {} {PROCESSES}", words(&inside).join(" "));
     start(&mut client, &line).await;
     let mut storming = Command::new("/usr/bin/python3");
     let mut storming = storming.args(words(&outside)).arg("1").kill_on_drop(true).spawn().unwrap();
-    within(SAFETY, "both storms to rage", || inside.exists() && outside.exists()).await;
+    until("both storms to rage", || inside.exists() && outside.exists()).await;
     for _ in 0..3 {
-        home.run(&["ls"]).await;
+        home.printed("ls");
     }
     assert_eq!(storming.try_wait().unwrap(), None, "it still rages");
-    home.run(&["stop"]).await;
+    home.printed("stop");
     daemon.ends().await;
 }
 
@@ -257,12 +252,12 @@ async fn processes_that_start_the_next_one_and_end_are_all_killed_with_their_ses
     let home = Home::new();
     let daemon = home.serve().await;
     let mut client = home.client().await;
-    let (script, ready) = (home.file("chains.py"), home.file("ready"));
+    let (script, ready) = (home.path("chains.py"), home.path("ready"));
     fs::write(&script, CHAINS).unwrap();
     let (path, file) = (script.display(), ready.display());
     start(&mut client, &format!("exec /usr/bin/python3 {path} {file} {MANY}")).await;
-    within(SAFETY, "all chains to run", || ready.exists()).await;
-    home.run(&["stop"]).await;
+    until("all chains to run", || ready.exists()).await;
+    home.printed("stop");
     daemon.ends().await;
     let name = script.display().to_string();
     assert_eq!(home.running(&name), [0; 0]);
@@ -275,7 +270,7 @@ async fn a_program_inside_a_session_does_not_make_the_log_grow_at_its_will() {
     let home = Home::new();
     let daemon = home.serve().await;
     let mut client = home.client().await;
-    let (program, done) = (env!("CARGO_BIN_EXE_termgate"), home.file("done"));
+    let (program, done) = (env!("CARGO_BIN_EXE_termgate"), home.path("done"));
     let script = format!(
         "for one in $(seq {ATTEMPTS}); do env -i {} {program} ls >/dev/null 2>&1; done; \
          : > {}; exec sleep 1000",
@@ -283,8 +278,8 @@ async fn a_program_inside_a_session_does_not_make_the_log_grow_at_its_will() {
         done.display()
     );
     start(&mut client, &script).await;
-    within(SAFETY, "all attempts to be made", || done.exists()).await;
-    home.run(&["stop"]).await;
+    until("all attempts to be made", || done.exists()).await;
+    home.printed("stop");
     let (_, log) = daemon.ends().await;
     let said = log.lines().filter(|line| line.contains("the operator socket"));
     let (about, said): (Vec<&str>, Vec<&str>) = said.partition(|line| line.contains("left out"));
@@ -297,10 +292,10 @@ async fn a_program_inside_a_session_does_not_make_the_log_grow_at_its_will() {
 /// an operator. With `lowers` it does what it can about the mark that it carries.
 async fn leaver(home: &Home, client: &mut Client, name: &str, lowers: bool) -> (Started, u64) {
     let (program, clean) = (env!("CARGO_BIN_EXE_termgate"), home.clean_environment());
-    let told = home.file(name);
+    let told = home.path(name);
     let told = told.display();
     let lower = if lowers { "ulimit -x 5" } else { ":" };
-    let script = home.file(&format!("{name}.sh"));
+    let script = home.path(&format!("{name}.sh"));
     let text = format!(
         "echo $$ > {told}.pid; {lower}\n\
          while [ ! -e {told}.go ]; do sleep 0.02; done\n\
@@ -311,24 +306,24 @@ async fn leaver(home: &Home, client: &mut Client, name: &str, lowers: bool) -> (
     fs::write(&script, text).unwrap();
     let line = format!("(env -i {clean} setsid bash {} &); exec sleep 1000", script.display());
     let session = start(client, &line).await;
-    let pid = number_in(&home.file(&format!("{name}.pid"))).await;
+    let pid = number_in(&home.path(&format!("{name}.pid"))).await;
     (session, pid)
 }
 
 /// Has a leaver kill the process that holds its session.
 async fn kills_its_shim(home: &Home, name: &str, session: &Started) {
     let shim = home.shim(&session.id);
-    let go = home.file(&format!("{name}.go"));
+    let go = home.path(&format!("{name}.go"));
     fs::write(go.with_extension("part"), format!("{shim}\n")).unwrap();
     fs::rename(go.with_extension("part"), go).unwrap();
-    within(SAFETY, "its shim to be gone", || !lives(shim)).await;
+    until("its shim to be gone", || !lives(shim)).await;
 }
 
 /// Has a leaver ask to be an operator, in vain.
 async fn is_no_operator(home: &Home, name: &str) {
-    fs::write(home.file(&format!("{name}.come")), "").unwrap();
-    let code = number_in(&home.file(&format!("{name}.code"))).await;
-    let told = fs::read_to_string(home.file(&format!("{name}.told"))).unwrap();
+    fs::write(home.path(&format!("{name}.come")), "").unwrap();
+    let code = number_in(&home.path(&format!("{name}.code"))).await;
+    let told = fs::read_to_string(home.path(&format!("{name}.told"))).unwrap();
     assert_ne!(code, 0, "it is an operator: {told}");
 }
 
@@ -345,11 +340,11 @@ async fn a_program_that_killed_its_shim_ends_with_its_session_or_still_lives_ins
     }
     let daemon = home.serve().await;
     let ended = || !lives(i32::try_from(stays_pid).unwrap());
-    within(SAFETY, "what carries the mark to end", ended).await;
+    until("what carries the mark to end", ended).await;
     assert!(lives(i32::try_from(lowers_pid).unwrap()), "it tells of no session any more");
     is_no_operator(&home, "lowers").await;
     // The same words from outside are obeyed.
-    home.run(&["allow-write", "off"]).await;
+    home.printed("allow-write off");
     daemon.kill().await;
 }
 
@@ -365,7 +360,7 @@ async fn a_program_gains_nothing_by_the_limit_of_the_shell_that_the_next_daemon_
     let daemon = home.serve_with_limit("-x 5").await;
     is_no_operator(&home, "lowers").await;
     // Who asks from outside is told what is wrong with that daemon.
-    let refused = soon("the program to end", home.command(&["ls"]).output()).await.unwrap();
+    let refused = home.run("ls");
     let told = String::from_utf8_lossy(&refused.stderr);
     assert_eq!(refused.status.code(), Some(7), "{told}");
     assert!(told.contains("ulimit -Hx"), "{told}");

@@ -7,9 +7,10 @@ use nix::unistd::Pid;
 use serde_json::{Value, json};
 use tokio::time::{sleep, timeout};
 
-use crate::line_client::SAFETY;
-use crate::outlive::client::{Client, LOOK, Started, start, within};
-use crate::outlive::home::{Daemon, Home};
+use crate::harness::daemon::Daemon;
+use crate::harness::waiting::{LOOK, SAFETY, until};
+use crate::outlive::client::{Client, Started, start};
+use crate::outlive::home::Home;
 
 /// Takes the lock of the daemon, once it is told to, and keeps it.
 const TAKER: &str = "
@@ -28,23 +29,23 @@ time.sleep(1000)
 
 /// Starts a session in which a program takes the lock when it is told to.
 async fn taker(home: &Home, client: &mut Client) -> Started {
-    let script = home.file("taker.py");
+    let script = home.path("taker.py");
     fs::write(&script, TAKER).unwrap();
-    let words = [script, home.runtime("daemon.lock"), home.file("go"), home.file("taken")];
+    let words = [script, home.runtime("daemon.lock"), home.path("go"), home.path("taken")];
     let words = words.map(|word| word.display().to_string()).join(" ");
     start(client, &format!("exec /usr/bin/python3 {words}")).await
 }
 
 async fn takes(home: &Home) {
-    fs::write(home.file("go"), "").unwrap();
-    within(SAFETY, "it to take the lock", || home.file("taken").exists()).await;
+    fs::write(home.path("go"), "").unwrap();
+    until("it to take the lock", || home.path("taken").exists()).await;
 }
 
 /// Waits until the lock is the daemon's again.
 async fn is_locked_by(home: &Home, daemon: &Daemon) {
     let lock = home.runtime("daemon.lock");
     let said = || fs::read_to_string(&lock).is_ok_and(|it| it.trim() == daemon.pid().to_string());
-    within(SAFETY, "the daemon to take its lock anew", said).await;
+    until("the daemon to take its lock anew", said).await;
 }
 
 async fn running(client: &mut Client) -> usize {
@@ -83,12 +84,12 @@ async fn a_daemon_whose_lock_a_program_in_a_session_takes_keeps_its_place_and_it
     is_locked_by(&home, &daemon).await;
     kill(shim, Signal::SIGCONT).unwrap();
     assert_eq!(running(&mut client).await, 2);
-    let second = home.spawn().ends().await;
+    let second = home.spawn("").ends().await;
     assert!(second.1.contains(&format!("process {}", daemon.pid())), "{second:?}");
     fs::remove_file(home.runtime("daemon.lock")).unwrap();
     is_locked_by(&home, &daemon).await;
     assert_eq!(running(&mut client).await, 2);
-    home.run(&["stop"]).await;
+    home.printed("stop");
     assert_eq!(daemon.ends().await.0, Some(0));
 }
 
@@ -104,7 +105,7 @@ async fn a_program_in_a_session_that_has_the_lock_keeps_no_daemon_from_starting(
     assert_eq!(running(&mut client).await, 1);
     let lock = fs::read_to_string(home.runtime("daemon.lock")).unwrap();
     assert_eq!(lock.trim(), daemon.pid().to_string());
-    home.run(&["stop"]).await;
+    home.printed("stop");
     assert_eq!(daemon.ends().await.0, Some(0));
-    assert!(!crate::outlive::home::lives(session.pid));
+    assert!(!crate::harness::processes::lives(session.pid));
 }

@@ -12,7 +12,7 @@ const CONFIGURATION: &str = "[sessions]\nring_bytes = 65536\noverwrite_unread = 
 
 /// A program that prints when the first file is there and then makes the second one.
 fn gated(home: &Home, printing: &str) -> (String, [PathBuf; 2]) {
-    let [go, written] = ["go", "written"].map(|name| home.file(name));
+    let [go, written] = ["go", "written"].map(|name| home.path(name));
     let line = format!(
         "echo before; while [ ! -e {} ]; do sleep 0.01; done; {printing}; echo after; \
          echo 1 > {}; exec sleep 1000",
@@ -76,13 +76,13 @@ async fn output_that_was_overwritten_while_no_daemon_read_it_is_told_with_its_pl
 async fn what_a_command_printed_and_nobody_read_is_told_with_the_command() {
     let home = Home::new();
     home.configure(CONFIGURATION);
-    let own = home.file("own");
+    let own = home.path("own");
     std::fs::create_dir(&own).unwrap();
     let daemon = home.serve().await;
     let mut client = home.client().await;
     let bash = json!({"command": "bash", "args": ["-i"], "cwd": own, "env": {"HOME": own}});
     let created = client.must("create_session", bash).await;
-    let (go, written) = (home.file("go"), home.file("written"));
+    let (go, written) = (home.path("go"), home.path("written"));
     let line = format!(
         "while [ ! -e {} ]; do sleep 0.01; done; seq 100000 199999; echo 1 > {}",
         go.display(),

@@ -27,8 +27,8 @@ impl Printer {
     const LETTERS: &str = "etaoinshrdlucmfwypvbgkqjxzETAOINSHRDLUCMFWYPVBGKQJXZ0123456789";
 
     pub(crate) fn new(home: &Home, name: &str, burst: u32) -> Self {
-        let total = home.file(&format!("{name}.total"));
-        Self { stop: home.file("stop"), total, burst }
+        let total = home.path(&format!("{name}.total"));
+        Self { stop: home.path("stop"), total, burst }
     }
 
     /// The shell line of the program.
@@ -109,8 +109,8 @@ impl Asker {
     pub(crate) const ANSWER: &str = "\x1b[1;1R";
 
     pub(crate) fn new(home: &Home) -> Self {
-        let (log, total) = (home.file("answers"), home.file("asked"));
-        Self { stop: home.file("stop"), log, total }
+        let (log, total) = (home.path("answers"), home.path("asked"));
+        Self { stop: home.path("stop"), log, total }
     }
 
     /// The shell line of the program.

@@ -8,9 +8,10 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
-use crate::line_client::soon;
+use crate::harness::daemon::Daemon;
+use crate::harness::waiting::soon;
 use crate::outlive::client::Client;
-use crate::outlive::home::{Daemon, Home};
+use crate::outlive::home::Home;
 
 const SHELLS: [&str; 4] = ["bash", "zsh", "fish", "dash"];
 const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
@@ -33,7 +34,7 @@ struct Shell {
 impl Shell {
     async fn start(name: &'static str) -> Self {
         let home = Home::new();
-        let own = home.file("own");
+        let own = home.path("own");
         // A zsh that finds none asks people what it shall write into it, and a fish reads all manuals.
         fs::create_dir_all(own.join(".local/share/fish/generated_completions")).unwrap();
         fs::write(own.join(".zshrc"), "").unwrap();
@@ -46,7 +47,7 @@ impl Shell {
         let created = client.must("create_session", shell).await;
         let session = created["session"]["id"].as_str().unwrap().to_owned();
         let lease = created["lease"]["lease_id"].clone();
-        let go = home.file("go");
+        let go = home.path("go");
         let mut shell = Self { home, daemon, client, name, session, lease, go };
         // It has written its first prompt then.
         shell.run("true", 20_000).await;

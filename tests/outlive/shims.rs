@@ -9,9 +9,10 @@ use nix::unistd::Pid;
 use serde_json::json;
 use tokio::time::timeout;
 
-use crate::line_client::SAFETY;
-use crate::outlive::client::{LOOK, listed, start, within};
-use crate::outlive::home::{Home, lives, number_in};
+use crate::harness::processes::lives;
+use crate::harness::waiting::{LOOK, SAFETY, until, within};
+use crate::outlive::client::{listed, start};
+use crate::outlive::home::{Home, number_in};
 use crate::outlive::storm::text_of;
 
 /// How soon nothing is left of what was ended.
@@ -42,8 +43,8 @@ async fn a_session_whose_shim_is_killed_has_ended_and_can_still_be_read() {
     let home = Home::new();
     let daemon = home.serve().await;
     let mut client = home.client().await;
-    let session = start(&mut client, &escaping(&home.file("escaped"))).await;
-    let escaped = i32::try_from(number_in(&home.file("escaped")).await).unwrap();
+    let session = start(&mut client, &escaping(&home.path("escaped"))).await;
+    let escaped = i32::try_from(number_in(&home.path("escaped")).await).unwrap();
     let said = json!({"session": session.id, "text": "last words", "since": 0});
     client.must("wait_for", said).await;
     kill_now(home.shim(&session.id));
@@ -70,7 +71,7 @@ async fn a_program_that_denies_its_session_ends_with_it_though_its_shim_was_kill
     let home = Home::new();
     let daemon = home.serve().await;
     let mut client = home.client().await;
-    let escaped = home.file("escaped");
+    let escaped = home.path("escaped");
     // The limit is what marks it as of this session, and a shim is called so.
     let line = format!(
         "(setsid bash -c 'trap \"\" HUP TERM; ulimit -x 1; printf termgate-shim >/proc/$$/comm; \
@@ -91,9 +92,9 @@ async fn what_a_shim_left_that_was_killed_while_no_daemon_was_there_is_cleared_a
     let home = Home::new();
     let daemon = home.serve().await;
     let mut client = home.client().await;
-    let escapes = escaping(&home.file("escaped"));
+    let escapes = escaping(&home.path("escaped"));
     let lost = start(&mut client, &escapes).await;
-    let escaped = i32::try_from(number_in(&home.file("escaped")).await).unwrap();
+    let escaped = i32::try_from(number_in(&home.path("escaped")).await).unwrap();
     let kept = start(&mut client, "echo ready; exec sleep 1000").await;
     let shim = home.shim(&lost.id);
     daemon.kill().await;
@@ -162,7 +163,7 @@ async fn what_its_screen_showed_is_told_with_when_that_was() {
         let screen = fs::read(&kept).unwrap_or_default();
         screen.windows(text.len()).any(|part| part == text.as_bytes())
     };
-    within(SAFETY, "the screen to be kept once it is still", || shows("last words")).await;
+    until("the screen to be kept once it is still", || shows("last words")).await;
     let shim = home.shim(&session.id);
     daemon.kill().await;
     kill_now(shim);
@@ -245,13 +246,13 @@ async fn nothing_is_left_of_a_program_that_ignores_requests_and_left_the_session
     let home = Home::new();
     let daemon = home.serve().await;
     let mut client = home.client().await;
-    let session = start(&mut client, &escaping(&home.file("escaped"))).await;
-    let escaped = i32::try_from(number_in(&home.file("escaped")).await).unwrap();
+    let session = start(&mut client, &escaping(&home.path("escaped"))).await;
+    let escaped = i32::try_from(number_in(&home.path("escaped")).await).unwrap();
     // Also for a daemon that did not start it.
     daemon.kill().await;
     let daemon = home.serve().await;
     assert!(lives(escaped) && lives(session.pid));
-    home.run(&["kill", &session.id]).await;
+    home.printed(&format!("kill {}", session.id));
     let programs = || {
         let holds = |line: &String| line.contains(" shim ");
         home.sessions_processes().into_iter().filter(|line| !holds(line)).count()
@@ -269,7 +270,7 @@ async fn a_shim_whose_socket_was_removed_is_found_by_the_next_daemon_as_any_othe
     let socket = home.runtime(&format!("h/{}.sock", session.id));
     fs::remove_file(&socket).unwrap();
     daemon.kill().await;
-    within(SAFETY, "the shim to listen again", || socket.exists()).await;
+    until("the shim to listen again", || socket.exists()).await;
     let daemon = home.serve().await;
     let there = listed(&mut home.client().await, &session.id).await;
     assert_eq!((&there["state"], &there["pid"]), (&json!("running"), &json!(session.pid)));
@@ -281,7 +282,7 @@ async fn a_shim_whose_directory_is_gone_ends_with_its_program() {
     let home = Home::new();
     let daemon = home.serve().await;
     let mut client = home.client().await;
-    let go = home.file("go");
+    let go = home.path("go");
     let waits = format!("while [ ! -e {} ]; do sleep 0.02; done", go.display());
     let session = start(&mut client, &waits).await;
     let shim = home.shim(&session.id);
@@ -289,7 +290,7 @@ async fn a_shim_whose_directory_is_gone_ends_with_its_program() {
     fs::remove_dir_all(home.runtime("")).unwrap();
     assert!(lives(shim) && lives(session.pid), "its program runs, and a daemon may come");
     fs::write(&go, "").unwrap();
-    within(SAFETY, "the shim to end", || !lives(shim)).await;
+    until("the shim to end", || !lives(shim)).await;
 }
 
 #[tokio::test]
@@ -303,7 +304,7 @@ async fn a_session_whose_directory_was_removed_is_found_again_once_a_daemon_make
     let mut client = home.client().await;
     let socket = home.runtime(&format!("h/{}.sock", session.id));
     // Nobody else knows what it is called.
-    within(SAFETY, "the shim to listen again", || socket.exists()).await;
+    until("the shim to listen again", || socket.exists()).await;
     let asked = json!({"session": session.id, "exit": true, "timeout_ms": 1});
     let found = async {
         while client.call("wait_for", asked.clone()).await.unwrap().is_err() {

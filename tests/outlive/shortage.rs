@@ -7,8 +7,8 @@ use std::time::Duration;
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
-use crate::line_client::SAFETY;
-use crate::outlive::client::{Client, listed, start, within};
+use crate::harness::waiting::{SAFETY, within};
+use crate::outlive::client::{Client, listed, start};
 use crate::outlive::home::Home;
 
 /// Enough for a daemon, its client and some sessions; one after the other, so that the last one that is
@@ -84,9 +84,9 @@ async fn a_daemon_without_descriptors_answers_its_operator_and_can_be_stopped() 
         let crowd = crowd(&home, most).await;
         assert!(crowd.len() > 8, "{} came in", crowd.len());
         for _ in 0..3 {
-            home.run(&["ls"]).await;
+            home.printed("ls");
         }
-        home.run(&["stop"]).await;
+        home.printed("stop");
         let (status, log) = daemon.ends().await;
         assert_eq!(status, Some(0), "{log}");
     }
@@ -147,7 +147,7 @@ async fn a_daemon_with_fewer_descriptors_than_its_sessions_need_serves_what_it_c
     assert!(found.iter().all(|id| created.contains(id)), "{found:?}");
     let left = created.iter().find(|id| !found.contains(id)).unwrap();
     assert_eq!(listed(&mut client, left).await["activity"]["evidence"], "silent");
-    let doctor = home.command(&["doctor", "--json"]).output().await.unwrap();
+    let doctor = home.run("doctor --json");
     let doctor: Value = serde_json::from_slice(&doctor.stdout).unwrap();
     let checks = doctor["data"]["checks"].as_array().unwrap();
     let told: Vec<_> = checks.iter().filter(|check| check["name"] == "shims").collect();

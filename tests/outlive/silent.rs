@@ -8,9 +8,11 @@ use nix::unistd::Pid;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep, timeout};
 
-use crate::line_client::SAFETY;
-use crate::outlive::client::{Client, LOOK, listed, within};
-use crate::outlive::home::{Daemon, Home, is_stopped, lives};
+use crate::harness::daemon::Daemon;
+use crate::harness::processes::{lives, stands_still};
+use crate::harness::waiting::{LOOK, SAFETY, until};
+use crate::outlive::client::{Client, listed};
+use crate::outlive::home::Home;
 use crate::outlive::programs::recorder;
 
 /// A session `build` whose shim stands still, and its lease.
@@ -28,7 +30,7 @@ impl Silent {
     async fn leave(home: &Home) -> Self {
         let daemon = home.serve().await;
         let mut client = home.client().await;
-        let line = recorder(&home.file("read"));
+        let line = recorder(&home.path("read"));
         let asked = json!({"name": "build", "command": "sh", "args": ["-c", line], "tags": ["ci"],
                            "rows": 31, "cols": 97});
         let created = client.must("create_session", asked).await;
@@ -38,8 +40,7 @@ impl Silent {
         client.must("wait_for", said).await;
         let before = listed(&mut client, &id).await;
         let shim = home.shim(&id);
-        kill(Pid::from_raw(shim), Signal::SIGSTOP).unwrap();
-        within(SAFETY, "the shim to stand still", || is_stopped(shim)).await;
+        stands_still(shim).await;
         daemon.kill().await;
         let pid = i32::try_from(before["pid"].as_i64().unwrap()).unwrap();
         Self { id, pid, lease, shim: Pid::from_raw(shim), before }
@@ -87,7 +88,7 @@ async fn a_session_whose_shim_stands_still_is_listed_by_the_next_daemon_and_keep
         }
         assert_eq!(told["activity"]["evidence"], "silent", "{told}");
     }
-    let ls = home.command(&["ls"]).output().await.unwrap();
+    let ls = home.run("ls");
     assert!(String::from_utf8_lossy(&ls.stdout).contains("silent"), "{ls:?}");
 
     let taken = refused(&mut client, "create_session", json!({"name": "build"})).await;
@@ -143,9 +144,9 @@ async fn calls_for_a_session_whose_shim_stands_still_are_told_so_and_its_lease_w
         let told = client.answer(id).await.unwrap().unwrap_err();
         assert_eq!(told["data"]["error_code"], "terminal_silent", "{told}");
     }
-    let bridge = home.command(&["mcp", "--session", "build"]).output().await.unwrap();
+    let bridge = home.run("mcp --session build");
     assert!(String::from_utf8_lossy(&bridge.stderr).contains("terminal_silent"), "{bridge:?}");
-    let doctor = home.command(&["doctor"]).output().await.unwrap();
+    let doctor = home.run("doctor");
     let doctor = String::from_utf8_lossy(&doctor.stdout).into_owned();
     assert!(doctor.contains(&format!("process {}", silent.shim)), "{doctor}");
 
@@ -160,8 +161,8 @@ async fn calls_for_a_session_whose_shim_stands_still_are_told_so_and_its_lease_w
     client.must("renew_lease", json!({"lease_id": silent.lease})).await;
     let written = json!({"session": "build", "text": "after.", "lease_id": silent.lease});
     client.must("send_text", written).await;
-    let log = home.file("read");
-    within(SAFETY, "the program to read", || !fs::read(&log).unwrap().is_empty()).await;
+    let log = home.path("read");
+    until("the program to read", || !fs::read(&log).unwrap().is_empty()).await;
     assert_eq!(fs::read_to_string(&log).unwrap(), "after.");
     daemon.kill().await;
 }
@@ -199,7 +200,7 @@ async fn a_shim_that_is_killed_while_it_is_silent_is_told_as_any_that_died() {
         (&ended["name"], &ended["state"], &ended["exit"]),
         (&json!("build"), &json!("exited"), &json!({"cause": "shim_lost"}))
     );
-    within(SAFETY, "its program to end", || !lives(silent.pid)).await;
+    until("its program to end", || !lives(silent.pid)).await;
     // It has ended, and gives its name up as any that has.
     client.must("create_session", json!({"name": "build"})).await;
     daemon.kill().await;

@@ -8,16 +8,16 @@ use nix::unistd::Pid;
 use serde_json::{Value, json};
 use tokio::time::{sleep, timeout};
 
-use crate::line_client::SAFETY;
-use crate::outlive::client::{Client, Started, listed, start, within};
-use crate::outlive::home::{Home, is_stopped, lives};
+use crate::harness::processes::{lives, stands_still};
+use crate::harness::waiting::{SAFETY, until};
+use crate::outlive::client::{Client, Started, listed, start};
+use crate::outlive::home::Home;
 use crate::outlive::programs::recorder;
 
 /// Lets the shim of a session stand still, and gives back its number.
 async fn stop_shim(home: &Home, session: &Started) -> Pid {
     let shim = home.shim(&session.id);
-    kill(Pid::from_raw(shim), Signal::SIGSTOP).unwrap();
-    within(SAFETY, "the shim to stand still", || is_stopped(shim)).await;
+    stands_still(shim).await;
     Pid::from_raw(shim)
 }
 
@@ -27,7 +27,7 @@ fn write(session: &Started, lease: &Value, text: &str) -> Value {
 
 /// Starts a program that writes what it reads into `read`, and takes its lease.
 async fn recording(home: &Home, client: &mut Client) -> (Started, Value) {
-    let session = start(client, &recorder(&home.file("read"))).await;
+    let session = start(client, &recorder(&home.path("read"))).await;
     let said = json!({"session": session.id, "text": "recording", "since": 0});
     client.must("wait_for", said).await;
     // From then on nobody asks its shim for anything.
@@ -69,8 +69,8 @@ async fn a_session_whose_shim_stood_still_goes_on_with_its_lease() {
     let third = timeout(SAFETY, writing).await.expect("the session comes back");
     let warning = third["warning"].as_str().unwrap_or_default();
     assert!(warning.contains("6 bytes") && warning.contains("did not answer"), "{third}");
-    let log = home.file("read");
-    within(SAFETY, "the program to read", || !fs::read(&log).unwrap().is_empty()).await;
+    let log = home.path("read");
+    until("the program to read", || !fs::read(&log).unwrap().is_empty()).await;
     assert_eq!(fs::read_to_string(&log).unwrap(), "third.");
 
     // The next daemon finds all of it, too.
@@ -139,21 +139,16 @@ async fn a_daemon_that_was_stopped_is_named_with_what_to_do_about_it() {
     let home = Home::new();
     let daemon = home.serve().await;
     start(&mut home.client().await, "exec sleep 1000").await;
-    daemon.signal(Signal::SIGSTOP);
-    within(SAFETY, "the daemon to stand still", || is_stopped(daemon.pid())).await;
+    stands_still(daemon.pid()).await;
     let pid = daemon.pid();
-    let said = |output: std::process::Output| -> Value {
-        serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{output:?}"))
-    };
 
-    let second = home.command(&["serve", "--json"]).output();
-    let second = said(timeout(SAFETY, second).await.expect("it gives up").unwrap());
+    let second = home.envelope("serve");
     assert_eq!(second["error_code"], "daemon_running", "{second}");
     let error = second["error"].as_str().unwrap();
     assert!(error.contains(&format!("process {pid}")) && error.contains("suspended"), "{error}");
     assert!(second["hint"].as_str().unwrap().contains("kill -CONT"), "{second}");
 
-    let doctor = said(home.command(&["doctor", "--json"]).output().await.unwrap());
+    let doctor = home.envelope("doctor");
     let checks = doctor["data"]["checks"].as_array().unwrap();
     let of = |name: &str| checks.iter().find(|check| check["name"] == name).unwrap();
     let advice = of("daemon")["advice"].as_str().unwrap();

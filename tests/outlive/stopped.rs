@@ -4,8 +4,9 @@ use std::fs;
 
 use serde_json::{Value, json};
 
+use crate::harness::processes::lives;
 use crate::outlive::client::start;
-use crate::outlive::home::{Home, lives, number_in};
+use crate::outlive::home::{Home, number_in};
 
 /// More than end one after the other in the time that they all have.
 const SESSIONS: usize = 100;
@@ -21,7 +22,7 @@ async fn a_daemon_that_is_stopped_leaves_nothing_of_many_sessions() {
         let line = match number % 10 {
             0 => "trap '' HUP TERM; while :; do sleep 1000; done".to_owned(),
             1 => {
-                let file = home.file(&format!("escaped{number}"));
+                let file = home.path(&format!("escaped{number}"));
                 let line = format!(
                     "(env -i setsid sh -c 'trap \"\" HUP TERM; echo $$ > {}; exec sleep 1001' &); \
                      exec sleep 1000",
@@ -38,7 +39,7 @@ async fn a_daemon_that_is_stopped_leaves_nothing_of_many_sessions() {
     for file in escaped {
         left.push(i32::try_from(number_in(&file).await).unwrap());
     }
-    let stop = home.command(&["stop", "--json"]).output().await.unwrap();
+    let stop = home.run("stop --json");
     let told: Value = serde_json::from_slice(&stop.stdout).unwrap();
     assert_eq!(stop.status.code(), Some(0), "{told}");
     assert_eq!((&told["data"]["left"], &told["data"]["unended"]), (&json!([]), &json!([])));
@@ -61,7 +62,7 @@ async fn a_session_that_a_daemon_could_not_end_is_named_and_is_a_failure() {
     daemon.kill().await;
     // The shim stands still, so that this daemon has only its record.
     let daemon = home.serve().await;
-    let stop = home.command(&["stop", "--json"]).output().await.unwrap();
+    let stop = home.run("stop --json");
     let told: Value = serde_json::from_slice(&stop.stdout).unwrap();
     assert_eq!(stop.status.code(), Some(1), "{told}");
     let [one] = told["data"]["unended"].as_array().unwrap().as_slice() else { panic!("{told}") };
@@ -71,7 +72,7 @@ async fn a_session_that_a_daemon_could_not_end_is_named_and_is_a_failure() {
     assert_eq!(daemon.ends().await.0, Some(1));
     kill(shim, Signal::SIGCONT).unwrap();
     let daemon = home.serve().await;
-    home.run(&["stop"]).await;
+    home.printed("stop");
     assert_eq!(daemon.ends().await.0, Some(0));
     assert!(!lives(session.pid));
 }

@@ -11,12 +11,14 @@ use serde_json::{Value, json};
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
-use crate::line_client::{SAFETY, soon};
+use crate::harness::daemon::Daemon;
+use crate::harness::processes::lives;
+use crate::harness::waiting::{LOOK, SAFETY, soon, until, within};
 use crate::outlive::aside::SetAside;
-use crate::outlive::client::{Client, LOOK, Started, start, within};
+use crate::outlive::client::{Client, Started, start};
 use crate::outlive::descriptors::{Kinds, are_no_more, open_in};
 use crate::outlive::dice::Dice;
-use crate::outlive::home::{Daemon, Home, lives};
+use crate::outlive::home::Home;
 use crate::outlive::observer::Observer;
 use crate::outlive::programs::{Asker, Printer, painter, recorder};
 use crate::outlive::writer::{Writer, line};
@@ -90,7 +92,7 @@ impl<'a> Storm<'a> {
     async fn start_sessions(&mut self) {
         let mut client = self.home.client().await;
         for number in 0..WRITERS {
-            let log = self.home.file(&format!("read{number}"));
+            let log = self.home.path(&format!("read{number}"));
             let session = start(&mut client, &recorder(&log)).await;
             let said = json!({"session": session.id, "text": "recording", "since": 0});
             client.must("wait_for", said).await;
@@ -102,7 +104,7 @@ impl<'a> Storm<'a> {
             self.printers.push((printer, session.id.clone()));
             self.sessions.push(session);
         }
-        let painting = painter(&self.home.file("stop"));
+        let painting = painter(&self.home.path("stop"));
         self.sessions.push(start(&mut client, &painting).await);
         self.sessions.push(start(&mut client, &self.asker.line()).await);
     }
@@ -120,7 +122,7 @@ impl<'a> Storm<'a> {
         for (number, session) in self.sessions.iter().take(WRITERS).enumerate() {
             let id = session.id.clone();
             let writer = Writer::start(gateway.clone(), id).await;
-            self.writers.push((writer, self.home.file(&format!("read{number}"))));
+            self.writers.push((writer, self.home.path(&format!("read{number}"))));
         }
         let lines = Arc::clone(&self.lines);
         let is_part = move |row: u64, text: &str| {
@@ -151,7 +153,7 @@ impl<'a> Storm<'a> {
                 GivesWay::Killed => daemon.kill().await,
                 GivesWay::StandingStill => self.set_aside(daemon, serves).await,
             }
-            daemon = self.home.spawn();
+            daemon = self.home.spawn("");
         }
         self.on_ready(&mut daemon).await;
         daemon
@@ -220,7 +222,7 @@ impl<'a> Storm<'a> {
         }
         self.check().await;
         self.settle_writers().await;
-        fs::write(self.home.file("stop"), "").unwrap();
+        fs::write(self.home.path("stop"), "").unwrap();
         self.settle_asker().await;
         for (printer, session) in &self.printers {
             self.settle_printer(&mut reader, session, printer.total().await).await;
@@ -250,7 +252,7 @@ impl<'a> Storm<'a> {
             assert!(count > 0, "nothing was written");
             // The program may not have written down the last yet.
             let whole = || fs::read(&log).unwrap().len() >= expected.len();
-            within(SAFETY, "the program to read all", whole).await;
+            until("the program to read all", whole).await;
             let read = fs::read_to_string(&log).unwrap();
             assert_eq!(first_difference(&read, &expected), None, "{count} lines of {name}");
         }
@@ -302,7 +304,7 @@ impl<'a> Storm<'a> {
 
     /// Ends the daemon as an operator does; nothing is left.
     async fn end(self, daemon: Daemon) {
-        self.home.run(&["stop"]).await;
+        self.home.printed("stop");
         assert_eq!(daemon.ends().await.0, Some(0));
         let nothing = || self.home.sessions_processes().is_empty();
         within(CLEARED, "every process to end", nothing).await;

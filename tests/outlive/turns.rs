@@ -12,7 +12,7 @@ async fn of_two_daemons_that_start_at_once_one_finds_the_sessions_and_the_other_
     let session = start(&mut home.client().await, "echo ready; exec sleep 1000").await;
     first.kill().await;
     for _ in 0..ROUNDS {
-        let (one, other) = (home.spawn(), home.spawn());
+        let (one, other) = (home.spawn(""), home.spawn(""));
         let (loser, mut winner) = first_to_end(one, other).await;
         let (code, said) = loser.ends().await;
         assert_eq!(code, Some(1), "{said}");

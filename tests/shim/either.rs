@@ -12,9 +12,9 @@ use termgate::session::pty::signal::Signal;
 use termgate::session::pty::spawn::SpawnError;
 use termgate::session::pty::{Pty, ReadOutput, Stamp};
 
+use crate::harness::waiting::{soon, until};
 use crate::shim::harness::{
-    Kind, PATIENCE, Terminal, exit_of, is_there, marked, read_to_end, read_until, spec, until,
-    wait_for,
+    Kind, Terminal, exit_of, is_there, marked, read_to_end, read_until, spec, wait_for,
 };
 
 const SIGKILL: i32 = 9;
@@ -210,7 +210,7 @@ async fn a_stuck_program_takes_nothing_until_it_reads() {
                 }
             }
         };
-        assert_eq!(tokio::time::timeout(PATIENCE, taken).await, Ok(1));
+        assert_eq!(soon("room", taken).await, 1);
         pty.kill().await.unwrap();
     }
 }

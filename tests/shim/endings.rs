@@ -9,9 +9,9 @@ use termgate::session::pty::kill::LADDER_MAX;
 use termgate::session::pty::processes::{self, Process, ProcessHandle};
 use termgate::session::pty::{Note, ProcessId, Pty, Stamp, TerminalCheckpoint};
 
+use crate::harness::waiting::{soon, until};
 use crate::shim::harness::{
-    PATIENCE, Terminal, checkpoint, end, exit_of, find, is_there, marked, read_to_end, read_until,
-    until, wait_for,
+    Terminal, checkpoint, end, exit_of, find, is_there, marked, read_to_end, read_until, wait_for,
 };
 
 /// A shell line that starts one process which ignores requests, left the session, was orphaned and
@@ -129,7 +129,7 @@ async fn a_shim_that_does_not_answer_is_silent_until_it_does() {
     assert_eq!(at_once.kind(), ErrorKind::TimedOut);
 
     shim.signal(18).unwrap();
-    tokio::time::timeout(PATIENCE, held.returned()).await.expect("it comes back");
+    soon("it to come back", held.returned()).await;
     assert!(!held.is_silent());
     assert_eq!(held.try_write(b"again", Stamp::default()).unwrap(), 5);
     let mut said = Vec::new();
@@ -175,7 +175,7 @@ async fn a_silent_shim_that_is_killed_is_gone() {
     terminal.try_write(b"x", Stamp::default()).unwrap_err();
     shim.signal(9).unwrap();
     let gone = terminal.as_held().returned();
-    tokio::time::timeout(PATIENCE, gone).await.expect("its end is noticed");
+    soon("its end", gone).await;
     assert_eq!(exit_of(&terminal).await, Exit::Lost);
 }
 

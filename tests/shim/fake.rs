@@ -15,7 +15,8 @@ use termgate::shim::readiness::{self, READABLE};
 use termgate::shim::ring::HEADER_BYTES;
 use termgate::shim::{memory, socket};
 
-use crate::shim::harness::{PATIENCE, find};
+use crate::harness::waiting::SAFETY;
+use crate::shim::harness::find;
 
 /// The socket of a session in a directory of its own, at which the test listens.
 #[derive(Debug)]
@@ -47,7 +48,7 @@ impl Fake {
 
     /// Waits for a daemon.
     pub(crate) fn accept(listener: &OwnedFd) -> OwnedFd {
-        let [came] = readiness::wait([(Some(listener.as_fd()), READABLE)], Some(PATIENCE)).unwrap();
+        let [came] = readiness::wait([(Some(listener.as_fd()), READABLE)], Some(SAFETY)).unwrap();
         assert!(came != 0, "nobody came");
         socket::accept(listener.as_fd()).unwrap()
     }

@@ -5,7 +5,6 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 use termgate::core::frame::{Exit, Size};
 use termgate::core::ids::{RowNumber, SessionId};
@@ -26,8 +25,9 @@ use termgate::session::pty::{
 use termgate::shim::wire::to_shim::Unread;
 use tokio::io::Interest;
 
-/// How long anything may take.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+use crate::harness::processes::PROGRAM;
+use crate::harness::waiting::soon;
+
 pub(crate) const SIZE: Size = Size { rows: 24, cols: 80 };
 
 /// Who has the terminal.
@@ -75,7 +75,7 @@ impl Terminal {
         let ours = Arc::new(AtomicBool::new(true));
         let mut options = HoldOptions {
             shims: claimed(directory.path(), &ours),
-            program: PathBuf::from(env!("CARGO_BIN_EXE_termgate")),
+            program: PathBuf::from(PROGRAM),
             limits: HoldingLimits { orphan_ttl: None, ring_bytes: 1 << 20, unread: Unread::Block },
         };
         change(&mut options);
@@ -336,7 +336,7 @@ pub(crate) async fn read_until(pty: &impl Pty, output: &mut Vec<u8>, text: Optio
             }
         }
     };
-    tokio::time::timeout(PATIENCE, reading).await.expect("the output comes");
+    soon("the output", reading).await;
 }
 
 pub(crate) async fn read_to_end(pty: &impl Pty) -> String {
@@ -350,7 +350,7 @@ pub(crate) async fn wait_for(pty: &impl Pty, text: &str) {
 }
 
 pub(crate) async fn exit_of(pty: &impl Pty) -> Exit {
-    tokio::time::timeout(PATIENCE, pty.exited()).await.expect("the program ends")
+    soon("the program to end", pty.exited()).await
 }
 
 /// The processes whose environment names a session.
@@ -369,19 +369,8 @@ pub(crate) async fn end(process: &Process) {
     // Who cannot be opened has ended already.
     if let Ok(handle) = process.open() {
         let handle = watch(handle, Interest::READABLE).unwrap();
-        let ended = tokio::time::timeout(PATIENCE, handle.readable()).await;
-        ended.expect("the process ends").unwrap().retain_ready();
+        soon("the process to end", handle.readable()).await.unwrap().retain_ready();
     }
-}
-
-/// Waits until a condition holds that nobody tells us about.
-pub(crate) async fn until(what: &str, mut holds: impl FnMut() -> bool) {
-    let waiting = async {
-        while !holds() {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-    };
-    tokio::time::timeout(PATIENCE, waiting).await.unwrap_or_else(|_| panic!("{what}"));
 }
 
 /// Whether this very process is there, alive or not.

@@ -12,9 +12,9 @@ use nix::sys::wait::{WaitStatus, waitpid};
 use nix::unistd::{Pid, write};
 use termgate::shim::{WORD, socket};
 
-use crate::shim::harness::until;
+use crate::harness::processes::PROGRAM;
+use crate::harness::waiting::until;
 
-const PROGRAM: &str = env!("CARGO_BIN_EXE_termgate");
 /// Nobody's number, as root may look at everybody.
 const NOBODY: u32 = 65_534;
 

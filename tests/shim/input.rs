@@ -4,7 +4,8 @@ use termgate::core::ids::Epoch;
 use termgate::core::input::idempotency::earlier_writes::{FormerWrite, WriteStamp};
 use termgate::session::pty::{Pty, ReadOutput, Stamp};
 
-use crate::shim::harness::{PATIENCE, Terminal, read_until, wait_for};
+use crate::harness::waiting::soon;
+use crate::shim::harness::{Terminal, read_until, wait_for};
 
 fn named(number: u8) -> Stamp {
     Stamp { write: Some(WriteStamp([number; 16])), ..Stamp::default() }
@@ -100,7 +101,7 @@ async fn numbered_lines_arrive_once_and_in_order_whenever_the_daemon_is_killed()
             assert!(matches!(terminal.read(offset, &mut output).await, Ok(ReadOutput::Bytes(_))));
         }
     };
-    tokio::time::timeout(PATIENCE, writing).await.expect("all lines come back");
+    soon("all lines to come back", writing).await;
     let expected: String = (0..300).map(|number| format!("{number:06}\n")).collect();
     assert_eq!(String::from_utf8(output).unwrap(), expected);
 }

@@ -25,9 +25,11 @@ use termgate::shim::socket::{self, Descriptors};
 use termgate::shim::wire::to_shim::{InputFrame, ToShim};
 use termgate::shim::wire::{FRAME_MAX, NOTES, SEGMENTS_MAX, SNAPSHOTS_MAX};
 
+use crate::harness::processes::PROGRAM;
+use crate::harness::waiting::until;
 use crate::shim::fake::{Fake, memory, own_process, ring};
 use crate::shim::golden::golden;
-use crate::shim::harness::{Terminal, checkpoint, find, is_there, until, wait_for};
+use crate::shim::harness::{Terminal, checkpoint, find, is_there, wait_for};
 
 /// Chance that can be had again: set `NOISE_SEED` to the number that a test printed.
 struct Dice(u64);
@@ -232,7 +234,7 @@ fn whatever_a_shim_is_started_with_it_says_so_or_ends() {
     for round in 0..60 {
         let path = directory.path().join(format!("{round:012x}.sock"));
         let (ours, theirs) = socket::pair().unwrap();
-        let mut shim = Command::new(env!("CARGO_BIN_EXE_termgate"));
+        let mut shim = Command::new(PROGRAM);
         shim.arg("shim").arg(&path).env_clear().stdin(Stdio::from(File::from(theirs)));
         assert!(shim.status().unwrap().success());
         let text = dice.frame(&[program.encode()]);

@@ -5,7 +5,8 @@ use std::time::Duration;
 use termgate::session::pty::{Pty, ReadOutput};
 use termgate::shim::wire::to_shim::Unread;
 
-use crate::shim::harness::{PATIENCE, Terminal, end, find, is_there, read_until, until, wait_for};
+use crate::harness::waiting::{SAFETY, until};
+use crate::shim::harness::{Terminal, end, find, is_there, read_until, wait_for};
 
 /// Writes far more than the ring holds, and then leaves a file.
 fn flood(terminal_directory: &str) -> String {
@@ -90,7 +91,7 @@ async fn without_its_directory_a_shim_ends_with_its_program_also_when_its_ring_i
     let line = format!("stty raw; echo ready; {waits}; head -c 70000 /dev/zero");
     let mut terminal = Terminal::held(&line, |options| {
         options.limits.ring_bytes = 64 << 10;
-        options.limits.orphan_ttl = Some(2 * PATIENCE);
+        options.limits.orphan_ttl = Some(2 * SAFETY);
     });
     wait_for(&terminal, "ready").await;
     let shim = find(terminal.as_held().shim());

@@ -8,9 +8,8 @@ use termgate::core::ids::RowNumber;
 use termgate::session::pty::held::recovered::HistorySegment;
 use termgate::session::pty::{Note, Pty, ReadOutput, Stamp, TerminalCheckpoint};
 
-use crate::shim::harness::{
-    PATIENCE, Terminal, checkpoint, exit_of, find, is_there, read_until, until, wait_for,
-};
+use crate::harness::waiting::{soon, until};
+use crate::shim::harness::{Terminal, checkpoint, exit_of, find, is_there, read_until, wait_for};
 
 /// Numbers that look random and are the same in every run.
 mod rand_like {
@@ -63,7 +62,7 @@ async fn twenty_megabytes_arrive_whole_whenever_the_daemon_is_killed() {
             output.truncate(recovered.resume_at() as usize);
         }
     };
-    tokio::time::timeout(PATIENCE, reading).await.expect("the output comes");
+    soon("the output", reading).await;
     assert!(restarts > 10, "{restarts}");
     let expected = expected();
     assert!(expected.len() >= 20_000_000);

@@ -14,8 +14,9 @@ use termgate::session::pty::spawn::SpawnError;
 use termgate::session::pty::{Note, Pty, Stamp};
 use termgate::shim::socket::unfinished;
 
+use crate::harness::waiting::{soon, until};
 use crate::shim::harness::{
-    Kind, PATIENCE, Terminal, checkpoint, exit_of, read_to_end, read_until, spec, until, wait_for,
+    Kind, Terminal, checkpoint, exit_of, read_to_end, read_until, spec, wait_for,
 };
 
 #[tokio::test]
@@ -184,7 +185,7 @@ async fn a_daemon_that_was_hung_up_on_and_has_its_place_comes_again() {
     assert!(!held.is_superseded());
     let refused = held.try_write(b"never", Stamp::default()).unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::TimedOut);
-    tokio::time::timeout(PATIENCE, held.returned()).await.expect("it comes back");
+    soon("it to come back", held.returned()).await;
     assert_eq!(held.try_write(b"again", Stamp::default()).unwrap(), 5);
     let mut said = Vec::new();
     read_until(held, &mut said, Some("again")).await;

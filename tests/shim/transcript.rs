@@ -25,8 +25,10 @@ use termgate::shim::socket::{self, Descriptors};
 use termgate::shim::terminal;
 use termgate::shim::wire::FRAME_MAX;
 
+use crate::harness::processes::PROGRAM;
+use crate::harness::waiting::SAFETY;
 use crate::shim::fake::{Fake, memory, own_process, ring};
-use crate::shim::harness::{PATIENCE, exit_of};
+use crate::shim::harness::exit_of;
 
 /// Bytes as they were said, and which of them are the same whoever says them.
 #[derive(Clone, Debug, Default)]
@@ -137,7 +139,7 @@ fn last_of(step: Option<&mut Step>) -> &mut Said {
 /// Receives a frame; nothing once the other side has hung up.
 fn receive(socket: &OwnedFd) -> (Vec<u8>, Descriptors) {
     let (mut frame, mut descriptors) = ([0; FRAME_MAX], Descriptors::default());
-    let [ready] = readiness::wait([(Some(socket.as_fd()), READABLE)], Some(PATIENCE)).unwrap();
+    let [ready] = readiness::wait([(Some(socket.as_fd()), READABLE)], Some(SAFETY)).unwrap();
     assert!(ready != 0, "nothing was said");
     // Being hung up on with something unread is told once as an error.
     let length = socket::receive(socket.as_fd(), &mut frame, &mut descriptors).unwrap_or(0);
@@ -223,7 +225,7 @@ impl Former {
             ring.read_exact_at(&mut head, 64).unwrap();
             u64::from_le_bytes(head)
         };
-        let until = readiness::now() + PATIENCE;
+        let until = readiness::now() + SAFETY;
         while head() < at + text.len() as u64 {
             assert!(readiness::now() < until, "{what}: head is {}", head());
             thread::yield_now();
@@ -247,7 +249,7 @@ impl Drop for Former {
 
 fn start(path: &Path) -> OwnedFd {
     let (ours, theirs) = socket::pair().unwrap();
-    let mut shim = Command::new(env!("CARGO_BIN_EXE_termgate"));
+    let mut shim = Command::new(PROGRAM);
     shim.arg("shim").arg(path).env_clear().stdin(Stdio::from(File::from(theirs)));
     assert!(shim.status().unwrap().success());
     ours
