@@ -64,14 +64,17 @@ use crate::session::clock::Clock;
 #[command(name = "termgate", version, color = ColorChoice::Never, after_help = EXIT_CODES)]
 pub struct CommandLine {
     /// Print JSON: one object, or one per line for streams. Errors too
-    #[arg(long, global = true)]
+    #[arg(long, global = true, help_heading = GLOBAL)]
     json: bool,
     /// The daemon's operator socket [default: TERMGATE_SOCKET, else operator.sock in the runtime directory]
-    #[arg(long, global = true, value_name = "PATH")]
+    #[arg(long, global = true, help_heading = GLOBAL, value_name = "PATH")]
     socket: Option<PathBuf>,
     #[command(subcommand)]
     command: AnyCommand,
 }
+
+/// The heading of the options that every command takes.
+const GLOBAL: &str = "Global options";
 
 const EXIT_CODES: &str = "Exit codes: 0 ok, 1 failed, 2 usage, 3 not found, 4 lease conflict, \
     5 denied or read-only, 6 timed out, 7 daemon unreachable. `run` ends with the exit code of the \

@@ -370,7 +370,7 @@ mod tests {
         };
         let failure = CliFailure::from(ConfigError(vec![problem.clone(), problem]));
         assert_eq!((failure.exit(), failure.code()), (CommandExit::Usage, "invalid_configuration"));
-        assert_eq!(failure.to_string().lines().count(), 2);
+        assert_eq!(failure.to_string().lines().count(), 3);
         let told = &failure.details()["problems"][1];
         let expected =
             json!({"at": "TERMGATE_LEASE__TTL", "key": "lease.ttl", "message": "unknown key"});

@@ -11,14 +11,15 @@ use serde_json::json;
 use crate::cli::candidates::offer_sessions;
 use crate::cli::context::Context;
 use crate::cli::daemon::{DaemonClient, ToolAnswer};
-use crate::cli::duration::{millis_within, parse_duration};
+use crate::cli::duration::{millis, millis_within, parse_duration};
 use crate::cli::failure::{CliFailure, TypedNames};
 use crate::cli::ls::holder;
 use crate::cli::output::CommandReport;
 use crate::cli::own_lease::OwnLease;
 use crate::cli::table::render;
 use crate::core::code::Code;
-use crate::core::human_duration::rough;
+use crate::core::human_duration::{measured, rough};
+use crate::session::clock::Clock;
 use crate::wire::error::ErrorWire;
 use crate::wire::lease::{GrantWire, LeaseWire};
 use crate::wire::session::{SessionList, SessionWire};
@@ -67,9 +68,9 @@ struct Acquire {
     lease: OwnLease,
 }
 
-/// Renew a lease
+/// Renew a lease and print its id
 ///
-/// Without an id, it is the lease that the command line holds in this session.
+/// Without an id, it is the lease that the command line holds in this session, acquired in whatever shell.
 #[derive(Debug, Args)]
 struct Renew {
     /// Id, unique prefix of one, or name
@@ -82,9 +83,9 @@ struct Renew {
     ttl: Option<Duration>,
 }
 
-/// Release a lease
+/// Release a lease and say which
 ///
-/// Without an id, it is the lease that the command line holds in this session.
+/// Without an id, it is the lease that the command line holds in this session, acquired in whatever shell.
 #[derive(Debug, Args)]
 struct Release {
     /// Id, unique prefix of one, or name
@@ -126,7 +127,7 @@ impl LeaseCommand {
     pub async fn run(self, context: &Context) -> Result<CommandReport, CliFailure> {
         let daemon = context.daemon().await?;
         match self.action {
-            LeaseAction::Acquire(acquire) => acquire.run(&daemon).await,
+            LeaseAction::Acquire(acquire) => acquire.run(&daemon, context.output.clock()).await,
             LeaseAction::Renew(renew) => renew.run(&daemon).await,
             LeaseAction::Release(release) => release.run(&daemon).await,
             LeaseAction::Ls(ls) => ls.run(&daemon).await,
@@ -145,7 +146,7 @@ fn within(
 }
 
 impl Acquire {
-    async fn run(self, daemon: &DaemonClient) -> Result<CommandReport, CliFailure> {
+    async fn run(self, daemon: &DaemonClient, clock: &Clock) -> Result<CommandReport, CliFailure> {
         let arguments = json!({
             "session": self.session,
             "ttl_ms": within("--ttl", self.ttl, TTL_MS)?,
@@ -153,8 +154,10 @@ impl Acquire {
             "reason": self.reason,
             "lease_id": self.lease.id()?,
         });
-        let granted = daemon.call("acquire_lease", arguments).await?;
-        lease_report(granted)
+        let begun = clock.now();
+        let granted = daemon.call("acquire_lease", arguments).await;
+        let waited = self.wait.filter(|wait| !wait.is_zero()).map(|_| clock.now().since(begun));
+        lease_report(granted.map_err(|failure| after_waiting(failure, waited))?)
     }
 }
 
@@ -174,7 +177,10 @@ impl Release {
         let session = daemon.session(&self.session).await?.id;
         let lease = own(&self.lease, daemon, &session).await?;
         let arguments = json!({"lease_id": lease, "hand_to": self.hand_to});
-        Ok(daemon.call("release_lease", arguments).await?.report_as_note())
+        let mut report = daemon.call("release_lease", arguments).await?.report_as_note();
+        report.notes.push(format!("its id was {lease}"));
+        report.data["lease_id"] = json!(lease);
+        Ok(report)
     }
 }
 
@@ -238,6 +244,17 @@ fn lease_report(answer: ToolAnswer) -> Result<CommandReport, CliFailure> {
     let grant: GrantWire = answer.read()?;
     let notes = vec![format!("the lease lasts {}", rough(grant.expires_in_ms))];
     Ok(CommandReport { notes, ..answer.report(grant.lease_id) })
+}
+
+/// The failure, which says how long the caller waited for the lease.
+fn after_waiting(mut failure: CliFailure, waited: Option<Duration>) -> CliFailure {
+    let codes = [Code::LeaseHeld, Code::LeaseSuspended];
+    let in_vain = codes.iter().any(|code| code.as_str() == failure.code());
+    if let (CliFailure::Tool { error, .. }, Some(waited), true) = (&mut failure, waited, in_vain) {
+        let waited = measured(millis(waited));
+        error.message = format!("waited {waited}: {}", error.message);
+    }
+    failure
 }
 
 /// The given lease id, unless it is that of another session, or that of the command line's own lease in the session.

@@ -127,7 +127,10 @@ impl CommandOutput {
                 self.print_wrapped(envelope, &failure.details())
             }
             OutputForm::People => {
-                self.note(&format!("termgate: {failure} ({})", failure.code()));
+                let text = failure.to_string();
+                let (what, rest) = text.split_once('\n').unwrap_or((&text, ""));
+                self.note(&format!("termgate: {what} ({})", failure.code()));
+                rest.lines().for_each(|line| self.note(line));
                 if let Some(hint) = failure.hint() {
                     self.note(&format!("hint: {hint}"));
                 }

@@ -147,10 +147,10 @@ fn notes(written: &WriteResult) -> Vec<String> {
             return word(&wait.outcome);
         }
         format!(
-            "the daemon was upgraded after {} were typed; do not type them again: continue with \
+            "the daemon was upgraded after you typed {}; do not type them again: continue with \
              `termgate wait {session} ... --since {}`",
             counted(written.written, "byte"),
-            wait.watermark
+            written.watermark
         )
     });
     let left_out = written.changed.as_ref().and_then(|changed| {
@@ -215,7 +215,7 @@ mod tests {
     fn a_daemon_that_left_says_what_was_typed_and_how_to_go_on() {
         let written = waited("daemon_left");
         let notes = notes(&written);
-        assert!(notes[0].contains("after 5 bytes were typed"), "{notes:?}");
+        assert!(notes[0].contains("after you typed 5 bytes"), "{notes:?}");
         assert!(notes[0].contains("`termgate wait 0a ... --since 9`"), "{notes:?}");
         assert_eq!(exit(&written), CommandExit::Unreachable);
     }

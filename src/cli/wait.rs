@@ -125,13 +125,14 @@ impl WaitCommand {
         if self.sessions.len() == 1 {
             return Vec::new();
         }
-        let session = format!("in session {}", answer.data["session"].as_str().unwrap_or_default());
+        let session =
+            answer.data["session"].as_str().map(|session| format!("in session {session}"));
         let left = has_left(answer).then(|| {
             "the daemon was upgraded; of several sessions none is waited for under the next one: run \
              it again, or wait for each by itself with --since"
                 .to_owned()
         });
-        [Some(session), left].into_iter().flatten().collect()
+        [session, left].into_iter().flatten().collect()
     }
 
     /// The failure when the daemon died and the watermark is unknown.
@@ -157,21 +158,23 @@ impl WaitCommand {
         let told = "no daemon was there when the time was over";
         let going_on = self.going_on(since);
         let text = format!("timeout after {}: {told}\n{going_on}", measured(elapsed_ms));
-        let data = json!({
+        let mut data = json!({
             "outcome": "timeout",
-            "session": self.sessions[0],
             "watermark": since,
             "elapsed_ms": elapsed_ms,
             "warning": told,
         });
+        if let [session] = &*self.sessions {
+            data["session"] = json!(session);
+        }
         ToolAnswer { data, text, mcp_version: None }
     }
 
     fn going_on(&self, since: &Value) -> String {
-        let name = &self.sessions[0];
+        let names = self.sessions.join(" ");
         let from = since.as_u64().map_or_else(String::new, |since| format!(" --since {since}"));
         format!(
-            "once a daemon runs (`termgate serve` starts one), continue with `termgate wait {name} \
+            "once a daemon runs (`termgate serve` starts one), continue with `termgate wait {names} \
              ...{from}`"
         )
     }

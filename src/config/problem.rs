@@ -5,6 +5,7 @@ use std::fmt;
 use std::path::PathBuf;
 
 use crate::config::key::{Tighten, Value, ValueKind};
+use crate::core::counted::counted;
 
 /// Where a value or a problem is written.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,9 +60,9 @@ pub enum Fault {
     TooLoose(Tighten, Value),
 }
 
-/// All problems, one per line.
+/// All problems, one per line, below a line that counts them.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{}", lines(.0))]
+#[error("the configuration has {}\n{}", counted(.0.len(), "problem"), lines(.0))]
 pub struct ConfigError(pub Vec<Problem>);
 
 fn nearest(name: Option<&str>) -> String {
@@ -78,6 +79,16 @@ fn only(how: Tighten, before: Value) -> String {
 
 fn lines(problems: &[Problem]) -> String {
     problems.iter().map(Problem::to_string).collect::<Vec<_>>().join("\n")
+}
+
+impl Problem {
+    /// Where in its file it is.
+    pub fn position(&self) -> Option<FilePosition> {
+        match self.origin {
+            ValueOrigin::File { at, .. } => at,
+            ValueOrigin::Default | ValueOrigin::Variable(_) | ValueOrigin::Flag(_) => None,
+        }
+    }
 }
 
 impl fmt::Display for Problem {

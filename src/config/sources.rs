@@ -188,6 +188,8 @@ impl Effective {
                 None => problems.push(given.problem(Fault::NotForProjects)),
             }
         }
+        problems.sort_by_key(Problem::position);
+        self.notes.sort_by_key(Problem::position);
         problems
     }
 

@@ -1,5 +1,6 @@
 //! Errors of a session and of its creation, and what can be its name. They carry facts; the MCP layer chooses the error code and the hint.
 
+use crate::core::counted::counted;
 use crate::core::frame::Exit;
 use crate::core::frame::delta::Delta;
 use crate::core::ids::SessionId;
@@ -62,7 +63,7 @@ pub enum CreateError {
         "invalid name `{0}`: 1 to {NAME_MAX} letters, digits, `.`, `_` or `-`, and not a session id"
     )]
     BadName(String),
-    #[error("{0} sessions are as many as there may be")]
+    #[error("at most {} may exist", counted(*.0, "session"))]
     TooMany(usize),
     #[error(transparent)]
     Command(#[from] CommandError),

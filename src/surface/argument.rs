@@ -68,7 +68,7 @@ fn check_value(schema: &Value, value: &Value, path: &str) -> Result<(), SurfaceE
         return check_value(meant, value, path);
     }
     if let (Some(of_items), Value::Array(items)) = (schema.get("items"), value) {
-        // What else an item may have is up to its reader: clients add members of their own.
+        // What else an item may have is up to its reader.
         for (at, item) in items.iter().enumerate() {
             alternative(of_items, item)
                 .map_err(|problem| SurfaceError::argument(format!("{path}[{at}]"), problem))?;

@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::core::counted::counted;
 use crate::core::frame::Exit;
 use crate::wire::activity::ActivityWire;
 use crate::wire::lease::{GrantWire, LeaseWire};
@@ -60,7 +61,8 @@ impl GapWire {
                 format!("[this is how it was kept at {since}; all after it is lost]")
             }
             (None, Some(bytes)) => {
-                format!("[{bytes} bytes of output are lost, about where row {} begins]", self.row)
+                let (lost, are) = (counted(bytes, "byte"), if bytes == 1 { "is" } else { "are" });
+                format!("[{lost} of output {are} lost, about where row {} begins]", self.row)
             }
             (None, None) => format!("[output is lost, about where row {} begins]", self.row),
         }

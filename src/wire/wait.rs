@@ -55,7 +55,10 @@ impl From<Which> for PatternName {
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Waited {
     pub outcome: WaitOutcome,
-    pub session: String,
+    /// The session that ended the wait. It is missing, and so is what is known of it, when a wait on several
+    /// sessions ended in none of them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pattern: Option<PatternName>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -79,9 +82,11 @@ pub struct Waited {
     /// The command that ended, where the shell marks them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub command: Option<CommandWire>,
-    pub activity: ActivityWire,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub activity: Option<ActivityWire>,
     pub last_rows: Vec<String>,
-    pub watermark: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub watermark: Option<u64>,
     /// Rows that were trimmed before the wait could look at them.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub missed_rows: u64,

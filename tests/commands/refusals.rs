@@ -3,10 +3,12 @@
 use std::fs;
 
 use crate::commands::run::text;
+use crate::commands::seat::{Seat, until_holder};
 use crate::harness::home::Home;
 
-/// The exit code of a wrong command line, and of a command without a daemon.
+/// The exit codes of a wrong command line, where another holds the lease, and without a daemon.
 const USAGE: i32 = 2;
+const LEASE_CONFLICT: i32 = 4;
 const UNREACHABLE: i32 = 7;
 
 #[test]
@@ -36,6 +38,38 @@ fn an_error_names_the_flag_and_not_the_parameter_of_the_call() {
     let programs = home.run("history build --count 0 --json");
     let answer: serde_json::Value = serde_json::from_slice(&programs.stdout).unwrap();
     assert_eq!(answer["data"]["details"]["parameter"], "count", "{answer}");
+}
+
+#[test]
+fn who_waited_in_vain_for_a_lease_is_told_how_long() {
+    let home = Home::new();
+    let _daemon = home.daemon();
+    home.printed("new --name build -- cat");
+    let mut seat = Seat::attach(&home, "build");
+    seat.until_status("the keyboard is free");
+    seat.types("\x1ct");
+    until_holder(&home, "human");
+    let refused = home.run("lease acquire build --wait 20ms");
+    let told = text(&refused.stderr);
+    assert_eq!(refused.status.code(), Some(LEASE_CONFLICT), "{told}");
+    assert!(told.starts_with("termgate: waited "), "{told}");
+    let at_once = home.run("lease acquire build");
+    let told = text(&at_once.stderr);
+    assert!(!told.contains("waited"), "{told}");
+}
+
+#[test]
+fn a_lease_that_is_released_without_its_id_is_named() {
+    let home = Home::new();
+    let _daemon = home.daemon();
+    home.printed("new --name build -- cat");
+    let lease = home.printed("lease acquire build");
+    assert_eq!(home.printed("lease renew build"), lease);
+    let released = home.run("lease release build");
+    assert!(text(&released.stderr).contains(lease.trim()), "{released:?}");
+    home.printed("lease acquire build");
+    let released = home.envelope("lease release build");
+    assert!(released["data"]["lease_id"].is_string(), "{released}");
 }
 
 #[test]
@@ -89,8 +123,15 @@ fn a_daemon_that_was_not_wanted_is_no_advice() {
 #[test]
 fn every_mistake_of_a_configuration_is_shown_when_no_daemon_starts() {
     let home = Home::new();
-    home.configure("mistake = 1\n[lease]\nother = 2\n");
+    let file = home.configure("mistake = 1\n[lease]\nother = 2\n");
     let failed = home.run("new");
     let told = text(&failed.stderr);
-    assert!(told.contains("mistake: unknown key") && told.contains("other: unknown key"), "{told}");
+    let lines: Vec<&str> = told.lines().collect();
+    let at = |line: u8, key: &str| format!("{}:{line}:1: {key}: unknown key", file.display());
+    let first = "termgate: the configuration has 2 problems (invalid_configuration)";
+    assert_eq!(lines[0], first, "{told}");
+    assert!(lines[1].starts_with(&at(1, "mistake")), "{told}");
+    assert!(lines[2].starts_with(&at(3, "lease.other")), "{told}");
+    assert_eq!((lines.len(), failed.status.code()), (3, Some(USAGE)), "{told}");
+    assert_eq!(home.envelope("new")["error_code"], "invalid_configuration");
 }

@@ -338,6 +338,13 @@ async fn a_list_of_keys_may_have_names_and_objects() {
     });
     let sent = wire.structured("send_keys", arguments).await;
     assert_eq!((&sent["written"], &sent["wait"]["outcome"]), (&json!(8), &json!("matched")));
+    let keys = json!(["a", {"char": "c", "ctrl": true}]);
+    let refused = wire.call("send_keys", json!({"session": session, "keys": keys})).await;
+    assert_eq!(error_code(&refused), "invalid_argument");
+    assert!(
+        refused["structuredContent"]["message"].as_str().unwrap().contains("`ctrl`"),
+        "{refused}"
+    );
     daemon.stop().await;
 }
 

@@ -135,21 +135,19 @@ fn the_files_that_count_are_listed_in_their_order() {
 fn everything_that_is_wrong_is_told_and_ends_a_check_with_two() {
     let place = Place::new();
     assert!(place.run("config check").status.success());
-    let user = place.configure("lease.ttl = 5\nsessions.max = 0\n");
+    let user = place.configure("sessions.max = 0\nlease.ttl = 5\n");
     let checked = place.run("config check");
     assert_eq!(checked.status.code(), Some(2));
     let expected = [
-        format!("{}:1:7: lease.ttl: unknown key; did you mean lease.ttl_ms?", user.display()),
-        format!(
-            "{}:2:16: sessions.max: 0 is not a whole number from 1 to 4096 (invalid_configuration)",
-            user.display()
-        ),
+        "termgate: the configuration has 2 problems (invalid_configuration)".to_owned(),
+        format!("{}:1:16: sessions.max: 0 is not a whole number from 1 to 4096", user.display()),
+        format!("{}:2:7: lease.ttl: unknown key; did you mean lease.ttl_ms?", user.display()),
     ];
-    assert_eq!(told(&checked), format!("termgate: {}\n{}\n", expected[0], expected[1]));
+    assert_eq!(told(&checked), expected.join("\n") + "\n");
     let checked = place.run("config check --json");
     let problems: Value = serde_json::from_slice(&checked.stdout).unwrap();
     assert_eq!(problems["error_code"], "invalid_configuration");
-    assert_eq!(problems["data"]["problems"][1]["key"], "sessions.max");
+    assert_eq!(problems["data"]["problems"][0]["key"], "sessions.max");
     // A single file is judged without the others.
     let fine = place.path("fine.toml");
     fs::write(&fine, "sessions.max = 1").unwrap();

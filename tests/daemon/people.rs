@@ -437,7 +437,7 @@ async fn a_person_and_an_agent_race_for_the_keyboard_a_thousand_times() {
     agent.structured("list_sessions", json!({})).await;
     let expected: usize = told.iter().map(|(_, written)| written).sum::<usize>() + 1;
     until("the program to write down what it was given", || {
-        !(fs::metadata(&log).unwrap().len() < expected as u64)
+        fs::metadata(&log).unwrap().len() >= expected as u64
     })
     .await;
     let typed = fs::read_to_string(&log).unwrap();

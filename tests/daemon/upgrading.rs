@@ -64,7 +64,7 @@ impl Installed {
     }
 
     /// Asks for an upgrade, with the program under test, and gives back the envelope and exit code.
-    async fn upgrade(&self) -> (Value, i32) {
+    fn upgrade(&self) -> (Value, i32) {
         let (code, output, _) = self.home.outcome("upgrade --json");
         (serde_json::from_str(&output).unwrap(), code)
     }
@@ -73,7 +73,7 @@ impl Installed {
     pub(crate) async fn leave(mut self, leaving: Leaving) -> Self {
         match leaving {
             Leaving::ByUpgrade => {
-                let (told, code) = self.upgrade().await;
+                let (told, code) = self.upgrade();
                 assert_eq!(code, 0, "{told}");
                 self
             }
@@ -145,7 +145,7 @@ async fn an_upgraded_daemon_is_the_same_process_with_the_same_words_and_nothing_
     let (words, left) = (installed.words(), installed.left_open());
     for _ in 0..3 {
         put(&installed.program);
-        let (told, code) = installed.upgrade().await;
+        let (told, code) = installed.upgrade();
         assert_eq!(code, 0, "{told}");
         let version = env!("CARGO_PKG_VERSION");
         assert_eq!(told["data"]["from"], version);
@@ -161,7 +161,7 @@ async fn an_upgraded_daemon_is_the_same_process_with_the_same_words_and_nothing_
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_upgraded_daemon_has_the_lock_and_gives_it_back_when_it_ends() {
     let mut installed = Installed::serving(&[]).await;
-    let (told, code) = installed.upgrade().await;
+    let (told, code) = installed.upgrade();
     assert_eq!(code, 0, "{told}");
     let (code, _, said) = installed.home.outcome("serve");
     assert_eq!(code, 1);
@@ -191,7 +191,7 @@ async fn a_program_that_is_not_fit_leaves_the_daemon_as_it_was() {
     ];
     for (why, spoil) in unfit {
         spoil();
-        let (told, code) = installed.upgrade().await;
+        let (told, code) = installed.upgrade();
         assert_eq!((code, &told["error_code"]), (1, &json!("upgrade_failed")), "{told}");
         let message = told["error"].as_str().unwrap();
         assert!(message.contains(why), "{message}");
@@ -200,7 +200,7 @@ async fn a_program_that_is_not_fit_leaves_the_daemon_as_it_was() {
         assert_eq!(screen["text"].as_str().unwrap().trim_end(), "here");
     }
     put(path);
-    assert_eq!(installed.upgrade().await.1, 0);
+    assert_eq!(installed.upgrade().1, 0);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -210,7 +210,7 @@ async fn a_configuration_that_has_become_wrong_is_found_before_anything_is_given
     fs::write(&file, "allow_write = true\n").unwrap();
     let installed = Installed::serving_in(home, &["--config", "my.toml"]).await;
     fs::write(&file, "allow_wrote = true\n").unwrap();
-    let (told, code) = installed.upgrade().await;
+    let (told, code) = installed.upgrade();
     assert_eq!((code, &told["error_code"]), (1, &json!("upgrade_failed")), "{told}");
     assert!(told["error"].as_str().unwrap().contains("allow_wrote"), "{told}");
     installed.client().await.structured("list_sessions", json!({})).await;
@@ -229,7 +229,7 @@ async fn a_session_its_screen_and_its_lease_go_on_over_an_upgrade() {
     let program = |listed: &Value| listed["sessions"][0]["pid"].clone();
     let pid = program(&client.structured("list_sessions", json!({})).await);
 
-    let (told, code) = installed.upgrade().await;
+    let (told, code) = installed.upgrade();
     assert_eq!(code, 0, "{told}");
     let mut client = installed.client().await;
     let listed = client.structured("list_sessions", json!({})).await;
@@ -265,7 +265,7 @@ async fn a_command_goes_on_over_an_upgrade_also_when_a_cancel_would_interrupt_it
         let begun = json!({"session": session, "text": format!("begun{round}"), "since": 0});
         installed.client().await.wait_for(begun).await;
         if round == 0 {
-            let (told, code) = installed.upgrade().await;
+            let (told, code) = installed.upgrade();
             assert_eq!(code, 0, "{told}");
         } else {
             installed.daemon.signal(Signal::SIGUSR1);
@@ -293,7 +293,7 @@ async fn no_line_of_a_program_that_goes_on_writing_is_lost_over_upgrades() {
     let line = "i=0; while [ ! -e done ]; do i=$((i+1)); echo line $i; sleep 0.002; done; echo end";
     let session = client.start(line).await;
     for _ in 0..3 {
-        let (told, code) = installed.upgrade().await;
+        let (told, code) = installed.upgrade();
         assert_eq!(code, 0, "{told}");
     }
     fs::write(installed.home.path("home/done"), "").unwrap();
@@ -333,7 +333,7 @@ async fn a_daemon_that_is_told_to_leave_leaves_its_sessions_to_the_next_one() {
 async fn stop_ends_every_session_also_those_of_before_an_upgrade() {
     let mut installed = Installed::serving(&[]).await;
     installed.client().await.start("exec cat").await;
-    assert_eq!(installed.upgrade().await.1, 0);
+    assert_eq!(installed.upgrade().1, 0);
     installed.client().await.start("exec cat").await;
     assert_eq!(installed.held().len(), 2);
     let (code, _, said) = installed.home.outcome("stop");
@@ -361,7 +361,7 @@ async fn a_client_behind_a_bridge_goes_on_after_an_upgrade() {
     let installed = Installed::serving(&[]).await;
     let mut piped = installed.home.client("mcp", Era::Legacy).await;
     piped.wire.structured("list_sessions", json!({})).await;
-    let (told, code) = installed.upgrade().await;
+    let (told, code) = installed.upgrade();
     assert_eq!(code, 0, "{told}");
     piped.wire.structured("list_sessions", json!({})).await;
     assert_eq!(installed.home.daemon(), Some(installed.pid()));

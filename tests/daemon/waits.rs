@@ -180,6 +180,25 @@ async fn of_several_sessions_the_first_in_which_a_command_ends_is_told() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_wait_on_several_sessions_that_times_out_names_none_of_them() {
+    let daemon = TestDaemon::writable().await;
+    let mut client = daemon.client(Era::Legacy).await;
+    let sessions = [client.start("exec cat").await, client.start("exec cat").await];
+    let waiting = json!({"sessions": sessions, "text": "never", "timeout_ms": 10});
+    let answer = client.call("wait_for", waiting).await;
+    let waited = structured(&answer);
+    assert_eq!(waited["outcome"], "timeout", "{waited}");
+    for member in ["session", "activity", "watermark"] {
+        assert!(waited.get(member).is_none(), "{member}: {waited}");
+    }
+    let text = answer["content"][0]["text"].as_str().unwrap();
+    assert!(text.starts_with("timeout in every session after "), "{text}");
+    let waiting = json!({"sessions": [sessions[0]], "text": "never", "timeout_ms": 10});
+    assert_eq!(client.structured("wait_for", waiting).await["session"], sessions[0]);
+    daemon.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn whoever_asks_for_progress_hears_that_the_call_is_on_its_way() {
     let daemon = TestDaemon::writable().await;
     let mut shell = Shell::start(&daemon, "bash").await;

@@ -16,6 +16,7 @@ use nix::libc;
 use nix::unistd::dup2_stderr;
 
 use crate::config::paths::{RuntimePaths, state_directory};
+use crate::core::code::Code;
 
 /// A log above this size in bytes is rotated; one rotated file is kept.
 const BYTES_MAX: u64 = 4 * 1024 * 1024;
@@ -93,6 +94,12 @@ impl Log {
         let mut shown: Vec<String> = shown.map(cut).collect();
         if let Some(more @ 1..) = lines.len().checked_sub(FAILURE_LINES_MAX) {
             shown.push(format!("and {more} more"));
+        }
+        // The caller's error has a code of its own.
+        if let Some((text, code)) = shown.first_mut().and_then(|line| line.rsplit_once(" ("))
+            && code.strip_suffix(')').and_then(Code::parse).is_some()
+        {
+            shown[0] = text.to_owned();
         }
         Some(shown.join("\n"))
     }
@@ -203,7 +210,7 @@ mod tests {
         assert_eq!(log.failure(), None);
         (&log.file).write_all(b"first\n").unwrap();
         assert_eq!(log.failure().unwrap(), "first");
-        (&log.file).write_all(b"termgate: one\ntwo (code)\nhint: none\n\n").unwrap();
+        (&log.file).write_all(b"termgate: one (internal)\ntwo (code)\nhint: none\n\n").unwrap();
         assert_eq!(log.failure().unwrap(), "one\ntwo (code)");
         (&log.file).write_all(b"termgate: x\n").unwrap();
         (&log.file).write_all("x\n".repeat(11).as_bytes()).unwrap();

@@ -1,6 +1,7 @@
 //! What callers ask to be written, and what they are answered.
 
 use crate::core::caller::Caller;
+use crate::core::counted::counted;
 use crate::core::ids::{Epoch, LeaseId, Watermark};
 use crate::core::input::idempotency::earlier_writes::WriteStamp;
 use crate::core::keys::Unit;
@@ -109,7 +110,7 @@ pub enum WriteError {
     #[error("the session has ended")]
     SessionEnded,
     /// The terminal takes no bytes at the moment, and too many wait already.
-    #[error("{queued} bytes wait for the terminal, and at most {bytes_max} may")]
+    #[error("{} queued for the terminal, and at most {bytes_max} may be", counted(*.queued, "byte"))]
     TooMuchQueued { queued: usize, bytes_max: usize },
     /// Too many calls with idempotency keys are in flight to remember another.
     #[error("too many calls with idempotency keys are in flight")]

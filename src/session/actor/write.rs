@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use crate::core::caller::Caller;
+use crate::core::counted::counted;
 use crate::core::frame::Frame;
 use crate::core::frame::delta::View;
 use crate::core::ids::{Epoch, LeaseId, Watermark};
@@ -281,10 +282,10 @@ impl<P: Pty> Actor<P> {
         let held = self.input.lease().grant(self.clock.now());
         let lease = held.filter(|grant| Some(grant.epoch) == epoch);
         let cut = (outcome.discarded > 0).then(|| {
-            let bytes = outcome.discarded;
             format!(
-                "{bytes} bytes were discarded before the program read them: the lease ended, a \
-                 person took the keyboard, an interrupt went past them or the daemon was replaced"
+                "{} did not reach the program: the lease ended, a person took the keyboard, an \
+                 interrupt discarded the queue or the daemon was replaced",
+                counted(outcome.discarded, "byte")
             )
         });
         let written = Written {
@@ -313,13 +314,14 @@ impl<P: Pty> Actor<P> {
     fn warning_for(&mut self, caller: &Caller) -> Option<String> {
         let Warning { discarded, cause } = self.input.take_warning(caller.principal)?;
         let cause = match cause {
-            DiscardCause::LeaseEnded => "your lease ended before the program read them",
+            DiscardCause::LeaseEnded => "your lease ended",
             DiscardCause::PersonTyped => "a person took the keyboard",
-            DiscardCause::Interrupted => "your interrupt went past them",
+            DiscardCause::Interrupted => "your interrupt discarded the queue",
             DiscardCause::SessionEnded => "the session ended",
             DiscardCause::TerminalSilent => "the terminal did not answer",
         };
-        Some(format!("{discarded} bytes of an earlier write were discarded: {cause}"))
+        let lost = counted(discarded, "byte");
+        Some(format!("{lost} of an earlier write did not reach the program: {cause}"))
     }
 }
 

@@ -230,6 +230,8 @@ mod tests {
         let told = GapWire::among(&gaps, 4..=8);
         assert_eq!(serde_json::to_value(&told).unwrap(), json!([{"row": 4, "bytes": 1_000}]));
         assert!(GapWire::summary(&told).contains("1000 bytes of output are lost"));
+        let one = GapWire::among(&[gap(4, Some(1))], ..);
+        assert!(GapWire::summary(&one).contains("1 byte of output is lost"));
         assert_eq!(GapWire::among(&gaps, 0..=3), []);
         assert_eq!(GapWire::among(&gaps, ..).len(), 2);
     }

@@ -1,10 +1,13 @@
 //! `send_text`, `send_keys` and `send_mouse`: types text, presses keys by name, and clicks where the program
 //! on the screen takes mouse events.
 
+use std::collections::BTreeMap;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use schemars::JsonSchema;
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 
 use crate::core::keys::mouse::{MouseAction, MouseButton, MouseEvent};
 use crate::core::keys::parse::parse_keys;
@@ -141,6 +144,10 @@ pub struct KeyObject {
     char: Option<String>,
     #[serde(default)]
     modifiers: Vec<Modifier>,
+    // Where the kinds of items are tried in turn, serde would not say which member is unknown.
+    #[schemars(skip)]
+    #[serde(flatten)]
+    unknown: BTreeMap<String, IgnoredAny>,
 }
 
 /// Keys, as one string of names or as a list.
@@ -221,6 +228,14 @@ impl KeyObject {
     fn read(&self, at: usize) -> Result<Key, SurfaceError> {
         let modifiers = Modifier::all_of(&self.modifiers);
         let wrong = |problem: &str| SurfaceError::argument("keys", format!("item {at} {problem}"));
+        if !self.unknown.is_empty() {
+            let names: Vec<_> = self.unknown.keys().map(|name| format!("`{name}`")).collect();
+            let problem = format!(
+                "has no use for {}; a key has `name` or `char`, and `modifiers`",
+                names.join(", ")
+            );
+            return Err(wrong(&problem));
+        }
         match (&self.name, &self.char) {
             (Some(name), None) => Ok(Key::named(name, modifiers)?),
             (None, Some(text)) => {
@@ -329,7 +344,9 @@ mod tests {
     #[test]
     fn what_is_wrong_with_an_item_of_a_list_of_keys_is_said() {
         for (item, told) in [
-            (json!({"key": "Enter"}), "item 1 has neither `name` nor `char`"),
+            (json!({}), "item 1 has neither `name` nor `char`"),
+            (json!({"key": "Enter"}), "item 1 has no use for `key`;"),
+            (json!({"char": "c", "ctrl": true, "alt": 1}), "item 1 has no use for `alt`, `ctrl`;"),
             (json!({"name": "Up", "char": "a"}), "item 1 has both `name` and `char`"),
             (json!({"char": "ab"}), "item 1 needs exactly one character in `char`"),
             (json!({"char": ""}), "item 1 needs exactly one character in `char`"),

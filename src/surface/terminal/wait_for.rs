@@ -62,7 +62,7 @@ impl Tool for WaitFor {
                 (Conditions { exit: true, ..Conditions::default() }, Memory::default())
             }
         };
-        let since = self.since.map(Watermark);
+        let (since, several) = (self.since.map(Watermark), sessions.len() > 1);
         let bounds = Bounds { since, started, timeout, epoch: None };
         let (mut waits, waiting) = (JoinSet::new(), call.daemon.departure.waiting());
         for session in sessions {
@@ -73,7 +73,10 @@ impl Tool for WaitFor {
         // What the same client sends next comes after this, and is seen.
         drop(call.accepted);
         match waits.join_next().await {
-            Some(Ok(waited)) => Ok(Answer { text: waited.summary(), result: waited }),
+            Some(Ok(waited)) => {
+                let waited = if several { waited.of_several() } else { waited };
+                Ok(Answer { text: waited.summary(), result: waited })
+            }
             Some(Err(error)) => Err(SurfaceError::Internal(error.to_string())),
             None => Err(SurfaceError::Internal("there was nothing to wait on".to_owned())),
         }

@@ -74,7 +74,7 @@ impl Waited {
     ) -> Self {
         let mut waited = Self {
             outcome: WaitOutcome::Timeout,
-            session: session.id().to_string(),
+            session: Some(session.id().to_string()),
             pattern: None,
             row: None,
             text: None,
@@ -83,9 +83,9 @@ impl Waited {
             shown_before: None,
             exit: frame.exit.value.map(ExitWire::from),
             command: None,
-            activity: (&*frame.activity.value).into(),
+            activity: Some((&*frame.activity.value).into()),
             last_rows: last_rows(frame),
-            watermark: wait.seen().0,
+            watermark: Some(wait.seen().0),
             missed_rows: wait.missed_rows(),
             elapsed_ms: elapsed.as_millis() as u64,
         };
@@ -108,6 +108,25 @@ impl Waited {
         }
         waited.add(wait.others());
         waited
+    }
+
+    /// The answer of a wait on several sessions. When none of them ended it, it tells nothing of the one that
+    /// happened to be asked first.
+    pub(super) fn of_several(self) -> Self {
+        if !matches!(self.outcome, WaitOutcome::Timeout | WaitOutcome::DaemonLeft) {
+            return self;
+        }
+        Self {
+            session: None,
+            shown_before: None,
+            exit: None,
+            command: None,
+            activity: None,
+            last_rows: Vec::new(),
+            watermark: None,
+            missed_rows: 0,
+            ..self
+        }
     }
 
     fn found(&mut self, which: Which, hit: &Hit) {
@@ -186,10 +205,11 @@ impl Waited {
     /// The outcome for a model: what ended the wait, then the last rows.
     pub fn summary(&self) -> String {
         let (at, command) = (self.place(), self.command_told());
-        let state = if self.outcome == WaitOutcome::NeedsInput {
-            format!(": {}", self.activity.summary())
-        } else {
-            String::new()
+        let state = match &self.activity {
+            Some(activity) if self.outcome == WaitOutcome::NeedsInput => {
+                format!(": {}", activity.summary())
+            }
+            Some(_) | None => String::new(),
         };
         let left = if self.outcome == WaitOutcome::DaemonLeft {
             "; ask the next daemon with this watermark as since"
@@ -206,11 +226,14 @@ impl Waited {
             0 => String::new(),
             count => format!(" ({} went by unseen)", counted(count, "row")),
         };
+        let Some(watermark) = self.watermark else {
+            let (outcome, elapsed) = (word(&self.outcome), measured(self.elapsed_ms));
+            return format!("{outcome} in every session after {elapsed}");
+        };
         format!(
-            "{}{at}{command}{state}{exit}{missed} after {}, watermark {}{left}{}{}\n{}",
+            "{}{at}{command}{state}{exit}{missed} after {}, watermark {watermark}{left}{}{}\n{}",
             word(&self.outcome),
             measured(self.elapsed_ms),
-            self.watermark,
             self.before(),
             self.more(),
             self.last_rows.join("\n")

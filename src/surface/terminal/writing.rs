@@ -132,7 +132,7 @@ pub async fn write(
         let waited = watch.end(&clock, &call.daemon.departure.waiting()).await;
         // The lease was kept alive up to here.
         drop(written.kept.take());
-        result.watermark = waited.watermark;
+        result.watermark = waited.watermark.unwrap_or(result.watermark);
         result.wait = Some(waited);
         let room = room_left(&result, &result.summary());
         result.changed = Some(changes(&target, written.before, room, share).await);

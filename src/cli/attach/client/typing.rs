@@ -11,6 +11,7 @@ use crate::cli::attach::scrollback::{Scrollback, moves};
 use crate::cli::attach::status::NoticeReason;
 use crate::cli::attach::unanswered::{Batch, Number};
 use crate::cli::failure::CliFailure;
+use crate::core::counted::counted;
 use crate::mcp::attach::{HAND_BACK_METHOD, INPUT_METHOD, TAKE_OVER_METHOD};
 
 impl Desk<'_> {
@@ -111,7 +112,8 @@ impl Desk<'_> {
     pub(super) fn go_on(&mut self) -> Result<(), CliFailure> {
         let lost = self.carried.unanswered.lose(Instant::now());
         if lost > 0 {
-            let text = format!("up to {lost} bytes that you typed did not reach the program");
+            let lost = counted(lost, "byte");
+            let text = format!("up to {lost} that you typed did not reach the program");
             self.tell(text, NoticeReason::News);
         }
         if self.carried.taken_over != TakeoverState::No {
