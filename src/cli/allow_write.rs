@@ -15,7 +15,10 @@ use crate::cli::output::CommandReport;
 
 /// Switch writing on or off while the daemon runs, or show the switches
 ///
-/// `off` without --session or --tenant clears every switch.
+/// The narrowest switch decides: that of the session, then of its tenant, then of everything. `off --session S`
+/// protects a session, also while everything is on, until `on --session S`. `off` alone clears every switch that is
+/// on, and `on` alone opens everything that is not protected. When a switch for a time runs out, what held before it
+/// holds again: off, or on without a limit.
 #[derive(Debug, Args)]
 pub struct AllowWriteCommand {
     #[arg(value_enum)]
@@ -26,7 +29,7 @@ pub struct AllowWriteCommand {
     /// Only for this tenant, such as uid:1000
     #[arg(long)]
     tenant: Option<String>,
-    /// Switch it off again after this long
+    /// Only for this long; then what held before holds again
     #[arg(long = "for", value_name = "DURATION", value_parser = parse_duration)]
     duration: Option<Duration>,
 }

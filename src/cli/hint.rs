@@ -41,6 +41,9 @@ fn of_cause(cause: RefusalCause, session: &str) -> Option<String> {
         RefusalCause::SwitchedOff => {
             "To switch writing on, run: termgate allow-write on".to_owned()
         }
+        RefusalCause::Protected => {
+            format!("To switch writing on there, run: termgate allow-write on --session {session}")
+        }
         RefusalCause::CommandRunning => format!(
             "Wait for it with `termgate wait {session} --command-done`, look at it with `termgate \
              read {session}`, or interrupt it with `termgate keys {session} C-c`."

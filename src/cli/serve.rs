@@ -194,11 +194,11 @@ fn surroundings() -> Result<(PathBuf, Environment), CliFailure> {
 
 /// The message of a ready daemon: whether it allows writing, where it listens, how to connect.
 fn banner_text(banner: &Banner) -> String {
-    let (state, other) = if banner.write_on.is_empty() { ("off", "on") } else { ("on", "off") };
+    let (state, other) = if banner.write.on.is_empty() { ("off", "on") } else { ("on", "off") };
     let told = match banner.write_from {
         SwitchOrigin::Configured => state.to_owned(),
         SwitchOrigin::Kept => {
-            format!("{}, as it was switched before the restart", switches(&banner.write_on))
+            format!("{}, as it was switched before the restart", switches(&banner.write))
         }
         SwitchOrigin::Unknown => {
             format!("{state}: the setting from before the restart is unknown")
@@ -222,13 +222,16 @@ fn banner_text(banner: &Banner) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wire::status::SwitchWire;
+    use crate::wire::status::{SwitchWire, WriteStatus};
 
     fn banner(on: Option<Option<u64>>, write_from: SwitchOrigin) -> Banner {
         let switch = |closes_in_ms| SwitchWire { scope: "everything".to_owned(), closes_in_ms };
         Banner {
             version: "9.9.9",
-            write_on: on.map(switch).into_iter().collect(),
+            write: WriteStatus {
+                on: on.map(switch).into_iter().collect(),
+                ..WriteStatus::default()
+            },
             write_from,
             gateway: "/run/gateway.sock".into(),
             operator: "/run/operator.sock".into(),

@@ -15,7 +15,7 @@ use crate::cli::table::render;
 use crate::core::human_duration::rough;
 use crate::core::one_line::one_line;
 use crate::wire::status::DaemonStatus;
-use crate::wire::status::SwitchWire;
+use crate::wire::status::{SwitchWire, WriteStatus};
 use crate::wire::word;
 
 /// The resource with the daemon's status.
@@ -37,7 +37,7 @@ pub fn people(status: &DaemonStatus) -> String {
     let lines = [
         ("daemon", format!("{version} pid {pid} up {}", rough(status.uptime_ms))),
         ("memory", bytes(status.resident_bytes.unwrap_or_default())),
-        ("writing", switches(&status.write.on)),
+        ("writing", switches(&status.write)),
         ("connections", format!("{} open, {} in all", connections.open, connections.total)),
         (
             "sessions",
@@ -182,8 +182,8 @@ fn denied(codes: &BTreeMap<String, u64>) -> String {
     codes.iter().map(|(code, times)| format!("{times} {code}")).collect::<Vec<_>>().join(", ")
 }
 
-/// The scopes in which writing is on, for people.
-pub fn switches(on: &[SwitchWire]) -> String {
+/// The scopes in which writing is on and those that are protected, for people.
+pub fn switches(WriteStatus { on, protected }: &WriteStatus) -> String {
     if on.is_empty() {
         return "off everywhere".to_owned();
     }
@@ -192,7 +192,8 @@ pub fn switches(on: &[SwitchWire]) -> String {
         let left = switch.closes_in_ms.map(|left| format!(" for {}", rough(left)));
         format!("on for {scope}{}", left.unwrap_or_default())
     };
-    on.iter().map(switch).collect::<Vec<_>>().join(", ")
+    let protected = protected.iter().map(|scope| format!("protected: {}", one_line(scope)));
+    on.iter().map(switch).chain(protected).collect::<Vec<_>>().join(", ")
 }
 
 /// A number of bytes, rounded for people.
@@ -274,7 +275,7 @@ mod tests {
     fn status() -> DaemonStatus {
         let status = json!({
             "version": "1.2.3", "pid": 7, "uptime_ms": 61_500, "resident_bytes": 2_097_152,
-            "write": {"on": [{"scope": "everything", "closes_in_ms": 60_000}]},
+            "write": {"on": [{"scope": "everything", "closes_in_ms": 60_000}], "protected": ["ab12"]},
             "sessions": {"running": 2, "ended": 1, "created_total": 5},
             "leases": {"held": 1, "waiters": 3, "granted_total": 9, "denied": {"lease_held": 4}},
             "observers": 2, "connections": {"open": 6, "total": 20}, "deltas_sent": 100,
@@ -290,7 +291,7 @@ mod tests {
         for line in [
             "daemon       1.2.3 pid 7 up 1m2s",
             "memory       2.0 MiB",
-            "writing      on for everything for 1m",
+            "writing      on for everything for 1m, protected: ab12",
             "denied       4 lease_held",
             "terminals    1.5 KiB read, 12 B written",
             "resize  lease_held  4",

@@ -163,6 +163,9 @@ pub enum Denial {
     /// No switch that covers the session is on.
     #[error("this daemon is read-only")]
     SwitchedOff,
+    /// The switch of the session, or of its tenant, is off, whatever wider ones say.
+    #[error("writing is switched off for this session")]
+    Protected,
     /// The door can never write.
     #[error("this socket is for watching only")]
     ObserverDoor,
@@ -200,7 +203,9 @@ pub fn decide_write(
     standing.check_could_write()?;
     let window = switches.window(&standing.caller.tenant, session);
     if !window.is_open(now) {
-        return Err(Denial::SwitchedOff);
+        let protected =
+            session.is_some_and(|id| switches.is_protected(&standing.caller.tenant, id));
+        return Err(if protected { Denial::Protected } else { Denial::SwitchedOff });
     }
     let principal = standing.caller.principal;
     Ok(Permit { principal, session, act, until: window.closes_at() })
@@ -269,6 +274,18 @@ mod tests {
             decide_write(&standing(Door::Gateway), &all_open(), PermittedAct::Type, None, NOW)
                 .is_ok()
         );
+    }
+
+    #[test]
+    fn a_protected_session_is_refused_by_another_reason_than_a_read_only_daemon() {
+        let mut switches = all_open();
+        switches.set(Scope::Session(session(1)), WriteWindow::Closed);
+        let decide = |id| {
+            let act = PermittedAct::Type;
+            decide_write(&standing(Door::Gateway), &switches, act, Some(session(id)), NOW)
+        };
+        assert_eq!(decide(1).expect_err("protected"), Denial::Protected);
+        assert!(decide(2).is_ok());
     }
 
     #[test]

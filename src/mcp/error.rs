@@ -173,6 +173,7 @@ impl From<UpgradeError> for ErrorData {
 fn denied(denial: Denial) -> ErrorWire {
     let (code, cause) = match denial {
         Denial::SwitchedOff => (Code::ReadOnly, Some(RefusalCause::SwitchedOff)),
+        Denial::Protected => (Code::ReadOnly, Some(RefusalCause::Protected)),
         Denial::ObserverDoor => (Code::ReadOnly, Some(RefusalCause::ObserverSocket)),
         Denial::ReadOnlyToken => (Code::ReadOnly, Some(RefusalCause::ReadOnlyToken)),
         Denial::Watching => (Code::ReadOnly, Some(RefusalCause::ViewOnly)),

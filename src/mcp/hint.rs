@@ -20,6 +20,9 @@ pub fn for_models(cause: RefusalCause) -> Option<&'static str> {
             "Ask the operator to run `termgate allow-write on`. A `termgate serve --stdio` has no \
              operator: it has to be started with --allow-write."
         }
+        RefusalCause::Protected => {
+            "Ask the operator to run `termgate allow-write on --session` with the session's id."
+        }
         RefusalCause::ObserverSocket => "Write at the session's other socket, or the gateway's.",
         RefusalCause::ReadOnlyToken => "Ask the operator for a token made without --read-only.",
         RefusalCause::ViewOnly => "Detach and attach again without --view-only.",

@@ -15,10 +15,9 @@ use crate::mcp::upgrade::UpgradeAsked;
 use crate::session::handle::Session;
 use crate::session::pty::processes::own_memory;
 use crate::session::stats::Counters;
-use crate::surface::control::set_write::switch;
+use crate::surface::control::set_write::write_status;
 use crate::wire::status::{
     ConnectionsStatus, DaemonStatus, FramesStatus, LeasesStatus, PtyStatus, SessionsStatus,
-    WriteStatus,
 };
 
 #[derive(Debug)]
@@ -47,13 +46,12 @@ impl DaemonStatus {
         let sessions = daemon.sessions.all();
         let counters = daemon.sessions.counters();
         let calls = shared.gateway.calls().counts();
-        let open = daemon.switchboard.open(now);
         Self {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             pid: std::process::id(),
             uptime_ms: now.since(daemon.started).as_millis() as u64,
             resident_bytes: own_memory(),
-            write: WriteStatus { on: open.into_iter().map(|open| switch(open, now)).collect() },
+            write: write_status(&daemon.switchboard, now),
             sessions: SessionsStatus::of(&sessions, counters),
             leases: LeasesStatus::of(&sessions, counters, calls.values().flatten()),
             observers: sessions.iter().map(|session| session.live().observers()).sum(),

@@ -71,7 +71,7 @@ impl Switchboard {
         Ok(())
     }
 
-    /// Closes the switches whose time has come.
+    /// Ends the switches whose time has come.
     pub fn on_time(&self, sessions: &Registry, now: Moment) {
         let mut switches = self.lock();
         if switches.on_time(now) {
@@ -79,7 +79,7 @@ impl Switchboard {
         }
     }
 
-    /// When the next switch closes by itself.
+    /// When the next switch ends by itself.
     pub fn deadline(&self) -> Option<Moment> {
         self.lock().deadline()
     }
@@ -94,15 +94,25 @@ impl Switchboard {
         self.lock().open(now)
     }
 
+    /// The tenants and sessions that stay off while everything is on.
+    pub fn protected(&self) -> Vec<Scope> {
+        self.lock().protected()
+    }
+
+    /// What makes the next daemon's switches the same.
+    pub fn settings(&self, now: Moment) -> Vec<(Scope, WriteWindow)> {
+        self.lock().settings(now)
+    }
+
     /// Whether the configuration has writing on.
     pub fn is_configured_on(&self) -> bool {
         // It sets no switch for a time, so that it says the same at every moment.
         !self.configured.open(Moment::default()).is_empty()
     }
 
-    /// Whether the switches are on where the configuration says, and nowhere else.
+    /// Whether the switches are as the configuration says.
     pub fn is_as_configured(&self, now: Moment) -> bool {
-        self.open(now) == self.configured.open(now)
+        self.settings(now) == self.configured.settings(now)
     }
 
     /// Decides whether a caller may do this to a session, or create one.

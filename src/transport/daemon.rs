@@ -44,7 +44,7 @@ use crate::session::pty::reaper::{become_subreaper, reap_orphans};
 use crate::session::pty::spawn::give_children_descriptors;
 use crate::session::registry::{Listening, Registry, Settings as SessionSettings};
 use crate::surface::call::{Daemon, Principals};
-use crate::surface::control::set_write::switch;
+use crate::surface::control::set_write::write_status;
 use crate::surface::switchboard::Switchboard;
 use crate::surface::turns::Turns;
 use crate::transport::authentication::Authority;
@@ -69,7 +69,7 @@ use crate::transport::unix::listener::{BindError, remove_stale};
 use crate::transport::unix::lock::{DaemonLock, LockError};
 use crate::transport::unix::quota::ConnectionQuota;
 use crate::transport::unix::reception::Reception;
-use crate::wire::status::SwitchWire;
+use crate::wire::status::WriteStatus;
 
 /// How long a daemon waits for another one to end, a little more than that can take.
 pub const TURN_MAX: Duration = Duration::from_secs(10);
@@ -101,7 +101,7 @@ pub struct DaemonSettings {
 #[derive(Clone, Debug)]
 pub struct Banner {
     pub version: &'static str,
-    pub write_on: Vec<SwitchWire>,
+    pub write: WriteStatus,
     pub write_from: SwitchOrigin,
     pub gateway: PathBuf,
     pub operator: PathBuf,
@@ -110,11 +110,9 @@ pub struct Banner {
 
 impl Banner {
     fn of(daemon: &Daemon, write_from: SwitchOrigin, paths: &RuntimePaths) -> Self {
-        let now = daemon.now();
-        let on = daemon.switchboard.open(now).into_iter();
         Self {
             version: env!("CARGO_PKG_VERSION"),
-            write_on: on.map(|open| switch(open, now)).collect(),
+            write: write_status(&daemon.switchboard, daemon.now()),
             write_from,
             gateway: paths.gateway().to_owned(),
             operator: paths.operator(),
@@ -350,7 +348,7 @@ async fn tell_shims(facts: Board, shared: Arc<ServerShared>) {
     }
 }
 
-/// Closes write switches at their time, which may change meanwhile.
+/// Ends write switches at their time, which may change meanwhile.
 async fn close_switches(daemon: Arc<Daemon>) {
     let clock = daemon.sessions.clock();
     let mut changes = daemon.switchboard.changes();

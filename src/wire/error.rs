@@ -124,6 +124,8 @@ pub enum RefusalCause {
     /// The principal that a lease was to be handed to is the caller.
     OwnName,
     SwitchedOff,
+    /// Writing is off for the session or its tenant, whatever wider switches say.
+    Protected,
     ObserverSocket,
     ReadOnlyToken,
     ViewOnly,
@@ -182,7 +184,7 @@ mod tests {
     use super::*;
 
     impl RefusalCause {
-        pub(crate) const ALL: [Self; 25] = [
+        pub(crate) const ALL: [Self; 26] = [
             Self::NoSession,
             Self::NotAKey,
             Self::ControlCharacters,
@@ -191,6 +193,7 @@ mod tests {
             Self::NotConnected,
             Self::OwnName,
             Self::SwitchedOff,
+            Self::Protected,
             Self::ObserverSocket,
             Self::ReadOnlyToken,
             Self::ViewOnly,

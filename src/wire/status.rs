@@ -27,9 +27,14 @@ pub struct DaemonStatus {
     pub calls: BTreeMap<String, BTreeMap<String, u64>>,
 }
 
-#[derive(Clone, Debug, Serialize, Deserialize)]
+/// Where writing is on.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct WriteStatus {
+    /// Every switch that is on.
     pub on: Vec<SwitchWire>,
+    /// The tenants and session ids that stay off while wider switches are on.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub protected: Vec<String>,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -96,8 +101,8 @@ pub struct Upgrading {
 /// The result of `set_write`.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Switched {
-    /// Every switch that is on.
-    pub on: Vec<SwitchWire>,
+    #[serde(flatten)]
+    pub write: WriteStatus,
     /// Whether the configuration has writing on.
     pub configured: bool,
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -106,6 +106,29 @@ async fn a_time_that_passes_after_a_crash_closes_as_it_would_have() {
     home.printed("stop");
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_protected_session_is_protected_after_a_crash_and_what_held_before_a_time_holds_again() {
+    let home = Home::new();
+    let _first = Served::start(&home, WRITABLE).await;
+    for name in ["spared", "other"] {
+        runs(&home, &["new", "--name", name, "--", "cat"]).await;
+    }
+    runs(&home, &["allow-write", "off", "--session", "spared"]).await;
+    runs(&home, &["allow-write", "on", "--session", "spared", "--for", "3s"]).await;
+    home.kill_daemon().await;
+    let next = Served::start(&home, WRITABLE).await;
+    assert!(next.writing().contains("on for everything, on for"), "{}", next.said);
+    assert!(next.writing().contains("protected: "), "{}", next.said);
+    runs(&home, &["send", "spared", "x"]).await;
+    soon("the end of the time", async { while on(&home).await != everything() {} }).await;
+    let told = runs(&home, &["allow-write", "status"]).await;
+    assert!(told.contains("(spared), also while it is on for everything"), "{told}");
+    let (code, _, refused) = home.run(&["send", "spared", "x"]).await;
+    assert_eq!((code, refused.contains("allow-write on --session spared")), (5, true), "{refused}");
+    runs(&home, &["send", "other", "x"]).await;
+    runs(&home, &["stop"]).await;
+}
+
 /// Ends what holds the terminal of a session, and leaves nothing by which it is found.
 async fn end_shim(home: &Home, session: &str) {
     let session = session.parse().unwrap();

@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use crate::daemon::harness::{Era, TestDaemon, Wire, error_code};
+use crate::daemon::harness::{Era, TestDaemon, Wire};
 
 const LIST_CHANGED: &str = "notifications/tools/list_changed";
 
@@ -229,28 +229,40 @@ async fn a_switch_takes_only_names_that_a_tenant_could_have() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn less_is_not_switched_off_while_a_wider_switch_leaves_it_on() {
+async fn one_session_is_protected_while_everything_is_on() {
     let daemon = TestDaemon::writable().await;
     let mut client = daemon.client(Era::Modern).await;
-    let session = client.start("exec cat").await;
+    let (spared, other) = (client.start("exec cat").await, client.start("exec cat").await);
+    client.acquire(&spared).await;
     let mut operator = daemon.operator().await;
-    let tenant = format!("uid:{}", nix::unistd::getuid());
-    let off = |scope: &str, of: &str| json!({"state": "off", scope: of});
-    for (scope, of) in [("session", &session), ("tenant", &tenant)] {
-        let refused = operator.call("set_write", off(scope, of)).await;
-        assert_eq!(error_code(&refused), "invalid_argument", "{refused}");
-        let said = refused["structuredContent"]["message"].as_str().unwrap();
-        assert!(said.contains("it is on for everything"), "{said}");
-    }
-    operator.structured("set_write", json!({"state": "off"})).await;
-    operator.structured("set_write", json!({"state": "on", "tenant": tenant})).await;
-    assert_eq!(
-        operator.error_code("set_write", off("session", &session)).await,
-        "invalid_argument"
-    );
-    operator.structured("set_write", off("tenant", &tenant)).await;
-    operator.structured("set_write", json!({"state": "on", "session": session})).await;
-    let left = operator.structured("set_write", off("session", &session)).await;
-    assert_eq!(left["on"], json!([]));
+    let set = |state: &str| json!({"state": state, "session": spared});
+    let switches = operator.structured("set_write", set("off")).await;
+    assert_eq!(switches["protected"], json!([spared]));
+    // The screen's own time shows it; nothing can be written meanwhile.
+    while holds(&mut client, &spared).await {}
+    let type_in = |session: &str| json!({"session": session, "text": "x"});
+    let refused = client.call("send_text", type_in(&spared)).await;
+    assert_eq!(refused["structuredContent"]["details"]["cause"], "protected", "{refused}");
+    client.acquire(&other).await;
+    client.structured("send_text", type_in(&other)).await;
+
+    let told = operator.call("set_write", json!({"state": "on"})).await;
+    let text = told["content"][0]["text"].as_str().unwrap();
+    assert!(text.starts_with("writing is on for everything\nwriting is off for session"), "{text}");
+    assert_eq!(client.error_code("send_text", type_in(&spared)).await, "read_only");
+    let switches = operator.structured("set_write", set("on")).await;
+    assert_eq!(switches["protected"], Value::Null);
+    client.acquire(&spared).await;
+    client.structured("send_text", type_in(&spared)).await;
+    daemon.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_time_over_writing_that_is_on_without_a_limit_takes_nothing_away() {
+    let daemon = TestDaemon::writable().await;
+    let mut operator = daemon.operator().await;
+    let switches = operator.structured("set_write", json!({"state": "on", "for_ms": 1})).await;
+    assert_eq!(switches["on"], json!([{"scope": "everything"}]));
+    assert!(switches["warning"].as_str().unwrap().contains("stays on"), "{switches}");
     daemon.stop().await;
 }

@@ -74,7 +74,7 @@ fn same_version((theirs, pid): (&str, u32), ours: &str) -> Check {
 pub(super) fn writing(ground: &DoctorFacts) -> Vec<Check> {
     const NAME: &str = "writing";
     let FoundDaemon::Running(status) = &ground.daemon else { return Vec::new() };
-    let told = switches(&status.write.on);
+    let told = switches(&status.write);
     if !status.write.on.is_empty() {
         return vec![Check::ok(NAME, told)];
     }

@@ -11,9 +11,9 @@ use crate::core::policy::switches::Scope;
 use crate::surface::argument::millis;
 use crate::surface::call::Call;
 use crate::surface::error::SurfaceError;
-use crate::surface::switchboard::Keeping;
+use crate::surface::switchboard::{Keeping, Switchboard};
 use crate::surface::tool::{Answer, Tool, ToolAccess};
-use crate::wire::status::{SwitchWire, Switched};
+use crate::wire::status::{SwitchWire, Switched, WriteStatus};
 
 /// The longest time a switch may be on for, in milliseconds: thirty days.
 const FOR_MS_MAX: u64 = 30 * 24 * 3_600_000;
@@ -34,7 +34,7 @@ pub struct SetWrite {
     session: Option<String>,
     /// Only for this tenant, such as uid:1000
     tenant: Option<String>,
-    /// Switch off again after this time
+    /// After this time, what held before holds again
     for_ms: Option<u64>,
 }
 
@@ -42,7 +42,8 @@ impl Tool for SetWrite {
     const NAME: &'static str = "set_write";
     const TITLE: &'static str = "Switch writing";
     const DESCRIPTION: &'static str = "Switches writing on or off, for everything, a tenant or a \
-        session. Off without a scope clears every switch and ends every lease.";
+        session. The narrowest switch decides. Off without a scope clears every switch that is on and \
+        ends every lease.";
     const ACCESS: ToolAccess = ToolAccess::Operate;
     const DESTRUCTIVE: bool = true;
     const IDEMPOTENT: bool = true;
@@ -53,9 +54,6 @@ impl Tool for SetWrite {
         let permit = call.take_permit()?;
         let scope = self.scope(&call)?;
         let now = call.daemon.now();
-        if self.state == SwitchTo::Off {
-            check_uncovered(&call, &scope)?;
-        }
         let window = match (self.state, self.for_ms) {
             (SwitchTo::Status, _) => None,
             (SwitchTo::Off, _) => Some(WriteWindow::Closed),
@@ -64,26 +62,26 @@ impl Tool for SetWrite {
                 Some(WriteWindow::Until(now + millis("for_ms", left, 1..=FOR_MS_MAX)?))
             }
         };
-        let mut warning = None;
-        if let Some(window) = window {
-            call.daemon.switchboard.set(&permit, &call.daemon.sessions, scope, window)?;
-            warning = warning_of(call.daemon.switchboard.kept().await);
-        }
         let board = &call.daemon.switchboard;
-        let on: Vec<SwitchWire> =
-            board.open(now).into_iter().map(|open| switch(open, now)).collect();
+        let mut warnings = Vec::new();
+        if let Some(window) = window {
+            let is_on = board.open(now).contains(&(scope.clone(), WriteWindow::Open));
+            if is_on && window.closes_at().is_some() {
+                warnings.push("it was on without a limit, and stays on after that time");
+            }
+            board.set(&permit, &call.daemon.sessions, scope, window)?;
+            warnings.extend(warning_of(board.kept().await));
+        }
         let configured = board.is_configured_on();
-        let mut text = text_of(&on);
+        let mut lines = lines(&call, now);
         if self.state == SwitchTo::Status && !board.is_as_configured(now) {
-            text += &format!("\nthe configuration says {}", if configured { "on" } else { "off" });
+            let configured = if configured { "on" } else { "off" };
+            lines.push(format!("the configuration says {configured}"));
         }
-        if let Some(warning) = warning {
-            text += &format!("\n{warning}");
-        }
-        Ok(Answer {
-            text,
-            result: Switched { on, configured, warning: warning.map(str::to_owned) },
-        })
+        lines.extend(warnings.iter().map(|&warning| warning.to_owned()));
+        let warning = (!warnings.is_empty()).then(|| warnings.join("; "));
+        let result = Switched { write: write_status(board, now), configured, warning };
+        Ok(Answer { text: lines.join("\n"), result })
     }
 }
 
@@ -105,27 +103,6 @@ impl SetWrite {
     }
 }
 
-/// Checks that no wider switch leaves writing on where it is to be switched off.
-fn check_uncovered(call: &Call, scope: &Scope) -> Result<(), SurfaceError> {
-    let (parameter, session) = match scope {
-        Scope::Everything => return Ok(()),
-        Scope::Tenant(_) => ("tenant", None),
-        Scope::Session(id) => ("session", call.daemon.sessions.get(*id)),
-    };
-    let covers = |wider: &Scope| match wider {
-        Scope::Everything => true,
-        Scope::Tenant(wider) => session.as_ref().is_some_and(|it| it.tenant() == wider),
-        Scope::Session(_) => false,
-    };
-    let open = call.daemon.switchboard.open(call.daemon.now());
-    let Some((wider, _)) = open.iter().find(|(wider, _)| covers(wider)) else { return Ok(()) };
-    let problem = format!(
-        "writing stays on there, since it is on for {}; switch that off, and on again for less",
-        name_of(wider)
-    );
-    Err(SurfaceError::argument(parameter, problem))
-}
-
 fn warning_of(keeping: Keeping) -> Option<&'static str> {
     match keeping {
         Keeping::Kept => None,
@@ -142,19 +119,46 @@ fn name_of(scope: &Scope) -> String {
     }
 }
 
-/// A switch that is on.
-pub fn switch((scope, window): (Scope, WriteWindow), now: Moment) -> SwitchWire {
-    let closes_in_ms = window.closes_at().map(|at| now.until(at).as_millis() as u64);
-    SwitchWire { scope: name_of(&scope), closes_in_ms }
+/// The switches that are on, and those that protect.
+pub fn write_status(board: &Switchboard, now: Moment) -> WriteStatus {
+    let switch = |(scope, window): (Scope, WriteWindow)| SwitchWire {
+        scope: name_of(&scope),
+        closes_in_ms: window.closes_at().map(|at| now.until(at).as_millis() as u64),
+    };
+    WriteStatus {
+        on: board.open(now).into_iter().map(switch).collect(),
+        protected: board.protected().iter().map(name_of).collect(),
+    }
 }
 
-fn text_of(on: &[SwitchWire]) -> String {
-    if on.is_empty() {
-        return "writing is off everywhere".to_owned();
-    }
-    let line = |switch: &SwitchWire| match switch.closes_in_ms {
-        Some(left) => format!("writing is on for {} for {}", switch.scope, rough(left)),
-        None => format!("writing is on for {}", switch.scope),
+/// The state of every switch in words.
+fn lines(call: &Call, now: Moment) -> Vec<String> {
+    let (on, protected) = (call.daemon.switchboard.open(now), call.daemon.switchboard.protected());
+    let told = |scope: &Scope| match scope {
+        Scope::Everything => "everything".to_owned(),
+        Scope::Tenant(tenant) => format!("tenant {tenant}"),
+        Scope::Session(id) => match call.daemon.sessions.get(*id) {
+            Some(session) => format!("session {id} ({})", session.name()),
+            None => format!("session {id}"),
+        },
     };
-    on.iter().map(line).collect::<Vec<_>>().join("\n")
+    let mut lines = Vec::new();
+    if on.is_empty() {
+        lines.push("writing is off everywhere".to_owned());
+    }
+    for (scope, window) in &on {
+        let mut line = format!("writing is on for {}", told(scope));
+        if let Some(end) = window.closes_at() {
+            let left = rough(now.until(end).as_millis() as u64);
+            let back = *scope == Scope::Everything || protected.contains(scope);
+            let then = if back { "off" } else { "as everywhere else" };
+            line += &format!(" for {left}, then {then}");
+        }
+        lines.push(line);
+    }
+    let is_off = |scope: &&Scope| !on.iter().any(|(open, _)| open == *scope);
+    lines.extend(protected.iter().filter(is_off).map(|scope| {
+        format!("writing is off for {}, also while it is on for everything", told(scope))
+    }));
+    lines
 }

@@ -22,8 +22,8 @@ use crate::transport::unix::private::{self, PrivateError};
 
 /// The maximum file size, enough for a switch of each of 10,000 sessions.
 const FILE_MAX: u64 = 1 << 20;
-/// The version of the file.
-const VERSION: u32 = 1;
+/// The version of the file. In the first, nothing was protected.
+const VERSION: u32 = 2;
 /// The kernel's id of the current boot. Times in the file count from boot.
 const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 
@@ -83,7 +83,9 @@ impl KeptSwitches {
             Ok(None) => SwitchOrigin::Configured,
             Ok(Some(on)) => {
                 tracing::info!("writing is as it was switched before the restart");
-                board.resume(on.into_iter().filter(|(_, window)| window.is_open(now)).collect());
+                let mut switches: Switches = on.into_iter().collect();
+                switches.on_time(now);
+                board.resume(switches);
                 SwitchOrigin::Kept
             }
             Err(error) => {
@@ -110,9 +112,9 @@ impl KeptSwitches {
             while changes.changed().await.is_ok() {
                 // Read the number first, so that the switches are at least as new as it says.
                 let change = *changes.borrow_and_update();
-                let on = daemon.switchboard.open(daemon.now());
+                let settings = daemon.switchboard.settings(daemon.now());
                 let kept = Arc::clone(&self);
-                let keeping = spawn_blocking(move || kept.keep(&on)).await;
+                let keeping = spawn_blocking(move || kept.keep(&settings)).await;
                 let keeping = keeping.unwrap_or_else(|error| {
                     tracing::error!(%error, "the write switches cannot be stored");
                     Keeping::Failed
@@ -141,7 +143,7 @@ impl KeptSwitches {
         counts
     }
 
-    /// Reads the switches that are on. `None` when nothing was written since boot.
+    /// Reads the switches. `None` when nothing was written since boot.
     fn read(&self) -> Result<Option<Vec<(Scope, WriteWindow)>>, KeptError> {
         let text = match private::read(&self.path, FILE_MAX) {
             Err(PrivateError::Io(error)) if error.kind() == io::ErrorKind::NotFound => {
@@ -207,7 +209,7 @@ struct SwitchFileHead {
     boot: String,
 }
 
-/// The file. Switches that it does not list are off.
+/// The file: how the switches are set, in this order. One that it does not list leaves the decision to wider ones.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct SwitchFile {
@@ -247,13 +249,13 @@ fn text(on: &[(Scope, WriteWindow)], boot: &str) -> String {
     serde_json::to_string(&wire).expect("texts, numbers and lists of them are always JSON") + "\n"
 }
 
-/// Reads which switches are on. `None` for a text of another boot, whose times and sessions are void.
+/// Reads the switches. `None` for a text of another boot, whose times and sessions are void.
 fn parse(text: &str, boot: &str) -> Result<Option<Vec<(Scope, WriteWindow)>>, KeptError> {
     let head: SwitchFileHead = serde_json::from_str(text)?;
     if head.boot != boot {
         return Ok(None);
     }
-    if head.v != VERSION {
+    if !(1..=VERSION).contains(&head.v) {
         return Err(KeptError::Version(head.v));
     }
     let SwitchFile { on, .. } = serde_json::from_str(text)?;

@@ -120,7 +120,7 @@ fn what_cannot_be_understood_closes_everything_and_stays_until_somebody_switches
     let damaged = [
         String::new(),
         whole[..whole.len() - 1].to_owned(),
-        whole.replace("\"v\":1", "\"v\":2"),
+        whole.replace("\"v\":1", "\"v\":3"),
         whole.replace("\"v\":1,", ""),
         whole.replace("everything", "everybody"),
         whole.replace("\"everything\"", r#"{"tenant":"root"}"#),
@@ -151,6 +151,24 @@ fn the_first_version_is_read_by_every_later_one() {
     let mut expected = every_kind();
     expected.push((Scope::Tenant(TenantId::of_uid(7)), WriteWindow::Closed));
     assert_eq!(parse(text, "b").unwrap(), Some(expected));
+}
+
+#[test]
+fn what_is_protected_is_so_in_the_next_daemon_and_a_time_that_passed_ends_in_what_held_before() {
+    let (_directory, kept) = place();
+    let one = Scope::Session(session());
+    let mut switches: Switches = open().into_iter().collect();
+    switches.set(one.clone(), WriteWindow::Closed);
+    switches.set(one.clone(), WriteWindow::Until(at(160)));
+    kept.keep(&switches.settings(NOW));
+    let (_, board) = started(&kept, vec![]);
+    assert_eq!(
+        board.open(NOW),
+        [&open()[..], &[(one.clone(), WriteWindow::Until(at(160)))]].concat()
+    );
+    let later = self::board(vec![]);
+    kept.resume(&later, false, at(160));
+    assert_eq!((later.open(at(160)), later.protected()), (open(), vec![one]));
 }
 
 #[test]
