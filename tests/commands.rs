@@ -27,6 +27,7 @@ mod commands {
     mod man;
     mod refusals;
     mod run;
+    mod run_fresh;
     mod run_restarted;
     mod seat;
     mod serve;

@@ -39,7 +39,9 @@ fn of_cause(cause: RefusalCause, session: &str) -> Option<String> {
             "Give another principal's name, as `termgate ls` shows it.".to_owned()
         }
         RefusalCause::SwitchedOff => {
-            "To switch writing on, run: termgate allow-write on".to_owned()
+            "To switch writing on, run: termgate allow-write on (`termgate new --allow-write` starts a \
+             daemon with writing on)"
+                .to_owned()
         }
         RefusalCause::Protected => {
             format!("To switch writing on there, run: termgate allow-write on --session {session}")

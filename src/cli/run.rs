@@ -3,10 +3,13 @@
 //! The tool reports how the command ended. The output comes from its resource, which only history bounds.
 
 mod fresh;
+mod input;
 mod interrupts;
+mod line;
 pub mod output;
 mod resumed;
 
+use std::path::PathBuf;
 use std::pin::pin;
 use std::time::Duration;
 
@@ -16,6 +19,7 @@ use clap_complete::ArgValueCompleter;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
+use crate::cli::call::parse_pair;
 use crate::cli::candidates::offer_sessions;
 use crate::cli::context::{Context, Spawn};
 use crate::cli::daemon::{DaemonClient, Posted, ToolAnswer};
@@ -26,7 +30,9 @@ use crate::cli::number::number;
 use crate::cli::output::{CommandReport, OutputForm, reader_gone};
 use crate::cli::own_lease::OwnLease;
 use crate::cli::run::fresh::Fresh;
+use crate::cli::run::input::PipedInput;
 use crate::cli::run::interrupts::Interrupts;
+use crate::cli::run::line::line_of;
 use crate::cli::run::output::LiveCommand;
 use crate::cli::run::resumed::ResumedCommand;
 use crate::transport::client::ClientError;
@@ -41,9 +47,12 @@ const LOOK_MAX: Duration = Duration::from_secs(1);
 /// Run a command in a session, show its output, and end with its exit code
 ///
 /// Without a session, as in `termgate run -- make test`, it creates one: your shell in the current
-/// directory. When the command ends, it removes that session with all its processes; while the command
-/// still runs, it keeps the session. Starts the daemon when none is running, unless
+/// directory, with your environment. When the command ends, it removes that session with all its processes;
+/// while the command still runs, it keeps the session. Starts the daemon when none is running, unless
 /// TERMGATE_AUTOSTART=0.
+///
+/// There the command reads the standard input of `run`, unless that is a terminal: `termgate run -- wc -l <FILE`. Give it
+/// none with </dev/null. It can still read the terminal as /dev/tty.
 ///
 /// A single word is a line for the session's shell; several words are a program and its arguments.
 /// Each line of output is printed once it is complete. C-c interrupts the command; so does ending
@@ -71,6 +80,12 @@ pub struct RunCommand {
     /// Only with --json: print at most this many lines, from the start and the end [default: 200]
     #[arg(long, value_name = "LINES", value_parser = number::<u64>)]
     max_lines: Option<u64>,
+    /// Only without a session: set an environment variable; may be repeated
+    #[arg(long, value_name = "NAME=VALUE", value_parser = parse_pair, conflicts_with = "session")]
+    env: Vec<(String, String)>,
+    /// Only without a session: the working directory [default: the current one]
+    #[arg(long, value_name = "DIR", conflicts_with = "session")]
+    cwd: Option<PathBuf>,
     #[command(flatten)]
     spawn: Spawn,
     /// The command; options of `run` go before it
@@ -90,6 +105,8 @@ pub const TYPED: TypedNames = &[
     ("timeout_ms", "--timeout"),
     ("max_lines", "--max-lines"),
     ("lease_id", "--lease-file or TERMGATE_LEASE"),
+    ("env", "--env"),
+    ("cwd", "--cwd"),
 ];
 
 const EXIT_CODES: &str = "\
@@ -124,28 +141,35 @@ impl RunCommand {
         let listen = || Interrupts::listen().context("cannot listen for signals");
         let Some(name) = &self.session else {
             let mut interrupts = listen()?;
-            let fresh = Fresh::create(&daemon).await?;
+            let input = PipedInput::of_stdin(&daemon).context("cannot pass on standard input")?;
+            let fresh = Fresh::create(&daemon, self.cwd.clone(), &self.env).await?;
+            let line = input.as_ref().map(|input| input.line(&self.command));
+            let line = line.unwrap_or_else(|| line_of(&self.command));
             let place = (&*fresh.id, &*fresh.name);
-            let ended = self.run_in(place, &mut daemon, context, &mut interrupts).await;
+            let mut ended = self.run_in(place, &line, &mut daemon, context, &mut interrupts).await;
+            if let (Ok(report), Some(problem)) = (&mut ended, input.and_then(|it| it.problem())) {
+                report.notes.push(problem);
+            }
             return fresh.leave(&daemon, ended).await;
         };
         // The id stays the same when the session is renamed.
         let id = daemon.session(name).await?.id;
-        let ended = self.run_in((&id, name), &mut daemon, context, &mut listen()?).await;
+        let line = line_of(&self.command);
+        let ended = self.run_in((&id, name), &line, &mut daemon, context, &mut listen()?).await;
         ended.map_err(|failure| failure.in_session(name))
     }
 
-    /// Runs it in the session with this id and name.
+    /// Runs the line in the session with this id and name.
     async fn run_in(
         &self,
         (id, name): (&str, &str),
+        line: &str,
         daemon: &mut DaemonClient,
         context: &Context,
         interrupts: &mut Interrupts,
     ) -> Result<CommandReport, CliFailure> {
-        let line = line_of(&self.command);
         let session = id.to_owned();
-        let mut live = LiveCommand::begin(daemon, &context.output, session, &line).await?;
+        let mut live = LiveCommand::begin(daemon, &context.output, session, line).await?;
         let resumed = ResumedCommand {
             context,
             name,
@@ -154,7 +178,7 @@ impl RunCommand {
         };
         // A lease from before does not apply to a new session.
         let lease = if self.session.is_some() { self.lease.id()? } else { None };
-        let posted = live.daemon.post("run", self.arguments(id, &line, lease))?;
+        let posted = live.daemon.post("run", self.arguments(id, line, lease))?;
         let mut ended = follow(posted, &mut live, interrupts).await;
         ended = finished(ended, &mut live, &resumed).await;
         while let Err(CliFailure::Request(ClientError::Closed)) = ended {
@@ -359,30 +383,6 @@ fn notes(run: &Value, session: &str) -> Vec<String> {
     });
     let warning = run["warning"].as_str().map(|warning| format!("warning: {warning}"));
     [ended, unknown, warning].into_iter().flatten().collect()
-}
-
-/// The line for these words: a single word is a line already, several are quoted where necessary.
-pub(super) fn line_of(words: &[String]) -> String {
-    match words {
-        [line] => line.clone(),
-        words => words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" "),
-    }
-}
-
-fn quoted(word: &str) -> String {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-./:=,+@".contains(&byte);
-    // At the start of a word, zsh expands `=` to a program's path.
-    if !word.is_empty() && !word.starts_with('=') && word.bytes().all(plain) {
-        return word.to_owned();
-    }
-    let escape = |character: char| match character {
-        '\'' => r"'\''".to_owned(),
-        // Inside single quotes, only fish treats a backslash as an escape.
-        '\\' => r"'\\'".to_owned(),
-        other => other.to_string(),
-    };
-    let escaped: String = word.chars().map(escape).collect();
-    format!("'{escaped}'")
 }
 
 #[cfg(test)]

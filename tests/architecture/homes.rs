@@ -86,6 +86,8 @@ const NIX: &[&str] = &[
     "cli/serve",
     "cli/start",
     "cli/raw_terminal",
+    // A named pipe.
+    "cli/run/input",
     // Its files are a stranger's, pipes among them.
     "mcp/resource/git",
 ];

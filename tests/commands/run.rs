@@ -297,7 +297,7 @@ fn a_command_without_a_session_runs_in_one_of_its_own_which_is_gone_with_it() {
 fn a_session_of_its_own_is_left_to_a_command_that_goes_on() {
     let home = Home::new();
     let _daemon = home.daemon();
-    let asking = ["printf 'Sure? '; read -r answer; echo \"<$answer>\""];
+    let asking = ["printf 'Sure? '; read -r answer </dev/tty; echo \"<$answer>\""];
     let output = run_fresh(&home, "", &asking).output().unwrap();
     assert_eq!(output.status.code(), Some(122), "{output:?}");
     let listed = home.envelope("ls");

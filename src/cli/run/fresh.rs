@@ -2,6 +2,9 @@
 //!
 //! It keeps a session whose command continues, so that the user finds it by its name.
 
+use std::collections::BTreeMap;
+use std::env;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -12,6 +15,7 @@ use crate::cli::failure::CliFailure;
 use crate::cli::new::{create, surroundings};
 use crate::cli::output::CommandReport;
 use crate::core::code::Code;
+use crate::session::pty::environment::handed_down;
 use crate::transport::client::ClientError;
 use crate::wire::session::Created;
 
@@ -26,8 +30,19 @@ pub(super) struct Fresh {
 }
 
 impl Fresh {
-    pub(super) async fn create(daemon: &DaemonClient) -> Result<Self, CliFailure> {
-        let mut arguments = surroundings(None)?;
+    /// Creates it with the environment of this process and these variables.
+    pub(super) async fn create(
+        daemon: &DaemonClient,
+        cwd: Option<PathBuf>,
+        env: &[(String, String)],
+    ) -> Result<Self, CliFailure> {
+        let mut arguments = surroundings(cwd)?;
+        let inherited = handed_down(env::vars_os());
+        let inherited = inherited.filter_map(|(name, value)| {
+            Some((name.into_string().ok()?, value.into_string().ok()?))
+        });
+        let own: BTreeMap<String, String> = inherited.chain(env.iter().cloned()).collect();
+        arguments["env"] = json!(own);
         arguments["lease"] = Value::Bool(false);
         let (_, Created { session, .. }) = create(daemon, arguments).await?;
         Ok(Self { id: session.id, name: session.name })

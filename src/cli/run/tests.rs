@@ -1,6 +1,7 @@
 //! How a command that was run ends for a shell, and what people are told.
 
 use super::*;
+use crate::cli::run::line::line_with_input;
 
 #[test]
 fn it_ends_with_the_code_of_the_command() {
@@ -93,4 +94,15 @@ fn several_words_reach_a_program_as_they_are() {
     assert_eq!(line(&["echo", "it's"]), r"echo 'it'\''s'");
     assert_eq!(line(&["echo", r"a\n"]), r"echo 'a'\\'n'");
     assert_eq!(line(&["echo", "=ls", "~"]), "echo '=ls' '~'");
+}
+
+#[test]
+fn standard_input_is_that_of_the_whole_command() {
+    let line = |words: &[&str]| {
+        let words: Vec<_> = words.iter().map(|&word| word.to_owned()).collect();
+        line_with_input(&words, "/run/a b/stdin")
+    };
+    assert_eq!(line(&["wc", "-c"]), "wc -c < '/run/a b/stdin'");
+    assert_eq!(line(&["cat"]), "cat < '/run/a b/stdin'");
+    assert_eq!(line(&["read x; echo $x # one"]), "eval 'read x; echo $x # one' < '/run/a b/stdin'");
 }

@@ -152,6 +152,18 @@ pub fn clean_environment(
     Ok(environment)
 }
 
+/// The variables that a session gets as a child of this process would: all but those of other terminals and of
+/// the session's own.
+pub fn handed_down(
+    vars: impl IntoIterator<Item = (OsString, OsString)>,
+) -> impl Iterator<Item = (OsString, OsString)> {
+    let own = |name: &OsStr| name == "TERM" || name == "COLORTERM";
+    vars.into_iter().filter(move |(name, value)| {
+        let valid = check(&name.to_string_lossy(), value.as_bytes()).is_ok();
+        !is_dropped(name) && !own(name) && valid
+    })
+}
+
 fn is_dropped(name: &OsStr) -> bool {
     let bytes = name.as_bytes();
     DROPPED.iter().any(|dropped| bytes == dropped.as_bytes())

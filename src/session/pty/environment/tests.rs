@@ -147,3 +147,11 @@ fn the_names_of_the_daemon_cannot_be_given() {
     let expected = EnvironmentError::Reserved { name: SESSION_MARK.to_owned() };
     assert_eq!(clean(&[], &[], &[(SESSION_MARK, "x")]), Err(expected));
 }
+
+#[test]
+fn a_child_gets_all_but_what_belongs_to_terminals_and_to_us() {
+    let given = ["EDITOR", "TERM", "TERMGATE_LEASE", "COLORTERM", "TMUX", "PWD", "SHELL"];
+    let vars = given.map(|name| (OsString::from(name), OsString::from("x")));
+    let handed: Vec<_> = handed_down(vars).map(|(name, _)| name).collect();
+    assert_eq!(handed, ["EDITOR", "SHELL"]);
+}
