@@ -14,7 +14,8 @@ use crate::wire::activity::{ActivityWire, ActivityWord};
 use crate::wire::session::{ExitCause, SessionList, SessionState, SessionWire};
 use crate::wire::word;
 
-const HEAD: [&str; 8] = ["ID", "NAME", "STATE", "SIZE", "IDLE", "LEASE", "WAITERS", "COMMAND"];
+const HEAD: [&str; 9] =
+    ["ID", "NAME", "STATE", "FOR", "SIZE", "IDLE", "LEASE", "WAITERS", "COMMAND"];
 
 /// List the sessions, or show the state of the daemon
 #[derive(Debug, Args)]
@@ -49,11 +50,12 @@ pub fn holder(session: &SessionWire) -> String {
     session.lease.by.clone().unwrap_or_else(|| "-".to_owned())
 }
 
-fn row(session: &SessionWire) -> [String; 8] {
+fn row(session: &SessionWire) -> [String; 9] {
     [
         session.id.clone(),
         session.name.clone(),
         state(session) + odd(session),
+        state_time(session),
         format!("{}x{}", session.cols, session.rows),
         rough(session.idle_ms),
         holder(session),
@@ -96,6 +98,11 @@ pub fn state(session: &SessionWire) -> String {
     }
 }
 
+/// How long it has been in this state, where that is known.
+pub fn state_time(session: &SessionWire) -> String {
+    session.state_ms.map(rough).unwrap_or_default()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -111,9 +118,20 @@ mod tests {
     fn a_session_is_one_line() {
         let by = Some("claude#p3".to_owned());
         let lease = LeaseWire { held: true, by, waiters: 2, ..LeaseWire::default() };
-        let expected =
-            ["0123456789ab", "build", "running", "120x40", "1m1s", "claude#p3", "2", "make -j2"];
-        assert_eq!(row(&SessionWire { lease, ..SessionWire::example() }), expected);
+        let expected = [
+            "0123456789ab",
+            "build",
+            "running",
+            "1m30s",
+            "120x40",
+            "1m1s",
+            "claude#p3",
+            "2",
+            "make -j2",
+        ];
+        let session = SessionWire { lease, ..SessionWire::example() };
+        assert_eq!(row(&session), expected);
+        assert_eq!(row(&SessionWire { state_ms: None, ..session })[3], "");
     }
 
     #[test]
@@ -146,7 +164,7 @@ mod tests {
     #[test]
     fn a_session_that_ended_shows_how() {
         let code = ended(ExitWire { code: Some(3), ..ExitWire::default() });
-        assert_eq!((row(&code)[2].as_str(), row(&code)[5].as_str()), ("exited 3", "-"));
+        assert_eq!((row(&code)[2].as_str(), row(&code)[6].as_str()), ("exited 3", "-"));
         assert_eq!(
             state(&ended(ExitWire { signal: Some(9), ..ExitWire::default() })),
             "killed SIGKILL"

@@ -140,6 +140,7 @@ impl<P: Pty> Actor<P> {
         let last = screen.commands().last();
         let paste = commands.paste;
         outlets.live.set_found_still(now, still_since);
+        outlets.live.begin_state(now, found);
         let (frames, receiver) = watch::channel(screen.first_frame(now, &facts));
         let mut actor = Self {
             id: record.id,

@@ -26,6 +26,10 @@ pub struct Live {
     pub output_bytes: EventCounter,
     directory: Mutex<Option<Arc<str>>>,
     gaps: Mutex<Gaps>,
+    /// When the session entered the state of its newest frame, if that is known.
+    state_since_ms: AtomicU64,
+    /// When the session was taken over from a previous daemon.
+    found_at: OnceLock<Moment>,
     /// When a screen of a previous daemon was found, and when that screen had last changed.
     found_still: OnceLock<(Moment, Moment)>,
     /// The end of the output that was pending when the session was found.
@@ -48,6 +52,8 @@ impl Live {
             line: Arc::new(Semaphore::new(1)),
             output_bytes: EventCounter::default(),
             directory: Mutex::new(None),
+            state_since_ms: AtomicU64::new(NEVER),
+            found_at: OnceLock::new(),
             gaps: Mutex::default(),
             found_still: OnceLock::new(),
             unread_until: AtomicU64::new(0),
@@ -93,6 +99,29 @@ impl Live {
     pub fn set_directory(&self, directory: &str) {
         let directory = Some(Arc::from(directory));
         *self.directory.lock().unwrap_or_else(PoisonError::into_inner) = directory;
+    }
+
+    /// When the session entered the state that its newest frame shows. `None` while it may have been in that state
+    /// under a previous daemon.
+    pub fn state_since(&self) -> Option<Moment> {
+        moment(&self.state_since_ms)
+    }
+
+    /// Records that the session begins, in this daemon or, if it was found, in an earlier one.
+    pub fn begin_state(&self, now: Moment, found: bool) {
+        if found {
+            let _ = self.found_at.set(now);
+        } else {
+            set_moment(&self.state_since_ms, Some(now));
+        }
+    }
+
+    /// Records that a frame shows another state than the one before.
+    pub fn on_state_change(&self, now: Moment, frame: &Frame) {
+        // What this daemon finds out first about a screen that stands still may have been so before.
+        let seen = |found: &Moment| *self.caught_up.borrow() && frame.screen_changed_at > *found;
+        let known = self.found_at.get().is_none_or(seen);
+        set_moment(&self.state_since_ms, known.then_some(now));
     }
 
     pub fn gaps(&self) -> Gaps {

@@ -91,6 +91,10 @@ pub struct SessionWire {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub exit: Option<ExitWire>,
     pub activity: ActivityWire,
+    /// How long the state of its activity lasts; unknown if it may have begun before a restart of the daemon.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(skip)]
+    pub state_ms: Option<u64>,
     pub idle_ms: u64,
     pub last_line: String,
     pub watermark: u64,
@@ -179,6 +183,7 @@ mod tests {
                     evidence: crate::wire::activity::EvidenceWord::Kernel,
                     ..ActivityWire::silent()
                 },
+                state_ms: Some(90_000),
                 idle_ms: 61_000,
                 last_line: String::new(),
                 watermark: 1,

@@ -42,3 +42,25 @@ fn without_a_daemon_there_is_nothing_to_count() {
     let home = Home::new();
     assert_eq!(home.run("ls --daemon").status.code(), Some(7));
 }
+
+#[test]
+fn how_long_a_state_lasts_is_told_unless_it_may_have_begun_before_a_restart() {
+    let home = Home::new();
+    let daemon = home.daemon();
+    home.printed("new --name build");
+    let in_state = |state: &str| loop {
+        let listed = home.envelope("ls");
+        let session = &listed["data"]["sessions"][0];
+        if session["activity"]["state"] == state {
+            return session["state_ms"].clone();
+        }
+    };
+    assert!(in_state("prompt").is_u64());
+    daemon.kill();
+    let _daemon = home.daemon();
+    assert!(in_state("prompt").is_null());
+    home.printed("send build cat --enter");
+    assert!(in_state("needs_input").is_u64());
+    home.printed("keys build C-c");
+    assert!(in_state("prompt").is_u64());
+}

@@ -36,10 +36,11 @@ fn once_prints_one_table_of_all_that_there_is_to_know() {
     let lines: Vec<&str> = table.lines().collect();
     assert_eq!(lines[0], "2 sessions, 1 running, 1 held, 0 B/s");
     let head: Vec<&str> = lines[1].split_whitespace().collect();
-    assert_eq!(head[..8].join(" "), "NAME STATE HOLDER KIND WAITERS OBSERVERS IDLE OUTPUT/S");
+    assert_eq!(head[..9].join(" "), "NAME STATE FOR HOLDER KIND WAITERS OBSERVERS IDLE OUTPUT/S");
     let cells: Vec<&str> = lines[2].split_whitespace().collect();
-    assert_eq!((cells[0], cells[1], cells[3], cells[4]), ("build", "running", "operator", "0"));
-    assert!(cells[2].starts_with(holder.split('#').next().unwrap()), "{table}");
+    assert_eq!((cells[0], cells[1], cells[4], cells[5]), ("build", "running", "operator", "0"));
+    assert!(cells[2].ends_with('s'), "{table}");
+    assert!(cells[3].starts_with(holder.split('#').next().unwrap()), "{table}");
     assert!(lines[3].contains("exited 0"), "{table}");
     assert_eq!(lines.len(), 4, "{table}");
 }
@@ -52,6 +53,7 @@ fn once_with_json_is_one_envelope() {
     let told = home.envelope("top --once");
     let session = &told["data"]["sessions"][0];
     assert_eq!((&session["name"], &session["bytes_per_second"]), (&"build".into(), &0.into()));
+    assert!(session["state_ms"].is_u64(), "{session}");
 }
 
 #[test]

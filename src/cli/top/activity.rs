@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::cli::duration::millis;
-use crate::cli::ls::{holder, state};
+use crate::cli::ls::{holder, state, state_time};
 use crate::cli::status::bytes;
 use crate::core::counted::counted;
 use crate::core::human_duration::rough;
@@ -16,8 +16,18 @@ use crate::core::moment::Moment;
 use crate::wire::session::{SessionState, SessionWire};
 use crate::wire::word;
 
-pub(super) const HEAD: [&str; 9] =
-    ["NAME", "STATE", "HOLDER", "KIND", "WAITERS", "OBSERVERS", "IDLE", "OUTPUT/S", "LAST LINE"];
+pub(super) const HEAD: [&str; 10] = [
+    "NAME",
+    "STATE",
+    "FOR",
+    "HOLDER",
+    "KIND",
+    "WAITERS",
+    "OBSERVERS",
+    "IDLE",
+    "OUTPUT/S",
+    "LAST LINE",
+];
 
 /// The sessions at one moment, the busiest first.
 #[derive(Clone, Debug, Default)]
@@ -58,7 +68,9 @@ impl SessionPicture {
         let mut still = self.clone();
         still.taken_at = now;
         for shown in &mut still.sessions {
-            shown.session.idle_ms = shown.session.idle_ms.saturating_add(passed);
+            let longer = |millis: u64| millis.saturating_add(passed);
+            shown.session.idle_ms = longer(shown.session.idle_ms);
+            shown.session.state_ms = shown.session.state_ms.map(longer);
             shown.bytes_per_second = 0;
         }
         still
@@ -83,7 +95,7 @@ impl SessionPicture {
         )
     }
 
-    pub(super) fn rows(&self) -> Vec<[String; 9]> {
+    pub(super) fn rows(&self) -> Vec<[String; 10]> {
         self.sessions.iter().map(row).collect()
     }
 
@@ -100,11 +112,12 @@ impl SessionPicture {
     }
 }
 
-fn row(shown: &Shown) -> [String; 9] {
+fn row(shown: &Shown) -> [String; 10] {
     let session = &shown.session;
     [
         session.name.clone(),
         state(session),
+        state_time(session),
         holder(session),
         session.lease.kind.as_ref().map(word).unwrap_or_default(),
         session.lease.waiters.to_string(),
@@ -152,9 +165,10 @@ mod tests {
     #[test]
     fn the_output_of_a_session_is_counted_by_the_second_from_one_picture_to_the_next() {
         let first = SessionPicture::of(vec![session("a", 100)], at(10), &SessionPicture::default());
-        assert_eq!(first.rows()[0][7], "0 B");
+        assert_eq!(first.rows()[0][8], "0 B");
         let second = SessionPicture::of(vec![session("a", 4_196)], at(12), &first);
-        let row = ["a", "running", "ada#p2", "agent", "3", "1", "500ms", "2.0 KiB", "done"];
+        let row =
+            ["a", "running", "1m30s", "ada#p2", "agent", "3", "1", "500ms", "2.0 KiB", "done"];
         assert_eq!(second.rows(), [row.map(str::to_owned)]);
         assert_eq!(second.data()["sessions"][0]["bytes_per_second"], 2_048);
         assert_eq!(second.summary(), "1 session, 1 running, 1 held, 2.0 KiB/s");
@@ -172,7 +186,8 @@ mod tests {
         let first = SessionPicture::of(vec![session("a", 0)], at(10), &SessionPicture::default());
         let busy = SessionPicture::of(vec![session("a", 9)], at(11), &first);
         let still = busy.still(at(20));
-        assert_eq!((still.rows()[0][6].as_str(), still.rows()[0][7].as_str()), ("10s", "0 B"));
+        let row = &still.rows()[0];
+        assert_eq!([&row[2], &row[7], &row[8]], ["1m39s", "10s", "0 B"]);
     }
 
     #[test]

@@ -72,10 +72,14 @@ impl<P: Pty> Actor<P> {
         self.remember_lease();
         self.checkpoint_for_frame();
         self.pace.dirty = false;
+        let state = self.frames.borrow().activity.value.state;
         let facts = Facts { lease: Arc::new(view), exit: self.ending.exit, activity, shell };
         if let Some(frame) = self.screen.publish(now, &facts) {
             self.pace.published_at = Some(now);
             self.input.mark_resumed(frame.watermark);
+            if frame.activity.value.state != state {
+                self.outlets.live.on_state_change(now, &frame);
+            }
             self.outlets.counters.frames_published.add(1);
             self.frames.send_replace(frame);
             self.note_told(now);
