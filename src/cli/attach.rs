@@ -3,8 +3,11 @@
 //! It paints the session from the daemon's deltas and sends typed bytes unchanged. Program output never
 //! reaches the person's terminal raw, because the terminal's answers to queries would count as typing.
 
+pub mod bar;
 pub mod client;
+pub mod key_list;
 pub mod layout;
+pub mod notice;
 pub mod pointer;
 pub mod prefix_key;
 pub mod renderer;
@@ -14,20 +17,23 @@ pub mod status;
 pub mod terminal;
 pub mod unanswered;
 pub mod view;
+pub mod words;
 
+use std::env;
 use std::pin::pin;
 use std::time::Duration;
 
 use clap::Args;
 use serde_json::{Value, json};
 
-use crate::cli::attach::client::{Carried, Desk, Leaving, terminal_failed};
+use crate::cli::attach::client::{AttachOptions, Carried, Desk, Leaving, terminal_failed};
 use crate::cli::attach::layout::room_for_session;
 use crate::cli::attach::terminal::{Hint, Terminal, TerminalError, TerminalSignals};
 use crate::cli::context::{Context, Spawn};
 use crate::cli::daemon::DaemonClient;
 use crate::cli::failure::CliFailure;
 use crate::cli::output::CommandReport;
+use crate::core::keys::control::ControlKey;
 use crate::mcp::attach::ATTACH_METHOD;
 use crate::transport::client::ClientError;
 
@@ -57,7 +63,7 @@ impl AttachCommand {
         // Before the terminal is taken, so that every signal restores it.
         let mut signals = TerminalSignals::new().map_err(terminal_failed)?;
         let mut terminal = Terminal::take().map_err(refused)?;
-        let mut carried = Carried::default();
+        let mut carried = Carried::new(self.options());
         loop {
             let Sitting { left, terminal: kept, carried: taken_along } =
                 self.sit(&daemon, terminal, carried, &mut signals).await;
@@ -74,6 +80,14 @@ impl AttachCommand {
                     return Ok(report(&carried.session, &carried.name, &left?));
                 }
             }
+        }
+    }
+
+    fn options(&self) -> AttachOptions {
+        AttachOptions {
+            view_only: self.view_only,
+            prefix: ControlKey::default(),
+            coloured: env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()),
         }
     }
 
@@ -96,13 +110,13 @@ impl AttachCommand {
             "session": seen.or(self.session.as_ref()),
             "cols": room.cols,
             "rows": room.rows,
-            "view_only": self.view_only,
+            "view_only": carried.options.view_only,
         });
         let attach = match daemon.client().open(ATTACH_METHOD, &params) {
             Ok(attach) => attach,
             Err(error) => return Sitting { left: Err(error.into()), terminal, carried },
         };
-        let mut desk = Desk::new(daemon, attach, terminal, carried, self.view_only);
+        let mut desk = Desk::new(daemon, attach, terminal, carried);
         let left = desk.sit(signals).await;
         desk.rise(left).await
     }

@@ -2,6 +2,7 @@
 //!
 //! The program's modes are an argument, so that every encoding is a table.
 
+pub mod control;
 pub mod encode;
 pub mod kitty;
 pub mod modes;

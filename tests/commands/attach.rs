@@ -24,7 +24,7 @@ fn a_person_sees_the_session_types_and_leaves_the_terminal_as_it_was() {
     take_lease(&home, "testing");
     let mut seat = Seat::attach(&home, "build");
     seat.until_text("hello");
-    seat.until_status("build | operator termgate#p");
+    seat.until_status("operator termgate#p");
     seat.until("the modes that the program asked for", |shown| {
         let modes = shown.screen.modes();
         modes.application_cursor && modes.bracketed_paste
@@ -32,7 +32,7 @@ fn a_person_sees_the_session_types_and_leaves_the_terminal_as_it_was() {
     seat.types("world");
     seat.until_text("hello world");
     seat.until_status("you have the keyboard");
-    seat.until_status("waits until you hand back");
+    seat.until_status("waits for C-\\ h");
     // One row of the terminal is the status line's.
     assert_eq!(size(&home), (80, 23));
     seat.types("\x1cd");
@@ -51,10 +51,10 @@ fn the_status_line_never_tells_what_is_not_so() {
         seat.until("the pointer to be reported", |shown| {
             shown.screen.modes().mouse == MouseReporting::Clicks
         });
-        seat.until_status("build | the keyboard is free");
+        seat.until_status("build | free: type to take the keyboard");
         seat.types("\x1b[<0;1;1M");
         seat.until_status("build | you have the keyboard");
-        let known = ["the keyboard is free", "you have the keyboard"]
+        let known = ["free: type to take the keyboard", "you have the keyboard while you type"]
             .map(|who| format!("build | {who} | C-\\ ? help"));
         let (shown, _) = &*seat.shown;
         for status in &shown.lock().unwrap().statuses {
@@ -74,14 +74,14 @@ fn people_go_by_their_login_names_with_a_number_where_there_are_several() {
     let login = Command::new("id").arg("-un").output().unwrap().stdout;
     let login = String::from_utf8(login).unwrap().trim().to_owned();
     let mut first = Seat::attach(&home, "build");
-    first.until_status("the keyboard is free");
+    first.until_status("free: type to take the keyboard");
     let mut second = Seat::attach(&home, "build");
-    second.until_status("the keyboard is free");
+    second.until_status("free: type to take the keyboard");
     first.types("\x1ct");
-    first.until_status("build | you have the keyboard");
+    first.until_status("build | you took over");
     second.until_status(&format!("build | {login} has the keyboard"));
     second.types("\x1ct");
-    second.until_status("build | you have the keyboard");
+    second.until_status("build | you took over");
     first.until_status(&format!("build | {login} (2) has the keyboard"));
 }
 
@@ -94,7 +94,7 @@ fn a_person_takes_over_and_hands_back() {
     let mut seat = Seat::attach(&home, "build");
     seat.until_status("has the keyboard: running the tests");
     seat.types("\x1ct");
-    seat.until_status("you have the keyboard");
+    seat.until_status("you took over");
     until_holder(&home, "human");
     seat.types("\x1ch");
     seat.until_status("has the keyboard: running the tests");
@@ -113,8 +113,10 @@ fn what_a_person_did_at_a_session_is_in_the_daemons_log() {
     start(&home, "exec cat");
     let session = told(&home)["id"].as_str().unwrap().to_owned();
     let mut seat = Seat::attach(&home, "build");
-    seat.until_status("the keyboard is free");
-    for (typed, status) in [("\x1ct", "you have"), ("\x1ch", "the keyboard is free")] {
+    seat.until_status("free: type to take the keyboard");
+    for (typed, status) in
+        [("\x1ct", "you took over"), ("\x1ch", "free: type to take the keyboard")]
+    {
         seat.types(typed);
         seat.until_status(status);
     }
@@ -137,7 +139,7 @@ fn the_list_of_keys_covers_nothing_of_the_status_and_goes_with_the_next_key() {
     seat.resize(Size { rows: 12, cols: 60 });
     seat.types("\x1c?");
     seat.until("all keys below each other", |shown| {
-        shown.text().contains("[ history\n? these keys | C-\\ itself\nbuild | the keyboard is free")
+        shown.text().contains("C-\\ C-\\ type C-\\\nbuild | free: type to take the keyboard")
     });
     let is_closed = |shown: &Shown| !shown.text().contains("d detach");
     seat.types("q");
@@ -159,13 +161,13 @@ fn the_session_follows_the_window_while_the_person_has_the_keyboard() {
     let _daemon = home.daemon();
     start(&home, "exec cat");
     let mut seat = Seat::attach(&home, "build");
-    seat.until_status("the keyboard is free");
+    seat.until_status("free: type to take the keyboard");
     seat.types("\x1ct");
-    seat.until_status("you have the keyboard");
+    seat.until_status("you took over");
     seat.resize(Size { rows: 20, cols: 60 });
     until("the session to follow", || size(&home) == (60, 19));
     seat.types("\x1ch");
-    seat.until_status("the keyboard is free");
+    seat.until_status("free: type to take the keyboard");
     seat.resize(Size { rows: 10, cols: 30 });
     seat.types("\x1c?");
     seat.until_text("d detach");
@@ -178,9 +180,9 @@ fn a_window_that_is_dragged_ends_at_its_last_size() {
     let _daemon = home.daemon();
     start(&home, "exec cat");
     let mut seat = Seat::attach(&home, "build");
-    seat.until_status("the keyboard is free");
+    seat.until_status("free: type to take the keyboard");
     seat.types("\x1ct");
-    seat.until_status("you have the keyboard");
+    seat.until_status("you took over");
     for cols in (40..=100).rev() {
         seat.resize(Size { rows: 20, cols });
     }
@@ -283,7 +285,7 @@ fn the_end_of_the_program_and_of_the_daemon_are_told() {
     let daemon = home.daemon();
     start(&home, "exec cat");
     let mut seat = Seat::attach(&home, "build");
-    seat.until_status("the keyboard is free");
+    seat.until_status("free: type to take the keyboard");
     seat.types("\x04");
     assert!(seat.until_left().success());
     seat.until_text("[build exited with code 0]");
@@ -291,7 +293,7 @@ fn the_end_of_the_program_and_of_the_daemon_are_told() {
     home.printed("kill build");
     start(&home, "exec cat");
     let mut seat = Seat::attach(&home, "build");
-    seat.until_status("the keyboard is free");
+    seat.until_status("free: type to take the keyboard");
     daemon.killed();
     assert_eq!(seat.until_left().code(), Some(UNREACHABLE));
 }
@@ -325,7 +327,7 @@ fn a_click_means_the_cell_that_the_person_sees_and_the_bar_is_not_the_programs()
         shown.screen.modes().mouse == MouseReporting::Clicks
             && shown.frame.lines.len() == 12
             && shown.frame.lines[10].value.text.ends_with('x')
-            && shown.status().contains("the keyboard is free")
+            && shown.status().contains("free: type to take it")
     });
     // The cursor is behind column 90 of row 28, and the lower right corner of the window shows it.
     seat.types("\x1b[<0;9;12M\x1b[<0;9;12m\x1b[<0;5;5M\x1b[<0;5;5m");
@@ -376,22 +378,22 @@ fn who_took_over_is_told_with_a_way_to_do_it_too_until_the_keyboard_goes_elsewhe
     let _daemon = home.daemon();
     start(&home, "exec cat");
     let mut first = Seat::attach(&home, "build");
-    first.until_status("the keyboard is free");
+    first.until_status("free: type to take the keyboard");
     let mut second = Seat::attach(&home, "build");
-    second.until_status("the keyboard is free");
+    second.until_status("free: type to take the keyboard");
     for ends in ["the first hands back", "the second takes over"] {
         first.types("\x1ct");
-        first.until_status("you have the keyboard");
+        first.until_status("you took over");
         second.types("x");
-        second.until_status(" has taken over, C-\\ t takes over");
+        second.until_status(" has taken over, C-\\ t takes");
         match ends {
             "the first hands back" => first.types("\x1ch"),
             _ => second.types("\x1ct"),
         }
-        first.until("the keyboard to go", |shown| !shown.status().contains("you have"));
+        first.until("the keyboard to go", |shown| !shown.status().contains("you took"));
         second.until(ends, |shown| !shown.status().contains("has taken over"));
     }
-    second.until_status("you have the keyboard");
+    second.until_status("you took over");
 }
 
 #[test]
@@ -443,4 +445,74 @@ fn a_daemon_that_attach_started_has_no_session_and_writes_where_that_was_asked_f
         assert_eq!(!on.is_empty(), writes, "{switches}");
         home.printed("stop");
     }
+}
+
+#[test]
+fn status_and_keys_are_whole_on_terminals_of_any_size() {
+    let home = Home::new();
+    let _daemon = home.daemon();
+    start(&home, "exec cat");
+    take_lease(&home, "running the tests");
+    let mut seat = Seat::attach(&home, "build");
+    for (cols, rows, status) in [
+        (20, 5, "operator | C-\\ ?"),
+        (40, 10, "build | operator termgate#p"),
+        (80, 24, " has the keyboard: running the tests | C-\\ ? help"),
+        (200, 50, " has the keyboard: running the tests | C-\\ ? help"),
+    ] {
+        seat.resize(Size { rows, cols });
+        seat.until(status, |shown| {
+            let has_size = shown.frame.lines.len() == usize::from(rows);
+            has_size && shown.status().contains(status)
+        });
+        let (mut told, mut page) = (String::new(), String::new());
+        seat.types("\x1c?");
+        let is_last = |text: &str| text.contains("C-\\ C-\\ type");
+        while !is_last(&page) {
+            seat.until("the next page", |shown| {
+                let text = shown.text();
+                // The names are shown until the second key is read.
+                let names = text.contains("C-\\ then");
+                text != page && !names && (is_last(&text) || text.contains("? more"))
+            });
+            page = seat.shown();
+            told.push_str(&page);
+            if !is_last(&page) {
+                seat.types("?");
+            }
+        }
+        seat.types("q");
+        seat.until("the list to close", |shown| !shown.text().contains("C-\\ C-\\ type"));
+        let told = told.split_whitespace().collect::<Vec<_>>().join(" ");
+        for part in ["d detach;", "keep the", "C-\\ C-\\ type C-\\"] {
+            assert!(told.contains(part), "{cols}x{rows}: {told}");
+        }
+    }
+    assert_eq!(told(&home)["lease"]["kind"], "operator", "nothing of this was typed");
+}
+
+#[test]
+fn a_key_that_takes_the_keyboard_from_an_agent_is_told_at_once_and_so_is_taking_over() {
+    let home = Home::new();
+    let _daemon = home.daemon();
+    start(&home, "exec cat");
+    take_lease(&home, "testing");
+    let mut seat = Seat::attach(&home, "build");
+    seat.until_status("has the keyboard: testing");
+    let look = |shown: &Shown| shown.frame.lines.last().unwrap().value.style_at(0);
+    let plain = look(&seat.shown.0.lock().unwrap());
+    seat.types("x");
+    seat.until("the key to be told", |shown| {
+        shown.status().contains("you took the keyboard from operator termgate#p")
+            && look(shown) != plain
+    });
+    let typing = look(&seat.shown.0.lock().unwrap());
+    seat.types("\x1ct");
+    seat.until("taking over to look different", |shown| {
+        shown.status().contains("you took over") && ![plain, typing].contains(&look(shown))
+    });
+    seat.types("\x1ch");
+    seat.until("the agent to have it again", |shown| {
+        shown.status().contains("has the keyboard") && look(shown) == plain
+    });
 }

@@ -20,7 +20,7 @@ fn sit_down(home: &Home, line: &str) -> (Daemon, Seat) {
     let daemon = home.daemon();
     start(home, line);
     let seat = Seat::attach(home, "build");
-    seat.until_status("build | the keyboard is free");
+    seat.until_status("build | free: type to take the keyboard");
     (daemon, seat)
 }
 
@@ -33,7 +33,7 @@ fn a_daemon_that_was_replaced_is_found_again_and_so_is_the_session() {
     daemon.killed();
     seat.until_text("[build: the daemon is gone");
     let _daemon = home.daemon();
-    seat.until_status("build | the keyboard is free");
+    seat.until_status("build | free: type to take the keyboard");
     seat.types("and after\r");
     seat.until_text("before and after");
 }
@@ -180,7 +180,7 @@ fn a_person_can_leave_a_daemon_that_answers_nothing() {
     let daemon = home.daemon();
     start(&home, "printf hello; exec cat");
     let mut seat = Seat::attach(&home, "build");
-    seat.until_status("build | the keyboard is free");
+    seat.until_status("build | free: type to take the keyboard");
     daemon.signal(Signal::SIGSTOP);
     // As many requests as may wait, and one key that is not read at first.
     for _ in 0..=16 {
@@ -226,7 +226,7 @@ fn types_through(rounds: usize, each: impl Fn(&Home, Daemon) -> Daemon) {
     let log = home.path("typed");
     start(&home, &format!("stty raw -echo; : > {0}; exec cat >> {0}", log.display()));
     let seat = Seat::attach(&home, "build");
-    seat.until_status("build | the keyboard is free");
+    seat.until_status("build | free: type to take the keyboard");
     until("the program to be there", || log.exists());
     let (away, stop) = (AtomicBool::new(false), AtomicBool::new(false));
     let (seat, typed, _daemon) = std::thread::scope(|scope| {
@@ -322,7 +322,7 @@ fn who_has_taken_over_has_the_keyboard_under_the_next_daemon_too() {
     let home = Home::new();
     let (daemon, mut seat) = sit_down(&home, "exec cat");
     seat.types("\x1ct");
-    seat.until_status("you have the keyboard");
+    seat.until_status("you took over");
     let before = told(&home)["lease"]["epoch"].clone();
     daemon.killed();
     let _daemon = home.daemon();

@@ -12,17 +12,19 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::cli::attach::Sitting;
 use crate::cli::attach::layout::{VisiblePart, cover, history, room_for_session};
+use crate::cli::attach::notice::{Notice, NoticeReason, Now};
 use crate::cli::attach::pointer::Pointer;
 use crate::cli::attach::prefix_key::Chords;
 use crate::cli::attach::renderer::TerminalSize;
 use crate::cli::attach::requests::{Purpose, Requests, RoomTold};
 use crate::cli::attach::scrollback::Scrollback;
-use crate::cli::attach::status::{Notice, NoticeReason, Now, Status, keys};
+use crate::cli::attach::status::{Status, Watching, named};
 use crate::cli::attach::terminal::{Hint, Terminal, TerminalEvent, TerminalSignals};
 use crate::cli::attach::unanswered::UnansweredInput;
 use crate::cli::attach::view::SessionView;
 use crate::cli::daemon::DaemonClient;
 use crate::cli::failure::CliFailure;
+use crate::core::keys::control::ControlKey;
 use crate::mcp::attach::SIZE_METHOD;
 use crate::transport::client::{ClientError, DeltaStream};
 use crate::wire::session::ExitWire;
@@ -30,9 +32,20 @@ use crate::wire::session::ExitWire;
 /// How many bytes one read takes from the person.
 const TYPED_MAX: usize = 4096;
 
+/// The person's choices.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct AttachOptions {
+    pub view_only: bool,
+    /// The first key of chords.
+    pub prefix: ControlKey,
+    /// Whether to use colours.
+    pub coloured: bool,
+}
+
 /// The state that survives a change of daemon.
 #[derive(Debug, Default)]
 pub struct Carried {
+    pub options: AttachOptions,
     /// The id and the name of the session; both are empty until the first delta.
     pub session: String,
     pub name: String,
@@ -40,6 +53,13 @@ pub struct Carried {
     scrollback: Option<Scrollback>,
     taken_over: TakeoverState,
     unanswered: UnansweredInput,
+}
+
+impl Carried {
+    /// The state before the first daemon.
+    pub fn new(options: AttachOptions) -> Self {
+        Self { options, chords: Chords::with_prefix(options.prefix), ..Self::default() }
+    }
 }
 
 /// A person attached to a session.
@@ -62,7 +82,6 @@ pub struct Desk<'a> {
     name: String,
     /// The person's name for others, once the daemon has sent it.
     me: String,
-    view_only: bool,
     read_only: bool,
     dirty: bool,
 }
@@ -73,7 +92,6 @@ impl<'a> Desk<'a> {
         attach: DeltaStream,
         terminal: Terminal,
         carried: Carried,
-        view_only: bool,
     ) -> Self {
         let flush_due = carried.chords.patience().map(|time| Instant::now() + time);
         let name = carried.name.clone();
@@ -92,7 +110,6 @@ impl<'a> Desk<'a> {
             room_told: RoomTold::default(),
             name,
             me: String::new(),
-            view_only,
             read_only: false,
             dirty: false,
         }
@@ -180,35 +197,39 @@ impl<'a> Desk<'a> {
         self.dirty = false;
         self.drop_notice_unless_it_holds();
         let room = self.terminal.room();
-        let place = self.carried.scrollback.as_ref().map(Scrollback::place);
+        let AttachOptions { prefix, coloured, .. } = self.carried.options;
         let status = Status {
             name: &self.name,
             me: &self.me,
             watching: self.watching(),
-            news: self.notice.as_ref().map(Notice::text),
-            history: place.as_deref(),
+            news: self.notice.as_ref(),
+            history: self.carried.scrollback.as_ref().map(Scrollback::place),
+            taken_over: self.carried.taken_over != TakeoverState::No,
+            prefix,
+            coloured,
         };
-        let status = status.text(&self.view);
+        let status = status.bar(&self.view, room.cols);
         let mut picture = match &self.carried.scrollback {
             Some(back) => history(back.lines(), &self.view, room, &status),
             None => self.window.picture(&self.view, room, &status),
         };
-        if self.carried.chords.lists_keys() {
-            cover(&mut picture, &keys(room.cols), room);
+        if let Some(list) = self.carried.chords.key_list() {
+            match list.rows(prefix, self.room()) {
+                Some(rows) => cover(&mut picture, &rows, room),
+                None => self.carried.chords.close_list(),
+            }
         }
         self.terminal.paint(&picture);
     }
 
-    fn watching(&self) -> Option<&'static str> {
-        if self.view_only {
-            Some("watching only")
-        } else {
-            self.read_only.then_some("read-only until `termgate allow-write on`")
-        }
+    fn watching(&self) -> Option<Watching> {
+        let read_only = self.read_only.then_some(Watching::ReadOnly);
+        if self.carried.options.view_only { Some(Watching::Only) } else { read_only }
     }
 
     fn on_delta(&mut self, delta: Value) -> Result<(), CliFailure> {
         let first = self.view.session.is_empty();
+        let before = self.view.lease.clone();
         if !self.view.apply(delta) {
             return Err(ClientError::Malformed.into());
         }
@@ -216,6 +237,12 @@ impl<'a> Desk<'a> {
         if !self.me.is_empty() {
             let mine = self.view.is_held_by(&self.me);
             self.carried.taken_over.on_lease(mine);
+            if let (Some(by), Some(kind), true) = (before.by, before.kind, mine)
+                && by != self.me
+            {
+                let text = format!("you took the keyboard from {}", named(&by, kind));
+                self.tell(text, NoticeReason::News);
+            }
         }
         // Right after a restart the history may be empty for a moment.
         if first || self.carried.scrollback.as_ref().is_some_and(|back| back.lines().is_empty()) {

@@ -2,9 +2,10 @@
 //!
 //! A session larger than the terminal is cropped around its cursor; a smaller one is at the top left.
 
+use crate::cli::attach::bar::Bar;
 use crate::cli::attach::renderer::{PaintedCursor, Picture, TerminalSize, cut};
 use crate::cli::attach::view::SessionView;
-use crate::core::frame::line::{Attributes, Line, Run, Style};
+use crate::core::frame::line::Line;
 use crate::core::keys::modes::InputModes;
 
 /// Terminals with fewer rows get no status line.
@@ -36,7 +37,7 @@ impl VisiblePart {
     }
 
     /// The picture of the session's current screen.
-    pub fn picture(&mut self, view: &SessionView, room: TerminalSize, status: &str) -> Picture {
+    pub fn picture(&mut self, view: &SessionView, room: TerminalSize, status: &Bar) -> Picture {
         let inner = room_for_session(room);
         self.follow(view, inner);
         let rows = inner.rows.min(view.rows.saturating_sub(self.top));
@@ -80,7 +81,7 @@ fn moved(start: u16, wanted: u16, size: u16, room: u16) -> u16 {
 }
 
 /// The picture of these history rows, without keyboard and mouse modes.
-pub fn history(rows: &[Line], view: &SessionView, room: TerminalSize, status: &str) -> Picture {
+pub fn history(rows: &[Line], view: &SessionView, room: TerminalSize, status: &Bar) -> Picture {
     let inner = room_for_session(room);
     let shown = rows.iter().take(usize::from(inner.rows));
     let lines = shown.map(|line| cut(line, 0, inner.cols)).collect();
@@ -97,32 +98,24 @@ pub fn cover(picture: &mut Picture, rows: &[String], room: TerminalSize) {
         picture.lines.resize(usize::from(inner.rows), Line::default());
     }
     for (line, text) in picture.lines[first..].iter_mut().zip(rows) {
-        *line = bar(text, room.cols);
+        *line = Bar::plain(text).line(room.cols);
     }
     picture.pointer.take_if(|pointer| usize::from(pointer.row) >= first);
 }
 
-fn finished(mut picture: Picture, view: &SessionView, room: TerminalSize, status: &str) -> Picture {
+fn finished(mut picture: Picture, view: &SessionView, room: TerminalSize, status: &Bar) -> Picture {
     picture.title.clone_from(&view.title);
     picture.bells = view.bells;
     if has_status(room) {
         picture.lines.resize(usize::from(room.rows - 1), Line::default());
-        picture.lines.push(bar(status, room.cols));
+        picture.lines.push(status.line(room.cols));
     }
     picture
 }
 
 /// The status line alone, if the terminal has one.
-pub fn status_bar(status: &str, room: TerminalSize) -> Option<Line> {
-    has_status(room).then(|| bar(status, room.cols))
-}
-
-/// A text cut to the width, in an inverse bar across the terminal.
-fn bar(text: &str, cols: u16) -> Line {
-    let style = Style { attributes: Attributes::INVERSE, ..Style::default() };
-    let line = Line { text: text.into(), ..Line::default() };
-    let runs = [Run { column: 0, columns: cols, style }];
-    Line { runs: runs.into(), ..cut(&line, 0, cols) }
+pub fn status_bar(status: &Bar, room: TerminalSize) -> Option<Line> {
+    has_status(room).then(|| status.line(room.cols))
 }
 
 #[cfg(test)]
@@ -155,7 +148,7 @@ mod tests {
         let picture = VisiblePart::default().picture(
             &view(2, 9, (1, 3)),
             TerminalSize { rows: 5, cols: 20 },
-            "status",
+            &Bar::plain("status"),
         );
         assert_eq!(texts(&picture), ["000456789", "001456789", "", "", "status"]);
         assert_eq!(picture.pointer.map(|at| (at.row, at.col)), Some((1, 3)));
@@ -165,13 +158,13 @@ mod tests {
     fn a_larger_session_is_cropped_around_its_cursor() {
         let mut window = VisiblePart::default();
         let room = TerminalSize { rows: 4, cols: 4 };
-        let picture = window.picture(&view(10, 9, (7, 8)), room, "status");
+        let picture = window.picture(&view(10, 9, (7, 8)), room, &Bar::plain("status"));
         assert_eq!(texts(&picture), ["6789", "6789", "6789", "stat"]);
         assert_eq!(picture.pointer.map(|at| (at.row, at.col)), Some((2, 3)));
         // The window stays where it is as long as the cursor is in it.
-        let picture = window.picture(&view(10, 9, (6, 6)), room, "status");
+        let picture = window.picture(&view(10, 9, (6, 6)), room, &Bar::plain("status"));
         assert_eq!(picture.pointer.map(|at| (at.row, at.col)), Some((1, 1)));
-        let picture = window.picture(&view(10, 9, (0, 0)), room, "status");
+        let picture = window.picture(&view(10, 9, (0, 0)), room, &Bar::plain("status"));
         assert_eq!(texts(&picture), ["0004", "0014", "0024", "stat"]);
     }
 
@@ -195,15 +188,15 @@ mod tests {
         let rows = ["first".to_owned(), "second".to_owned()];
         let mut window = VisiblePart::default();
         let room = TerminalSize { rows: 5, cols: 9 };
-        let mut picture = window.picture(&view(9, 9, (1, 3)), room, "status");
+        let mut picture = window.picture(&view(9, 9, (1, 3)), room, &Bar::plain("status"));
         cover(&mut picture, &rows, room);
         assert_eq!(texts(&picture), ["000456789", "001456789", "first", "second", "status"]);
         assert!(picture.pointer.is_some());
-        let mut picture = window.picture(&view(9, 9, (3, 3)), room, "status");
+        let mut picture = window.picture(&view(9, 9, (3, 3)), room, &Bar::plain("status"));
         cover(&mut picture, &rows, room);
         assert!(picture.pointer.is_none(), "it would be among them");
         let room = TerminalSize { rows: 1, cols: 3 };
-        let mut picture = window.picture(&view(1, 9, (0, 0)), room, "status");
+        let mut picture = window.picture(&view(1, 9, (0, 0)), room, &Bar::plain("status"));
         cover(&mut picture, &rows, room);
         assert_eq!(texts(&picture), ["fir"]);
     }
@@ -212,7 +205,8 @@ mod tests {
     fn a_terminal_of_a_few_rows_has_no_status_line() {
         let room = TerminalSize { rows: 3, cols: 20 };
         assert_eq!(room_for_session(room), room);
-        let picture = VisiblePart::default().picture(&view(2, 9, (0, 0)), room, "status");
+        let picture =
+            VisiblePart::default().picture(&view(2, 9, (0, 0)), room, &Bar::plain("status"));
         assert_eq!(texts(&picture), ["000456789", "001456789"]);
     }
 }

@@ -152,6 +152,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::cli::attach::bar::Bar;
     use crate::cli::attach::renderer::TerminalSize;
     use crate::cli::attach::view::SessionView;
 
@@ -166,7 +167,7 @@ mod tests {
         });
         assert!(view.apply(delta));
         let mut window = VisiblePart::default();
-        window.picture(&view, TerminalSize { rows: 12, cols: 40 }, "status");
+        window.picture(&view, TerminalSize { rows: 12, cols: 40 }, &Bar::plain("status"));
         window
     }
 

@@ -1,11 +1,13 @@
 //! Separates the person's input for the program from the chords for termgate.
 //!
-//! A chord is `C-\` and one more key, in any encoding of the person's terminal. All other input stays
-//! unchanged.
+//! A chord is the prefix key and one more key, in any encoding of the person's terminal. All other input
+//! stays unchanged.
 
 use std::time::Duration;
 
+use crate::cli::attach::key_list::KeyList;
 use crate::cli::attach::pointer::PointerReport;
+use crate::core::keys::control::ControlKey;
 use crate::core::keys::tokens::Tokenizer;
 use crate::core::keys::{ESCAPE, Piece};
 
@@ -43,11 +45,12 @@ const PASTE_TIME: Duration = Duration::from_secs(1);
 /// Takes chords out of the input, which may be split anywhere.
 #[derive(Debug, Default)]
 pub struct Chords {
+    prefix: ControlKey,
     tokens: Tokenizer,
     /// Whether the first key of a chord was typed.
     begun: bool,
-    /// Whether the list of keys is shown. The next key only closes it.
-    listing: bool,
+    /// The shown page of the list of keys. `?` turns it over, and any other key only closes the list.
+    listing: Option<usize>,
     /// Whether the program has an open paste.
     in_paste: bool,
     /// Keys of a chord, whose repeats and releases the program must not get.
@@ -56,6 +59,15 @@ pub struct Chords {
 }
 
 impl Chords {
+    /// Chords that begin with this key.
+    pub fn with_prefix(prefix: ControlKey) -> Self {
+        Self { prefix, ..Self::default() }
+    }
+
+    pub fn prefix(&self) -> ControlKey {
+        self.prefix
+    }
+
     /// Adds input and returns its parts.
     pub fn feed(&mut self, bytes: &[u8]) -> Vec<TypedPart> {
         for piece in self.tokens.feed(bytes) {
@@ -74,9 +86,14 @@ impl Chords {
         }
     }
 
-    /// Whether to show the list of keys: the person asked for it, or typed the first key of a chord.
-    pub fn lists_keys(&self) -> bool {
-        self.listing || self.begun
+    /// The list of keys to show: the person asked for it, or typed the first key of a chord.
+    pub fn key_list(&self) -> Option<KeyList> {
+        self.begun.then_some(KeyList::Names).or(self.listing.map(KeyList::Explained))
+    }
+
+    /// Closes the list, which has no such page.
+    pub fn close_list(&mut self) {
+        self.listing = None;
     }
 
     /// Treats incomplete input as complete, after the wait. This ends an open paste.
@@ -96,7 +113,7 @@ impl Chords {
             Piece::PasteStart | Piece::PasteEnd => {
                 self.in_paste = *piece == Piece::PasteStart;
                 // A paste is not a key that closes the list, and it must not be lost.
-                self.listing = false;
+                self.listing = None;
                 self.pass(piece.bytes());
             }
             Piece::Text(text) if self.in_paste => self.pass(text),
@@ -109,7 +126,7 @@ impl Chords {
             // The end of a paste that already ended has no effect.
             Piece::Key(key) if key == Piece::PASTE_END => {}
             // Escape and the prefix key arrived in one read.
-            Piece::Key(key) if matches!(key[..], [ESCAPE, PREFIX]) => {
+            Piece::Key(key) if **key == [ESCAPE, self.prefix.byte()] => {
                 self.on_key(&key[..1]);
                 self.on_key(&key[1..]);
             }
@@ -124,8 +141,8 @@ impl Chords {
             Happening::Release(key) if self.is_ours(key) => self.disown(key),
             Happening::Release(_) | Happening::Aside => self.pass_aside(token),
             Happening::Repeat(_) => self.pass(token),
-            Happening::Pointer(report) if report.is_press() && self.listing => {
-                self.listing = false;
+            Happening::Pointer(report) if report.is_press() && self.listing.is_some() => {
+                self.listing = None;
             }
             Happening::Pointer(report) => self.out.push(TypedPart::Pointer(report)),
         }
@@ -134,17 +151,20 @@ impl Chords {
     fn on_press(&mut self, key: TypedKey, token: &[u8]) {
         self.disown(key);
         let listing = std::mem::take(&mut self.listing);
-        match (std::mem::take(&mut self.begun), key.is_prefix()) {
+        match (std::mem::take(&mut self.begun), key.is(self.prefix)) {
             (false, true) => {
                 self.begun = true;
                 self.own(key);
             }
-            (false, false) if listing => self.own(key),
+            (false, false) if let Some(page) = listing => {
+                self.listing = (key.meaning() == Meaning::List).then_some(page + 1);
+                self.own(key);
+            }
             (false, false) | (true, true) => self.pass(token),
             (true, false) => {
                 self.own(key);
                 match key.meaning() {
-                    Meaning::List => self.listing = true,
+                    Meaning::List => self.listing = Some(0),
                     Meaning::Order(order) => self.out.push(TypedPart::Order(order)),
                 }
             }
@@ -189,9 +209,6 @@ impl Chords {
     }
 }
 
-/// The byte of `C-\` in the legacy encoding.
-pub const PREFIX: u8 = 0x1c;
-
 /// Modifiers are encoded as one more than the sum of their bits. The locks have higher bits.
 const SHIFT: u32 = 1;
 const CONTROL: u32 = 4;
@@ -225,7 +242,7 @@ impl Happening {
     /// Parses a token. A token that is not a key counts as an unknown key.
     pub fn of(token: &[u8]) -> Self {
         match token {
-            [PREFIX] => Self::Press(TypedKey::plain(b'\\').with_modifiers(CONTROL)),
+            [byte @ (1..=26 | 28..=31)] => Self::Press(TypedKey::control(*byte)),
             [byte] => Self::Press(TypedKey::plain(*byte)),
             // A report without a valid place has no meaning.
             [0x1b, b'[', b'M', ..] | [0x1b, b'[', b'<', .., b'M' | b'm'] => {
@@ -260,8 +277,10 @@ impl TypedKey {
         Self { name: (u32::from(byte), b'u'), character, modifiers: 0 }
     }
 
-    fn with_modifiers(self, modifiers: u32) -> Self {
-        Self { modifiers, ..self }
+    /// The key that sends this control character. Enter, Tab and Backspace count as keys with Control.
+    fn control(byte: u8) -> Self {
+        let character = (byte | 0x40).to_ascii_lowercase();
+        Self { modifiers: CONTROL, ..Self::plain(character) }
     }
 
     fn of_sequence(fields: &Fields<'_>, last: u8) -> Self {
@@ -287,9 +306,9 @@ impl TypedKey {
         self.name == other.name
     }
 
-    pub fn is_prefix(self) -> bool {
-        let modifiers = self.modifiers & !SHIFT;
-        modifiers == CONTROL && self.character == Some('\\')
+    fn is(self, prefix: ControlKey) -> bool {
+        let character = self.character.map(|character| character.to_ascii_lowercase());
+        self.modifiers & !SHIFT == CONTROL && character == Some(prefix.character())
     }
 
     /// Its meaning as the second key of a chord.
@@ -491,10 +510,33 @@ mod tests {
     fn while_listing(typed: &[u8]) -> (Vec<TypedPart>, bool) {
         let mut chords = Chords::default();
         assert_eq!(chords.feed(b"\x1c?"), []);
-        assert!(chords.lists_keys());
+        assert!(chords.key_list().is_some());
         let mut out = chords.feed(typed);
         out.extend(chords.flush());
-        (out, chords.lists_keys())
+        (out, chords.key_list().is_some())
+    }
+
+    #[test]
+    fn a_question_mark_turns_the_page_of_the_list_and_the_list_closes_behind_its_last() {
+        let mut chords = Chords::default();
+        assert_eq!(chords.feed(b"\x1c"), []);
+        assert_eq!(chords.key_list(), Some(KeyList::Names));
+        for page in 0..3 {
+            assert_eq!(chords.feed(b"?"), []);
+            assert_eq!(chords.key_list(), Some(KeyList::Explained(page)));
+        }
+        chords.close_list();
+        assert_eq!((chords.feed(b"?"), chords.key_list()), (vec![bytes(b"?")], None));
+    }
+
+    #[test]
+    fn another_prefix_begins_chords_instead_and_is_typed_when_it_comes_twice() {
+        let mut chords = Chords::with_prefix("C-a".parse().unwrap());
+        for typed in [&b"\x01d"[..], b"\x1b[97;5ud", b"\x1b[65;6ud", b"\x1b[27;5;97~d"] {
+            assert_eq!(chords.feed(typed), [TypedPart::Order(ChordCommand::Detach)], "{typed:?}");
+        }
+        assert_eq!(chords.feed(b"\x01\x01\x1cd\x02"), [bytes(b"\x01\x1cd\x02")]);
+        assert_eq!(chords.feed(b"\x1b\x01d")[1..], [TypedPart::Order(ChordCommand::Detach)]);
     }
 
     #[test]
@@ -503,7 +545,7 @@ mod tests {
         for asked in [&b"?"[..], b"\x1b[47:63;2u", b"\x1b[223;2;63u", b"\x1b[47;2u"] {
             let mut chords = Chords::default();
             assert_eq!(chords.feed(&[b"\x1c", asked].concat()), [], "{asked:?}");
-            assert!(chords.lists_keys(), "{asked:?}");
+            assert!(chords.key_list().is_some(), "{asked:?}");
         }
     }
 
@@ -530,7 +572,7 @@ mod tests {
     fn escape_closes_the_list_and_the_key_after_it_is_typed() {
         let mut chords = Chords::default();
         chords.feed(b"\x1c?\x1b");
-        assert_eq!((chords.flush(), chords.lists_keys()), (vec![], false));
+        assert_eq!((chords.flush(), chords.key_list().is_some()), (vec![], false));
         assert_eq!(chords.feed(b"z"), [bytes(b"z")]);
     }
 

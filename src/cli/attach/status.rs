@@ -1,11 +1,11 @@
-//! The status line: the session's name, who has the keyboard, and the available keys.
+//! The status line: the session's name, who has the keyboard, and the key that helps.
 
-use std::time::Duration;
-
-use tokio::time::Instant;
-
+use crate::cli::attach::bar::{Bar, BarLook};
+use crate::cli::attach::notice::Notice;
 use crate::cli::attach::view::SessionView;
-use crate::wire::lease::{LeaseWire, PrincipalKind, SuspendedWire};
+use crate::cli::attach::words::{columns, shortened};
+use crate::core::keys::control::ControlKey;
+use crate::wire::lease::{PrincipalKind, SuspendedWire};
 use crate::wire::word;
 
 /// The content of the status line besides the session itself.
@@ -16,76 +16,185 @@ pub struct Status<'a> {
     /// The person's name for others, such as `ada#p7`; empty until it is known.
     pub me: &'a str,
     /// Why this person only watches.
-    pub watching: Option<&'a str>,
+    pub watching: Option<Watching>,
     /// A notice, which goes before the rest.
-    pub news: Option<&'a str>,
+    pub news: Option<&'a Notice>,
     /// The position in history.
-    pub history: Option<&'a str>,
+    pub history: Option<String>,
+    /// Whether the person took the keyboard over.
+    pub taken_over: bool,
+    pub prefix: ControlKey,
+    pub coloured: bool,
 }
 
-/// The second keys of chords.
-const KEYS: [&str; 6] =
-    ["d detach", "t take over", "h hand back", "[ history", "? these keys", "C-\\ itself"];
+/// Why a person cannot type.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Watching {
+    /// The person asked for that.
+    Only,
+    /// Writing is switched off.
+    ReadOnly,
+}
 
-/// The list of keys, wrapped to this many columns.
-pub fn keys(cols: u16) -> Vec<String> {
-    let mut rows = vec![format!("C-\\ then: {}", KEYS[0])];
-    for key in &KEYS[1..] {
-        let row = rows.last_mut().expect("there is one from the beginning");
-        if row.len() + " | ".len() + key.len() <= usize::from(cols) {
-            row.push_str(" | ");
-            row.push_str(key);
-        } else {
-            rows.push((*key).to_owned());
+/// A part of the line with its shorter forms.
+///
+/// Each form has a number for how much is lost without it. The line gives up the smallest loss first.
+struct StatusPart(Vec<(u8, String)>);
+
+/// The loss of what is given up last.
+const LAST: u8 = u8::MAX;
+
+impl StatusPart {
+    fn new(loss: u8, text: impl Into<String>) -> Self {
+        Self(vec![(loss, text.into())])
+    }
+
+    /// Adds a shorter form, which may be empty.
+    fn or(mut self, loss: u8, text: impl Into<String>) -> Self {
+        self.0.push((loss, text.into()));
+        self
+    }
+
+    fn text(&self) -> &str {
+        self.0.first().map_or("", |(_, text)| text)
+    }
+
+    /// The loss of giving up the current form, if there is a shorter one.
+    fn loss(&self) -> Option<u8> {
+        (self.0.len() > 1).then(|| self.0[0].0)
+    }
+}
+
+/// The parts in a text of at most so many columns.
+fn fitted(mut parts: Vec<StatusPart>, cols: usize) -> String {
+    loop {
+        let texts: Vec<_> = parts.iter().map(StatusPart::text).collect();
+        let text = texts.into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>();
+        let text = text.join(" | ");
+        let next = parts.iter_mut().filter(|part| part.loss().is_some());
+        match next.min_by_key(|part| part.loss()) {
+            Some(part) if columns(&text) > cols => drop(part.0.remove(0)),
+            Some(_) | None => return shortened(&text, cols),
         }
     }
-    rows
 }
 
 impl Status<'_> {
-    /// The text, with the most important parts first, since its end may be cut off. It is empty until the
-    /// session's and the person's names are known.
-    pub fn text(&self, view: &SessionView) -> String {
+    /// The line for a terminal with so many columns. It is empty until the session's and the person's names
+    /// are known.
+    pub fn bar(&self, view: &SessionView, cols: u16) -> Bar {
+        let text = self.text(view, cols);
+        let refused = self.news.is_some_and(Notice::is_refusal);
+        let look = match (refused, view.exit.is_none() && view.is_held_by(self.me)) {
+            (true, _) => BarLook::Refused,
+            (false, false) => BarLook::Plain,
+            (false, true) if self.taken_over => BarLook::TakenOver,
+            (false, true) => BarLook::Typing,
+        };
+        Bar { text, look, coloured: self.coloured }
+    }
+
+    fn text(&self, view: &SessionView, cols: u16) -> String {
         if self.name.is_empty() || self.me.is_empty() {
             return String::new();
         }
-        let mut parts = vec![self.name.to_owned()];
-        parts.extend(self.history.map(str::to_owned));
-        parts.extend(self.news.map(str::to_owned));
-        parts.extend(self.watching.map(str::to_owned));
+        let mut parts = vec![StatusPart::new(8, self.name).or(LAST, "")];
+        parts.extend(self.history.as_ref().map(|place| {
+            StatusPart::new(4, format!("{place}, q leaves"))
+                .or(6, "history, q leaves")
+                .or(LAST, "q leaves")
+        }));
+        // Its reason is more than everything that stands behind it.
+        parts.extend(self.news.map(|news| StatusPart::new(LAST, news.text())));
+        parts.extend(self.watching.map(watching));
         parts.push(self.keyboard(view));
-        parts.extend(view.lease.suspended.as_ref().map(waiting_holder));
+        parts.extend(view.lease.suspended.as_ref().map(|it| self.suspended(view, it)));
         if view.lease.waiters > 0 {
-            parts.push(format!("{} waiting", view.lease.waiters));
+            parts.push(StatusPart::new(1, format!("{} waiting", view.lease.waiters)).or(LAST, ""));
         }
-        parts.push("C-\\ ? help".to_owned());
-        parts.join(" | ")
+        let help = format!("{} ?", self.prefix);
+        parts.push(StatusPart::new(4, format!("{help} help")).or(10, help).or(LAST, ""));
+        fitted(parts, cols.into())
     }
 
-    fn keyboard(&self, view: &SessionView) -> String {
+    fn keyboard(&self, view: &SessionView) -> StatusPart {
         let lease = &view.lease;
         if let Some(exit) = &view.exit {
-            return exit.to_string();
+            return StatusPart::new(LAST, exit.to_string());
         }
         let (Some(by), Some(kind)) = (&lease.by, lease.kind) else {
-            return "the keyboard is free".to_owned();
+            return match self.watching.is_some() || self.history.is_some() {
+                true => StatusPart::new(7, "the keyboard is free").or(9, "free").or(LAST, ""),
+                false => StatusPart::new(3, "free: type to take the keyboard")
+                    .or(6, "free: type to take it")
+                    .or(9, "free: type")
+                    .or(LAST, "free"),
+            };
         };
-        if by == self.me {
-            return "you have the keyboard".to_owned();
+        match (by == self.me, self.taken_over) {
+            (true, true) => StatusPart::new(3, format!("you took over until {} h", self.prefix))
+                .or(LAST, "you took over"),
+            (true, false) => StatusPart::new(3, "you have the keyboard while you type")
+                .or(7, "you have the keyboard")
+                .or(LAST, "you type"),
+            (false, _) => {
+                let (name, reason) = (named(by, kind), doing(lease.reason.as_ref()));
+                let whole = format!("{name} has the keyboard");
+                let part = StatusPart::new(3, format!("{whole}{reason}")).or(7, whole);
+                part.or(9, name).or(LAST, short_name(by, kind))
+            }
         }
-        format!("{} has the keyboard{}", named(by, kind), doing(lease.reason.as_ref()))
+    }
+
+    fn suspended(&self, view: &SessionView, holder: &SuspendedWire) -> StatusPart {
+        let SuspendedWire { by, kind, reason } = holder;
+        let waits = format!("{} waits", named(by, *kind));
+        let key = match view.is_held_by(self.me) {
+            true => format!(" for {} h", self.prefix),
+            false => String::new(),
+        };
+        StatusPart::new(2, format!("{waits}{key}{}", doing(reason.as_ref())))
+            .or(5, format!("{waits}{key}"))
+            .or(6, waits)
+            .or(8, format!("{} waits", short_name(by, *kind)))
+            .or(LAST, "")
     }
 }
 
-fn waiting_holder(SuspendedWire { by, kind, reason }: &SuspendedWire) -> String {
-    format!("{} waits until you hand back{}", named(by, *kind), doing(reason.as_ref()))
+/// The line while the session's shim does not answer. `lost` says whether typed input is dropped.
+pub fn silent(name: &str, lost: bool, cols: u16) -> String {
+    let silence = "its terminal does not answer";
+    let what = StatusPart::new(9, silence).or(LAST, "no answer");
+    let what = match lost {
+        true => StatusPart::new(4, format!("{silence}, and what you type is lost"))
+            .or(LAST, "what you type is lost"),
+        false => what,
+    };
+    let leave = StatusPart::new(2, "waiting, C-c leaves").or(LAST, "C-c leaves");
+    fitted(vec![StatusPart::new(3, name).or(LAST, ""), what, leave], cols.into())
+}
+
+fn watching(why: Watching) -> StatusPart {
+    match why {
+        Watching::Only => StatusPart::new(LAST, "watching only"),
+        Watching::ReadOnly => {
+            StatusPart::new(8, "read-only until `termgate allow-write on`").or(LAST, "read-only")
+        }
+    }
 }
 
 /// A person's name is enough; several programs may share one, so they keep their number.
-fn named(by: &str, kind: PrincipalKind) -> String {
+pub fn named(by: &str, kind: PrincipalKind) -> String {
     match kind {
         PrincipalKind::Human => person(by).to_owned(),
         PrincipalKind::Agent | PrincipalKind::Operator => format!("{} {by}", word(&kind)),
+    }
+}
+
+fn short_name(by: &str, kind: PrincipalKind) -> String {
+    match kind {
+        PrincipalKind::Human => person(by).to_owned(),
+        PrincipalKind::Agent | PrincipalKind::Operator => word(&kind),
     }
 }
 
@@ -98,91 +207,22 @@ fn doing(reason: Option<&String>) -> String {
     reason.map(|reason| format!(": {reason}")).unwrap_or_default()
 }
 
-/// The longest time that a notice is shown.
-const NOTICE_TIME: Duration = Duration::from_secs(5);
-
-/// Why a notice is shown.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum NoticeReason {
-    /// An event, which stays true.
-    News,
-    /// Typing is refused, and no message reports the end of it.
-    Refused,
-    /// Typing is refused while this principal has the keyboard.
-    HeldBy(String),
-    /// Typing is refused while writing is switched off.
-    ReadOnly,
-    /// The daemon does not answer.
-    Silence,
-}
-
-/// The current state, to check a notice against.
-#[derive(Clone, Copy, Debug)]
-pub struct Now<'a> {
-    pub lease: &'a LeaseWire,
-    pub read_only: bool,
-    /// The daemon does not answer.
-    pub silent: bool,
-}
-
-/// A text with its reason.
-#[derive(Clone, Debug)]
-pub struct Notice {
-    text: String,
-    ground: NoticeReason,
-    until: Instant,
-    /// Whether the lease has matched the notice. The notice may precede the lease's delta.
-    seen: bool,
-}
-
-impl Notice {
-    pub fn new(text: String, ground: NoticeReason, now: Instant) -> Self {
-        Self { text, ground, until: now + NOTICE_TIME, seen: false }
-    }
-
-    pub fn text(&self) -> &str {
-        &self.text
-    }
-
-    /// When the notice expires.
-    pub fn until(&self) -> Instant {
-        self.until
-    }
-
-    /// Whether it reports that typing is refused. Successful typing ends such a notice.
-    pub fn is_refusal(&self) -> bool {
-        match self.ground {
-            NoticeReason::Refused | NoticeReason::HeldBy(_) | NoticeReason::ReadOnly => true,
-            NoticeReason::News | NoticeReason::Silence => false,
-        }
-    }
-
-    /// Whether its reason still holds.
-    pub fn holds(&mut self, now: Now<'_>) -> bool {
-        match &self.ground {
-            NoticeReason::News | NoticeReason::Refused => true,
-            NoticeReason::HeldBy(by) => {
-                let held = now.lease.by.as_ref() == Some(by);
-                self.seen |= held;
-                held || !self.seen
-            }
-            NoticeReason::ReadOnly => now.read_only,
-            NoticeReason::Silence => now.silent,
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use tokio::time::Instant;
+
     use super::*;
+    use crate::cli::attach::notice::NoticeReason;
+    use crate::wire::lease::LeaseWire;
     use crate::wire::session::ExitWire;
 
     fn holder(by: &str, kind: PrincipalKind, reason: Option<&str>) -> SuspendedWire {
         SuspendedWire { by: by.to_owned(), kind, reason: reason.map(str::to_owned) }
     }
 
-    const STATUS: Status<'_> =
-        Status { name: "b", me: "ada#p7", watching: None, news: None, history: None };
+    fn status() -> Status<'static> {
+        Status { name: "build", me: "ada#p7", ..Status::default() }
+    }
 
     fn held_by(SuspendedWire { by, kind, reason }: SuspendedWire) -> SessionView {
         let (by, kind) = (Some(by), Some(kind));
@@ -192,109 +232,154 @@ mod tests {
         view
     }
 
-    #[test]
-    fn the_holder_and_what_it_is_doing_are_named() {
-        let view = held_by(holder("claude#p3", PrincipalKind::Agent, Some("running the tests")));
-        let status = Status { name: "build", me: "ada#p7", ..Status::default() };
-        let expected = "build | agent claude#p3 has the keyboard: running the tests | C-\\ ? help";
-        assert_eq!(status.text(&view), expected);
+    fn by_agent() -> SessionView {
+        held_by(holder("claude#p3", PrincipalKind::Agent, Some("running the tests")))
+    }
+
+    /// The person has the keyboard, and an agent waits.
+    fn by_me() -> SessionView {
+        let mut view = held_by(holder("ada#p7", PrincipalKind::Human, None));
+        view.lease.suspended = Some(holder("claude#p3", PrincipalKind::Agent, Some("building")));
+        view.lease.waiters = 2;
+        view
+    }
+
+    #[track_caller]
+    fn check(status: &Status<'_>, view: &SessionView, lines: &[(u16, &str)]) {
+        for (cols, line) in lines {
+            assert_eq!(status.text(view, *cols), *line, "{cols} columns");
+        }
     }
 
     #[test]
-    fn people_are_called_by_their_names() {
+    fn a_free_keyboard_says_how_to_take_it_at_any_width() {
+        let lines = [
+            (200, "build | free: type to take the keyboard | C-\\ ? help"),
+            (80, "build | free: type to take the keyboard | C-\\ ? help"),
+            (40, "build | free: type to take it | C-\\ ?"),
+            (20, "free: type | C-\\ ?"),
+            (8, "free"),
+        ];
+        check(&status(), &SessionView::default(), &lines);
+        let watching = Status { watching: Some(Watching::Only), ..status() };
+        let lines = [
+            (80, "build | watching only | the keyboard is free | C-\\ ? help"),
+            (20, "watching only"),
+        ];
+        check(&watching, &SessionView::default(), &lines);
+    }
+
+    #[test]
+    fn the_holder_and_what_it_is_doing_are_named() {
+        let lines = [
+            (80, "build | agent claude#p3 has the keyboard: running the tests | C-\\ ? help"),
+            (60, "build | agent claude#p3 has the keyboard | C-\\ ? help"),
+            (40, "build | agent claude#p3 | C-\\ ?"),
+            (20, "agent | C-\\ ?"),
+        ];
+        check(&status(), &by_agent(), &lines);
         let view = held_by(holder("ada (2)#p9", PrincipalKind::Human, None));
-        assert_eq!(STATUS.text(&view), "b | ada (2) has the keyboard | C-\\ ? help");
+        check(&status(), &view, &[(80, "build | ada (2) has the keyboard | C-\\ ? help")]);
+    }
+
+    #[test]
+    fn typing_and_taking_over_differ_in_words_and_in_look() {
+        let lines = [
+            (
+                200,
+                "build | you have the keyboard while you type | \
+                 agent claude#p3 waits for C-\\ h: building | 2 waiting | C-\\ ? help",
+            ),
+            (80, "build | you have the keyboard | agent claude#p3 waits for C-\\ h | C-\\ ? help"),
+            (40, "build | you type | agent waits | C-\\ ?"),
+            (20, "you type | C-\\ ?"),
+        ];
+        check(&status(), &by_me(), &lines);
+        let taken = Status { taken_over: true, prefix: "C-a".parse().unwrap(), ..status() };
+        let lines = [
+            (
+                80,
+                "build | you took over until C-a h | agent claude#p3 waits for C-a h | C-a ? help",
+            ),
+            (20, "you took over"),
+        ];
+        check(&taken, &by_me(), &lines);
+        assert_eq!(status().bar(&by_me(), 80).look, BarLook::Typing);
+        assert_eq!(taken.bar(&by_me(), 80).look, BarLook::TakenOver);
+        assert_eq!(taken.bar(&by_agent(), 80).look, BarLook::Plain);
+        let looks = [BarLook::Plain, BarLook::Typing, BarLook::TakenOver, BarLook::Refused];
+        let styles = looks.map(|look| Bar { look, coloured: true, ..Bar::plain("") }.line(9));
+        for (index, style) in styles.iter().enumerate() {
+            assert!(!styles[..index].contains(style), "{index}");
+        }
+    }
+
+    #[test]
+    fn a_key_that_was_not_taken_is_told_first_and_in_a_look_of_its_own() {
+        let text = "not typed: ben has taken over, C-\\ t takes over".to_owned();
+        let notice = Notice::new(text, NoticeReason::Refused, Instant::now());
+        let status = Status { news: Some(&notice), ..status() };
+        assert_eq!(status.bar(&by_agent(), 80).look, BarLook::Refused);
+        let lines = [
+            (80, "not typed: ben has taken over, C-\\ t takes over | agent claude#p3 | C-\\ ?"),
+            (40, "not typed: ben has taken over, C-\\ t…"),
+            (20, "not typed: ben has…"),
+        ];
+        check(&status, &by_agent(), &lines);
+    }
+
+    #[test]
+    fn a_silent_session_tells_how_to_leave_at_any_width() {
+        assert_eq!(
+            silent("b", false, 80),
+            "b | its terminal does not answer | waiting, C-c leaves"
+        );
+        let lost = "b | its terminal does not answer, and what you type is lost | C-c leaves";
+        assert_eq!(silent("b", true, 80), lost);
+        assert_eq!(silent("b", true, 40), "what you type is lost | C-c leaves");
+        assert_eq!(silent("b", false, 24), "no answer | C-c leaves");
     }
 
     #[test]
     fn nothing_is_told_before_it_is_known_whose_session_this_is() {
-        let view = held_by(holder("ada#p7", PrincipalKind::Human, None));
-        assert_eq!(Status { name: "", ..STATUS }.text(&view), "");
-        assert_eq!(Status { me: "", ..STATUS }.text(&view), "");
-    }
-
-    #[test]
-    fn a_person_reads_that_the_keyboard_is_its_own_and_who_waits() {
-        let mut view = held_by(holder("ada#p7", PrincipalKind::Human, None));
-        view.lease.suspended = Some(holder("claude#p3", PrincipalKind::Agent, None));
-        view.lease.waiters = 2;
-        let status = Status { name: "build", me: "ada#p7", ..Status::default() };
-        let expected = "build | you have the keyboard | agent claude#p3 waits until you hand back | \
-                        2 waiting | C-\\ ? help";
-        assert_eq!(status.text(&view), expected);
-    }
-
-    #[test]
-    fn news_come_before_the_rest() {
-        let status = Status { news: Some("typed nothing"), ..STATUS };
-        let told = status.text(&SessionView::default());
-        assert!(told.starts_with("b | typed nothing | the keyboard is free"), "{told}");
-    }
-
-    #[test]
-    fn the_keys_take_as_many_rows_as_they_need() {
-        let whole = "C-\\ then: d detach | t take over | h hand back | [ history | ? these keys | C-\\ itself";
-        assert_eq!(keys(100), [whole]);
-        assert_eq!(
-            keys(60),
-            [
-                "C-\\ then: d detach | t take over | h hand back | [ history",
-                "? these keys | C-\\ itself"
-            ]
-        );
-        assert_eq!(keys(1).len(), 6);
-    }
-
-    #[test]
-    fn why_a_person_only_watches_comes_before_who_types() {
-        let view = held_by(holder("claude#p3", PrincipalKind::Agent, Some("running the tests")));
-        let status = Status { watching: Some("watching only"), ..STATUS };
-        assert!(status.text(&view).starts_with("b | watching only | agent claude#p3 has"));
+        check(&Status { name: "", ..status() }, &by_agent(), &[(80, "")]);
+        check(&Status { me: "", ..status() }, &by_agent(), &[(80, "")]);
     }
 
     #[test]
     fn the_end_of_the_program_is_told() {
         let mut view = SessionView::default();
         view.exit = Some(ExitWire { code: Some(3), ..ExitWire::default() });
-        assert_eq!(STATUS.text(&view), "b | exited with code 3 | C-\\ ? help");
-    }
-
-    fn notice(ground: NoticeReason) -> Notice {
-        Notice::new("told".to_owned(), ground, Instant::now())
-    }
-
-    fn lease_of(by: &str) -> LeaseWire {
-        LeaseWire { held: !by.is_empty(), by: Some(by.to_owned()), ..LeaseWire::default() }
-    }
-
-    fn holds(notice: &mut Notice, by: &str, read_only: bool, silent: bool) -> bool {
-        notice.holds(Now { lease: &lease_of(by), read_only, silent })
+        let lines = [
+            (80, "build | exited with code 3 | C-\\ ? help"),
+            (20, "exited with code 3"),
+            (12, "exited with…"),
+        ];
+        check(&status(), &view, &lines);
     }
 
     #[test]
-    fn who_has_the_keyboard_is_told_until_somebody_else_has_it() {
-        for next in ["", "ada#p1"] {
-            let mut notice = notice(NoticeReason::HeldBy("ben#p2".to_owned()));
-            assert!(holds(&mut notice, "ada#p1", false, false), "the delta is on its way");
-            assert!(holds(&mut notice, "ben#p2", false, false));
-            assert!(!holds(&mut notice, next, false, false));
+    fn no_line_is_wider_than_the_terminal_or_ends_in_the_middle_of_a_word() {
+        let notice =
+            Notice::new("the daemon is gone".to_owned(), NoticeReason::News, Instant::now());
+        let place = Some("history 90-100 of 30-120".to_owned());
+        let busy = Status { news: Some(&notice), history: place, ..status() };
+        for (status, view) in
+            [(&status(), by_agent()), (&status(), by_me()), (&busy, by_me()), (&busy, by_agent())]
+        {
+            // Shorter forms have a few words of their own.
+            let whole = format!("{} type history, you", status.text(&view, 1_000));
+            for cols in 12..200 {
+                let text = status.text(&view, cols);
+                assert!(columns(&text) <= usize::from(cols), "{text}");
+                let mut words = text.split([' ', ':', '…']).filter(|word| !word.is_empty());
+                assert!(
+                    words.all(|word| whole
+                        .split([' ', ':', ','])
+                        .any(|known| known == word.trim_end_matches(','))),
+                    "{text}"
+                );
+            }
         }
-    }
-
-    #[test]
-    fn what_is_switched_off_is_told_until_it_is_on() {
-        let mut off = notice(NoticeReason::ReadOnly);
-        assert!(holds(&mut off, "", true, false));
-        assert!(!holds(&mut off, "", false, false));
-        let mut silence = notice(NoticeReason::Silence);
-        assert!(holds(&mut silence, "", false, true));
-        assert!(!holds(&mut silence, "", false, false));
-    }
-
-    #[test]
-    fn what_happened_is_told_for_its_time_and_only_refusals_end_by_typing() {
-        let mut news = notice(NoticeReason::News);
-        assert!(holds(&mut news, "ada#p1", true, true) && !news.is_refusal());
-        assert!(notice(NoticeReason::Refused).is_refusal());
     }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 
+use crate::cli::attach::bar::Bar;
 use crate::cli::attach::layout::{VisiblePart, room_for_session};
 use crate::cli::attach::renderer::{Canvas, ENTER, TerminalSize, cut};
 use crate::cli::attach::view::SessionView;
@@ -95,7 +96,8 @@ impl Attached {
         let mut delta = serde_json::to_value(delta).unwrap();
         delta["session"] = "s".into();
         assert!(self.view.apply(delta));
-        let picture = self.window.picture(&self.view, self.canvas.room(), "the status");
+        let picture =
+            self.window.picture(&self.view, self.canvas.room(), &Bar::plain("the status"));
         let bytes = self.canvas.paint(&picture);
         self.person.print(&bytes);
     }

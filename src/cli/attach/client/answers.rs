@@ -4,9 +4,10 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use crate::cli::attach::client::Desk;
+use crate::cli::attach::notice::NoticeReason;
 use crate::cli::attach::requests::{Answered, Purpose};
 use crate::cli::attach::scrollback::Scrollback;
-use crate::cli::attach::status::{NoticeReason, person};
+use crate::cli::attach::status::person;
 use crate::cli::failure::CliFailure;
 use crate::transport::client::ClientError;
 use crate::wire::rows::HistoryRows;
@@ -129,14 +130,16 @@ impl Desk<'_> {
     fn on_nothing_typed(&mut self, message: &str, why: &Value) {
         match (why["error_code"].as_str(), why["details"]["held_by"].as_str()) {
             (Some("lease_held"), Some(by)) => {
-                let text = format!("{} has taken over, C-\\ t takes over", person(by));
+                let prefix = self.carried.options.prefix;
+                let text =
+                    format!("not typed: {} has taken over, {prefix} t takes over", person(by));
                 self.tell(text, NoticeReason::HeldBy(by.to_owned()));
             }
-            (Some("read_only"), _) if !self.view_only => {
+            (Some("read_only"), _) if !self.carried.options.view_only => {
                 self.read_only = true;
-                self.tell(message, NoticeReason::ReadOnly);
+                self.tell(format!("not typed: {message}"), NoticeReason::ReadOnly);
             }
-            (_, _) => self.tell(message, NoticeReason::Refused),
+            (_, _) => self.tell(format!("not typed: {message}"), NoticeReason::Refused),
         }
     }
 

@@ -5,9 +5,11 @@
 use std::pin::pin;
 use std::time::Duration;
 
+use crate::cli::attach::bar::Bar;
 use crate::cli::attach::client::{Carried, Leaving, TYPED_MAX, terminal_failed};
 use crate::cli::attach::layout::status_bar;
 use crate::cli::attach::prefix_key::{ChordCommand, TypedPart};
+use crate::cli::attach::status::silent;
 use crate::cli::attach::terminal::{Hint, Terminal, TerminalEvent, TerminalSignals};
 use crate::cli::attach::unanswered::Batch;
 use crate::cli::daemon::{DaemonClient, SILENCE_LOOK};
@@ -88,10 +90,8 @@ impl Carried {
     }
 
     fn say_silent(&self, terminal: &mut Terminal, ahead: &Ahead) {
-        let lost = if ahead.full { ", and what you type is lost" } else { "" };
-        let text =
-            format!("{} | its terminal does not answer{lost} | waiting, C-c leaves", self.name);
-        if let Some(bar) = status_bar(&text, terminal.room()) {
+        let text = silent(&self.name, ahead.full, terminal.room().cols);
+        if let Some(bar) = status_bar(&Bar::plain(text), terminal.room()) {
             terminal.paint_last_row(&bar);
         }
     }

@@ -4,11 +4,11 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use crate::cli::attach::client::{Desk, Leaving, TakeoverState};
+use crate::cli::attach::notice::NoticeReason;
 use crate::cli::attach::pointer::PointerReport;
 use crate::cli::attach::prefix_key::{ChordCommand, TypedPart};
 use crate::cli::attach::requests::Purpose;
 use crate::cli::attach::scrollback::{Scrollback, moves};
-use crate::cli::attach::status::NoticeReason;
 use crate::cli::attach::unanswered::{Batch, Number};
 use crate::cli::failure::CliFailure;
 use crate::core::counted::counted;
@@ -63,7 +63,8 @@ impl Desk<'_> {
             }
             ChordCommand::Scrollback => self.look_back()?,
             ChordCommand::Unknown => {
-                self.tell("unknown key, C-\\ ? lists them", NoticeReason::News)
+                let text = format!("unknown key, {} ? lists them", self.carried.options.prefix);
+                self.tell(text, NoticeReason::News);
             }
         }
         Ok(None)
@@ -100,7 +101,8 @@ impl Desk<'_> {
             return Ok(());
         }
         if self.requests.is_stuck() {
-            let text = "the daemon does not answer and what you type is lost; C-\\ d leaves";
+            let leave = format!("{} d leaves", self.carried.options.prefix);
+            let text = format!("not typed: the daemon does not answer; {leave}");
             self.tell(text, NoticeReason::Silence);
             return Ok(());
         }
