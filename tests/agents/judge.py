@@ -52,8 +52,10 @@ def of_error(step: dict, told: Told) -> Finding:
     expected = several(step.get("error", []))
     if told.error in expected:
         return Finding("right")
+    # A task that was refused with its reason tells nothing false.
+    refused = told.error == "invalid_argument" and "takes no paste" in told.text
     why = f"expected {'error ' + '|'.join(expected) if expected else 'no error'}, told {told.error or 'none'}"
-    return Finding("unknown" if told.error in HONEST else "wrong", f"{why}: {told.text[:300]}")
+    return Finding("unknown" if refused or told.error in HONEST else "wrong", f"{why}: {told.text[:300]}")
 
 
 def expected_status(step: dict) -> list:
@@ -108,9 +110,8 @@ def of_text(step: dict, told: Told) -> Finding:
     for wanted in several(step.get("says", [])):
         if wanted not in told.text:
             return Finding("wrong", f"expected {wanted!r} in the text, told {told.text[:600]!r}")
-    for unwanted in several(step.get("never_says", [])):
-        if unwanted in told.text:
-            return Finding("wrong", f"expected no {unwanted!r} in the text, told {told.text[:600]!r}")
+    if "text_matches" in step and not re.search(step["text_matches"], told.text):
+        return Finding("wrong", f"expected {step['text_matches']!r} to match the text, told {told.text[:600]!r}")
     if told.size > step.get("bytes_max", told.size):
         return Finding("wrong", f"expected at most {step['bytes_max']} bytes, told {told.size}: {told.text[:200]!r}")
     return Finding("right")

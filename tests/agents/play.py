@@ -30,7 +30,8 @@ def play(case: Case, open_driver, place: Path) -> Result:
     for name, text in case.files.items():
         (place / name).write_text(text)
     session = {**case.session, "cwd": str(place)}
-    session["env"] = {"P": str(HERE / "programs"), **session["env"]}
+    given = {name: value.replace("{place}", str(place)) for name, value in session["env"].items()}
+    session["env"] = {"P": str(HERE / "programs"), **given}
     result = Result(case, "right")
     findings = []
     started = time.monotonic()
