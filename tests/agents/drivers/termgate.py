@@ -182,9 +182,7 @@ class Driver:
         return self.tool("send_text", {**base, "text": step["send"], **extra, **wait}, limit)
 
     def close(self) -> None:
-        """Ends the session and forgets it, over a connection that cannot hang."""
-        self.connection.close()
-        self.connection = Connection(self.daemon.socket)
+        """Ends the session and forgets it."""
         for _ in range(2):
             self.tool("manage_session", {"session": self.session, "action": "kill"}, 30)
         self.connection.close()
