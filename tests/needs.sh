@@ -13,6 +13,11 @@ optional=(
   "command -v zsh : zsh"
   "command -v fish : fish"
   "command -v mandoc : mandoc"
+  "command -v busybox && command -v mksh && command -v ksh93 : busybox mksh ksh93u+m"
+  "command -v vim && command -v nano && command -v ed : vim nano ed"
+  "command -v less && command -v man && command -v git : less man-db git"
+  "command -v bc && command -v dc && command -v lua && command -v sqlite3 : bc dc lua5.4 sqlite3"
+  "command -v gdb && command -v watch && command -v whiptail : gdb procps whiptail"
 )
 # What is used where it is there and not worth changing a machine for.
 welcome=(
