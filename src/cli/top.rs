@@ -3,15 +3,19 @@
 //! The daemon signals changes, and `top` reads them at most once per interval.
 
 mod activity;
+mod choice;
+mod screen;
 
 use std::collections::HashSet;
 use std::env;
-use std::fmt::Write as _;
-use std::io::{self, IsTerminal, Write};
+use std::io;
+use std::process::Stdio;
 use std::time::Duration;
 
+use anyhow::Context as _;
 use clap::Args;
 use serde_json::json;
+use tokio::process::Command;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::{MissedTickBehavior, interval};
 
@@ -21,9 +25,10 @@ use crate::cli::duration::parse_duration;
 use crate::cli::exit::CommandExit;
 use crate::cli::failure::CliFailure;
 use crate::cli::output::{OutputForm, reader_gone};
-use crate::cli::raw_terminal::RawTerminal;
 use crate::cli::table::render;
 use crate::cli::top::activity::{HEAD, SessionPicture};
+use crate::cli::top::choice::{Choice, Wish};
+use crate::cli::top::screen::{Painting, TopScreen};
 use crate::session::clock::Clock;
 use crate::transport::client::ClientError;
 use crate::wire::session::SessionList;
@@ -34,6 +39,8 @@ const INTERVAL_MIN: Duration = Duration::from_millis(100);
 const SUBSCRIPTIONS_MAX: usize = 256;
 
 /// Show the sessions and their activity until you press q or C-c
+///
+/// Select a session with the arrow keys. Enter attaches to it, and detaching comes back; k kills it, after a question.
 ///
 /// If the daemon exits, it continues under the next one, and ends with 7 if none returns. Without a
 /// terminal it prints one table after the other; with --json, one object per line.
@@ -64,29 +71,16 @@ impl TopCommand {
             OutputForm::People => TopScreen::take()?,
             OutputForm::Json => None,
         };
-        self.watch(context, &mut feed, screen.as_ref()).await
-    }
-
-    async fn watch(
-        &self,
-        context: &Context,
-        feed: &mut Feed,
-        screen: Option<&TopScreen>,
-    ) -> Result<CommandExit, CliFailure> {
-        let left = left(screen).map_err(|error| CliFailure::Other(anyhow::Error::new(error)))?;
+        let left = left().map_err(|error| CliFailure::Other(anyhow::Error::new(error)))?;
+        let mut view = View { context, screen, choice: Choice::default() };
         tokio::select! {
             () = left => Ok(CommandExit::Done),
-            shown = self.show(context, feed, screen) => shown,
+            shown = self.show(&mut feed, &mut view) => shown,
         }
     }
 
     /// Shows picture after picture, under one daemon after the other.
-    async fn show(
-        &self,
-        context: &Context,
-        feed: &mut Feed,
-        screen: Option<&TopScreen>,
-    ) -> Result<CommandExit, CliFailure> {
+    async fn show(&self, feed: &mut Feed, view: &mut View<'_>) -> Result<CommandExit, CliFailure> {
         let mut ticks = interval(self.interval);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut first = true;
@@ -94,6 +88,10 @@ impl TopCommand {
             let told = tokio::select! {
                 () = feed.daemon.client().closed() => Err(ClientError::Closed.into()),
                 _ = ticks.tick() => feed.advance().await,
+                wish = view.wish() => match wish {
+                    Some(Wish::Leave) => return Ok(CommandExit::Done),
+                    wish => view.grant(wish, feed).await.map(|()| false),
+                },
             };
             let changed = match told {
                 Err(CliFailure::Request(ClientError::Closed)) => {
@@ -103,10 +101,10 @@ impl TopCommand {
                 }
                 advanced => advanced?,
             };
-            match screen {
-                Some(screen) => paint(screen, &feed.picture)?,
+            match view.screen {
+                Some(_) => view.paint(&feed.picture)?,
                 // An unchanged picture is not printed again.
-                None if changed || first => print(context, &feed.picture)?,
+                None if changed || first => print(view.context, &feed.picture)?,
                 None => {}
             }
             first = false;
@@ -114,19 +112,79 @@ impl TopCommand {
     }
 }
 
-/// Completes when the user leaves, standard output is closed, or a signal ends `top`.
-fn left(screen: Option<&TopScreen>) -> io::Result<impl Future<Output = ()>> {
+/// What a person sees and has chosen.
+struct View<'a> {
+    context: &'a Context,
+    /// None without a terminal.
+    screen: Option<TopScreen>,
+    choice: Choice,
+}
+
+impl View<'_> {
+    /// Waits for keys, and returns what they ask for, if anything.
+    async fn wish(&mut self) -> Option<Wish> {
+        let Some(screen) = &self.screen else { return std::future::pending().await };
+        let mut keys = [0; 64];
+        match screen.read(&mut keys).await {
+            count @ 1.. => self.choice.on_keys(&keys[..count]),
+            // The terminal is gone.
+            0 => Some(Wish::Leave),
+        }
+    }
+
+    async fn grant(&mut self, wish: Option<Wish>, feed: &Feed) -> Result<(), CliFailure> {
+        match wish {
+            Some(Wish::Attach { session }) => self.attach(&session).await,
+            Some(Wish::Kill { session }) => {
+                let kill = json!({"session": session, "action": "kill"});
+                let told = match feed.daemon.call("manage_session", kill).await {
+                    Ok(answer) => answer.text,
+                    Err(failure @ CliFailure::Request(ClientError::Closed)) => return Err(failure),
+                    Err(failure) => failure.to_string(),
+                };
+                self.choice.tell(&told);
+                Ok(())
+            }
+            Some(Wish::Leave) | None => Ok(()),
+        }
+    }
+
+    /// Gives the terminal to `attach` until that ends.
+    async fn attach(&mut self, session: &str) -> Result<(), CliFailure> {
+        self.screen = None;
+        let mut attach =
+            Command::new(env::current_exe().context("the program's own file is unknown")?);
+        attach.arg("--socket").arg(self.context.operator_socket()?).args(["attach", session]);
+        // It would be painted over.
+        attach.stdin(Stdio::inherit()).stdout(Stdio::inherit()).stderr(Stdio::piped());
+        let ended = attach.spawn().context("cannot attach")?.wait_with_output().await;
+        let said = String::from_utf8_lossy(&ended.context("cannot attach")?.stderr).into_owned();
+        self.choice.tell(&said);
+        self.screen = TopScreen::take()?;
+        Ok(())
+    }
+
+    fn paint(&mut self, picture: &SessionPicture) -> Result<(), CliFailure> {
+        self.choice.on_picture(picture.named());
+        let table = render(HEAD, &picture.rows());
+        let (head, rows) = table.split_once('\n').unwrap_or((&table, ""));
+        let Some(screen) = &self.screen else { return Ok(()) };
+        screen.paint(&Painting {
+            summary: &format!("termgate  {}", picture.summary()),
+            head,
+            rows: &rows.lines().collect::<Vec<_>>(),
+            selected: self.choice.selected(),
+            bottom: &self.choice.bottom(),
+        })
+    }
+}
+
+/// Completes when standard output is closed, or a signal ends `top`.
+fn left() -> io::Result<impl Future<Output = ()>> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut hangup = signal(SignalKind::hangup())?;
-    let person = async move {
-        match screen {
-            Some(screen) => screen.left().await,
-            None => std::future::pending().await,
-        }
-    };
     Ok(async move {
         tokio::select! {
-            () = person => {}
             () = reader_gone() => {}
             _ = terminate.recv() => {}
             _ = hangup.recv() => {}
@@ -211,104 +269,7 @@ async fn subscribe(daemon: &DaemonClient, uri: &str) -> Result<bool, CliFailure>
     }
 }
 
-fn paint(screen: &TopScreen, picture: &SessionPicture) -> Result<(), CliFailure> {
-    let table = render(HEAD, &picture.rows());
-    let summary = format!("termgate  {}  (q to leave)", picture.summary());
-    let lines: Vec<&str> = std::iter::once(summary.as_str()).chain(table.lines()).collect();
-    screen.paint(&lines)
-}
-
 fn print(context: &Context, picture: &SessionPicture) -> Result<(), CliFailure> {
     let table = render(HEAD, &picture.rows());
     context.output.item(&picture.data(), &format!("{}\n{table}", picture.summary()))
-}
-
-/// The alternate screen, without a cursor and without line wrap.
-const ENTER: &str = "\x1b[?1049h\x1b[?25l\x1b[?7l";
-const LEAVE: &str = "\x1b[?7h\x1b[?25h\x1b[?1049l";
-/// The keys that leave `top`; the last one is C-c.
-const LEAVING: [u8; 3] = [b'q', b'Q', 0x03];
-
-/// A terminal that was taken over. Dropping it restores the terminal.
-#[derive(Debug)]
-pub(super) struct TopScreen {
-    terminal: RawTerminal,
-    coloured: bool,
-}
-
-impl TopScreen {
-    /// Takes the terminal over. Returns none when standard input or output is not a terminal.
-    pub(super) fn take() -> Result<Option<Self>, CliFailure> {
-        if !io::stdin().is_terminal() || !io::stdout().is_terminal() {
-            return Ok(None);
-        }
-        let terminal = RawTerminal::open().map_err(CliFailure::Output)?;
-        terminal.enter().map_err(CliFailure::Output)?;
-        let coloured = env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
-        let screen = Self { terminal, coloured };
-        put(ENTER)?;
-        Ok(Some(screen))
-    }
-
-    /// Shows only these lines; the second one is the head of a table.
-    pub(super) fn paint(&self, lines: &[&str]) -> Result<(), CliFailure> {
-        let (height, width) = self.terminal.size();
-        let (height, width) = (usize::from(height), usize::from(width));
-        let (on, off) = if self.coloured { ("\x1b[7m", "\x1b[0m") } else { ("", "") };
-        let mut text = "\x1b[H".to_owned();
-        for (index, line) in fitting(lines, height).into_iter().enumerate() {
-            let line: String = line.chars().take(width).collect();
-            let end = if index == 0 { "" } else { "\r\n" };
-            let (on, off) = if index == 1 { (on, off) } else { ("", "") };
-            write!(text, "{end}{on}{line}{off}\x1b[K")
-                .expect("text takes all that is written to it");
-        }
-        text.push_str("\x1b[J");
-        put(&text)
-    }
-
-    /// Waits until the user leaves or the terminal is gone.
-    pub(super) async fn left(&self) {
-        let mut keys = [0; 64];
-        while let Ok(count @ 1..) = self.terminal.read(&mut keys).await {
-            if keys[..count].iter().any(|key| LEAVING.contains(key)) {
-                return;
-            }
-        }
-    }
-}
-
-impl Drop for TopScreen {
-    fn drop(&mut self) {
-        self.terminal.leave();
-        // A closed terminal cannot show anything.
-        let _ = put(LEAVE);
-    }
-}
-
-/// The lines that fit. If some do not, the last line shows how many.
-fn fitting<'a>(lines: &[&'a str], height: usize) -> Vec<std::borrow::Cow<'a, str>> {
-    let mut shown: Vec<_> = lines.iter().take(height).map(|line| (*line).into()).collect();
-    let hidden = lines.len() - shown.len();
-    if let (true, Some(last)) = (hidden > 0, shown.last_mut()) {
-        *last = format!("… and {} more", hidden + 1).into();
-    }
-    shown
-}
-
-fn put(text: &str) -> Result<(), CliFailure> {
-    let mut out = io::stdout().lock();
-    out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(CliFailure::Output)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_does_not_fit_is_counted_in_the_last_line() {
-        assert_eq!(fitting(&["a", "b", "c"], 3), ["a", "b", "c"]);
-        assert_eq!(fitting(&["a", "b", "c", "d"], 3), ["a", "b", "… and 2 more"]);
-        assert!(fitting(&["a"], 0).is_empty());
-    }
 }

@@ -100,6 +100,38 @@ fn other_keys_do_not_leave() {
 }
 
 #[test]
+fn the_selected_session_is_attached_to_and_killed() {
+    let home = Home::new();
+    let _daemon = home.daemon();
+    home.printed("new --name build -- cat");
+    home.printed("new --name gone -- true");
+    home.printed("wait gone --exit");
+    home.printed("send build hello --enter");
+    let mut terminal = top(&home, "--interval 100ms");
+    terminal.wait_for("> build");
+    terminal.wait_for("Enter: attach");
+    terminal.type_in("\x1b[B");
+    terminal.wait_for("> gone");
+    terminal.type_in("k");
+    terminal.wait_for("remove gone?");
+    terminal.type_in("n\x1b[A");
+    terminal.wait_for("> build");
+    terminal.type_in("\r");
+    terminal.wait_for(GIVEN_BACK);
+    terminal.wait_for("hello");
+    terminal.type_in("\x1cd");
+    terminal.wait_for("[detached from build]");
+    assert!(!terminal.is_cooked());
+    terminal.type_in("k");
+    terminal.wait_for("kill build?");
+    terminal.type_in("y");
+    terminal.wait_for("\"build\": killed");
+    terminal.type_in("q");
+    assert_eq!(terminal.wait_for_end().1, Some(0));
+    assert!(home.printed("ls").contains("killed SIG"), "{}", home.printed("ls"));
+}
+
+#[test]
 fn a_daemon_that_goes_ends_it_with_the_terminal_as_it_was() {
     let home = Home::new();
     let daemon = home.daemon();
@@ -224,7 +256,7 @@ fn colours_are_left_out_where_nobody_wants_them() {
     let shown = Terminal::of(command).wait_for("LAST LINE");
     assert!(!shown.contains("\x1b[7m"), "{shown:?}");
     let shown = Terminal::of(home.termgate("top --interval 100ms")).wait_for("LAST LINE");
-    assert!(shown.contains("\x1b[7mNAME"), "{shown:?}");
+    assert!(shown.contains("\x1b[7m  NAME"), "{shown:?}");
 }
 
 #[test]

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use crate::cli::duration::millis;
 use crate::cli::ls::{holder, state, state_time};
 use crate::cli::status::bytes;
+use crate::cli::top::choice::Choosable;
 use crate::core::counted::counted;
 use crate::core::human_duration::rough;
 use crate::core::moment::Moment;
@@ -78,6 +79,16 @@ impl SessionPicture {
 
     pub(super) fn ids(&self) -> impl Iterator<Item = &str> {
         self.sessions.iter().map(|shown| shown.session.id.as_str())
+    }
+
+    /// The sessions in the order of the rows.
+    pub(super) fn named(&self) -> Vec<Choosable> {
+        let named = |Shown { session, .. }: &Shown| Choosable {
+            id: session.id.clone(),
+            name: session.name.clone(),
+            ended: session.state != SessionState::Running,
+        };
+        self.sessions.iter().map(named).collect()
     }
 
     /// A line about all sessions together.

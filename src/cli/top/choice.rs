@@ -1,0 +1,202 @@
+//! What a person selects in `top` and asks for: keys in, wishes out. It knows no terminal and no daemon.
+
+use crate::core::one_line::one_line;
+
+/// What a person wants.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Wish {
+    Leave,
+    Attach { session: String },
+    Kill { session: String },
+}
+
+/// A session that can be selected.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Choosable {
+    pub(super) id: String,
+    pub(super) name: String,
+    /// Its program has ended, so that to kill it is to remove it.
+    pub(super) ended: bool,
+}
+
+/// The selected session, and what is asked or told in the last line.
+#[derive(Debug, Default)]
+pub(super) struct Choice {
+    sessions: Vec<Choosable>,
+    /// An index into the sessions; 0 where there are none.
+    selected: usize,
+    asked: Option<Choosable>,
+    told: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Key {
+    Up,
+    Down,
+    Enter,
+    Interrupt,
+    Character(u8),
+}
+
+impl Choice {
+    pub(super) fn selected(&self) -> usize {
+        self.selected
+    }
+
+    /// Follows the selected session to its place among these; if it is gone, the place stays.
+    pub(super) fn on_picture(&mut self, sessions: Vec<Choosable>) {
+        let id = self.sessions.get(self.selected).map(|session| &session.id);
+        let place = sessions.iter().position(|session| Some(&session.id) == id);
+        self.selected = place.unwrap_or(self.selected).min(sessions.len().saturating_sub(1));
+        self.sessions = sessions;
+    }
+
+    /// Takes the keys in order, up to the first that asks for something.
+    pub(super) fn on_keys(&mut self, bytes: &[u8]) -> Option<Wish> {
+        keys(bytes).into_iter().find_map(|key| self.on_key(key))
+    }
+
+    /// Tells the first line of this until the next key.
+    pub(super) fn tell(&mut self, text: &str) {
+        self.told = text.trim().lines().next().map(|line| one_line(line).into_owned());
+    }
+
+    /// The last line of the screen.
+    pub(super) fn bottom(&self) -> String {
+        if let Some(Choosable { name, ended, .. }) = &self.asked {
+            let verb = if *ended { "remove" } else { "kill" };
+            return format!("{verb} {name}? y: yes, any other key: no");
+        }
+        let keys = "arrows: select  Enter: attach  k: kill  q: leave";
+        self.told.clone().unwrap_or_else(|| keys.to_owned())
+    }
+
+    fn on_key(&mut self, key: Key) -> Option<Wish> {
+        self.told = None;
+        if let Some(Choosable { id: session, .. }) = self.asked.take() {
+            return match key {
+                Key::Character(b'y' | b'Y') => Some(Wish::Kill { session }),
+                Key::Interrupt => Some(Wish::Leave),
+                Key::Character(_) | Key::Up | Key::Down | Key::Enter => None,
+            };
+        }
+        let last = self.sessions.len().saturating_sub(1);
+        match key {
+            Key::Up => self.selected = self.selected.saturating_sub(1),
+            Key::Down => self.selected = (self.selected + 1).min(last),
+            Key::Enter => {
+                let session = self.sessions.get(self.selected)?.id.clone();
+                return Some(Wish::Attach { session });
+            }
+            Key::Character(b'k' | b'K') => self.asked = self.sessions.get(self.selected).cloned(),
+            Key::Character(b'q' | b'Q') | Key::Interrupt => return Some(Wish::Leave),
+            Key::Character(_) => {}
+        }
+        None
+    }
+}
+
+/// The keys of these bytes. A sequence that is none of ours is no key.
+fn keys(bytes: &[u8]) -> Vec<Key> {
+    let mut keys = Vec::new();
+    let mut rest = bytes;
+    while let [first, after @ ..] = rest {
+        rest = after;
+        match (first, after) {
+            (0x1b, [b'[' | b'O', sequence @ ..]) => {
+                let end = sequence.iter().position(|byte| (0x40..0x7f).contains(byte));
+                let (parameters, after) = sequence.split_at(end.unwrap_or(sequence.len()));
+                match (parameters, after.first()) {
+                    ([], Some(b'A')) => keys.push(Key::Up),
+                    ([], Some(b'B')) => keys.push(Key::Down),
+                    _ => {}
+                }
+                rest = after.get(1..).unwrap_or_default();
+            }
+            (b'\r' | b'\n', _) => keys.push(Key::Enter),
+            (0x03, _) => keys.push(Key::Interrupt),
+            (&byte, _) => keys.push(Key::Character(byte)),
+        }
+    }
+    keys
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sessions(ids: &[&str]) -> Vec<Choosable> {
+        let session = |id: &&str| Choosable {
+            id: (*id).to_owned(),
+            name: id.to_uppercase(),
+            ended: *id == "ended",
+        };
+        ids.iter().map(session).collect()
+    }
+
+    fn attach(session: &str) -> Option<Wish> {
+        Some(Wish::Attach { session: session.to_owned() })
+    }
+
+    #[test]
+    fn arrows_select_and_enter_attaches() {
+        let mut choice = Choice::default();
+        assert_eq!(choice.on_keys(b"\r"), None);
+        choice.on_picture(sessions(&["a", "b", "c"]));
+        assert_eq!(choice.on_keys(b"\r"), attach("a"));
+        assert_eq!(choice.on_keys(b"\x1b[B\r"), attach("b"));
+        assert_eq!(choice.on_keys(b"\x1bOB\x1b[B\r"), attach("c"));
+        assert_eq!(choice.on_keys(b"\x1b[A\x1b[A\x1b[A\r"), attach("a"));
+    }
+
+    #[test]
+    fn the_selection_follows_its_session_and_keeps_its_place_when_that_is_gone() {
+        let mut choice = Choice::default();
+        choice.on_picture(sessions(&["a", "b", "c"]));
+        choice.on_keys(b"\x1b[B\x1b[B");
+        choice.on_picture(sessions(&["c", "a", "b"]));
+        assert_eq!(choice.on_keys(b"\r"), attach("c"));
+        choice.on_picture(sessions(&["a", "b"]));
+        assert_eq!(choice.on_keys(b"\x1b[B\r"), attach("b"));
+        choice.on_picture(sessions(&["a"]));
+        assert_eq!(choice.on_keys(b"\r"), attach("a"));
+    }
+
+    #[test]
+    fn a_session_is_killed_after_a_question_only() {
+        let mut choice = Choice::default();
+        choice.on_picture(sessions(&["a", "ended"]));
+        for no in [&b"n"[..], b"\r", b"q", b"k", b"\x1b[A"] {
+            assert_eq!(choice.on_keys(b"k"), None);
+            assert_eq!(choice.bottom(), "kill A? y: yes, any other key: no");
+            assert_eq!(choice.on_keys(no), None);
+        }
+        assert_eq!(choice.on_keys(b"y"), None);
+        assert_eq!(choice.on_keys(b"ky"), Some(Wish::Kill { session: "a".to_owned() }));
+        choice.on_keys(b"\x1b[Bk");
+        assert!(choice.bottom().starts_with("remove ENDED?"));
+        // Which one was asked about counts, whatever comes to its place.
+        choice.on_picture(sessions(&["a", "b"]));
+        assert_eq!(choice.on_keys(b"y"), Some(Wish::Kill { session: "ended".to_owned() }));
+    }
+
+    #[test]
+    fn what_is_told_stands_until_the_next_key() {
+        let mut choice = Choice::default();
+        choice.tell("[detached from a]\nmore");
+        assert_eq!(choice.bottom(), "[detached from a]");
+        assert_eq!(choice.on_keys(b"x"), None);
+        assert!(choice.bottom().contains("Enter: attach"));
+    }
+
+    #[test]
+    fn leaving_keys_leave_and_sequences_of_other_keys_do_nothing() {
+        let mut choice = Choice::default();
+        for leaving in [&b"q"[..], b"Q", b"\x03", b"k\x03"] {
+            assert_eq!(choice.on_keys(leaving), Some(Wish::Leave), "{leaving:?}");
+        }
+        for other in [&b"\x1b[1;5q"[..], b"\x1b[", b"\x1b", b"x", b"\x1b[15~", b"\x1bOQ"] {
+            assert_eq!(choice.on_keys(other), None, "{other:?}");
+        }
+    }
+}
