@@ -5,7 +5,7 @@ use std::io::Write;
 use std::process::{Command, Output, Stdio};
 use std::thread;
 
-use crate::commands::harness::{Home, is_installed};
+use crate::harness::home::{Home, is_installed};
 
 /// `run` in a session of its own, with this shell.
 fn run_fresh(home: &Home, shell: &str, options: &str, words: &[&str]) -> Command {
