@@ -12,6 +12,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use crate::config::key::{Applies, ConfigKey, KEYS, Value};
+use crate::core::keys::control::ControlKey;
 use crate::core::quota::Quota;
 use crate::core::screen::ScreenLimits;
 
@@ -37,6 +38,13 @@ pub struct Config {
     pub subscriptions: Quota,
     /// The calls per second of each tenant; 0 sets no limit.
     pub calls: Quota,
+    pub attach: AttachConfig,
+}
+
+/// What `termgate attach` reads, and the daemon does not.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AttachConfig {
+    pub prefix: ControlKey,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

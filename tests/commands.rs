@@ -17,6 +17,7 @@ mod harness {
 
 mod commands {
     mod attach;
+    mod attach_choices;
     mod attach_restarts;
     mod blocking;
     mod completions;

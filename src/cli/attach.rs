@@ -4,6 +4,7 @@
 //! reaches the person's terminal raw, because the terminal's answers to queries would count as typing.
 
 pub mod bar;
+pub mod chooser;
 pub mod client;
 pub mod key_list;
 pub mod layout;
@@ -20,50 +21,62 @@ pub mod view;
 pub mod words;
 
 use std::env;
+use std::path::PathBuf;
 use std::pin::pin;
 use std::time::Duration;
 
 use clap::Args;
 use serde_json::{Value, json};
 
+use crate::cli::attach::chooser::choose;
 use crate::cli::attach::client::{AttachOptions, Carried, Desk, Leaving, terminal_failed};
 use crate::cli::attach::layout::room_for_session;
 use crate::cli::attach::terminal::{Hint, Terminal, TerminalError, TerminalSignals};
+use crate::cli::config::sources;
 use crate::cli::context::{Context, Spawn};
 use crate::cli::daemon::DaemonClient;
 use crate::cli::failure::CliFailure;
-use crate::cli::output::CommandReport;
+use crate::cli::output::{CommandReport, OutputForm};
 use crate::core::keys::control::ControlKey;
 use crate::mcp::attach::ATTACH_METHOD;
 use crate::transport::client::ClientError;
+use crate::wire::session::{SessionList, SessionState, SessionWire};
 
 /// Attach to a session: see it live and type into it
 ///
 /// Typing suspends the agent's lease. The agent gets it back when you hand back, detach, or do not type
 /// for ten seconds. The session takes the size of your window when you type. Press C-\ and then d to detach, t to take over, h to hand back, [ for the history,
-/// ? for a list of these keys, or C-\ to type C-\. Taking over lasts until you hand back, another person
+/// ? for a list of these keys, or C-\ to type C-\; --prefix is another key than C-\. The wheel scrolls the history. Taking over lasts until you hand back, another person
 /// takes over, or ten minutes pass without a key. If the daemon exits, `attach` waits for the next one;
 /// after three seconds it restores your terminal and retries for five more.
 #[derive(Debug, Args)]
 pub struct AttachCommand {
-    /// Id, unique prefix of one, or name [default: the session created last]
+    /// Id, unique prefix of one, or name [default: the running session; a list to choose from if several run]
     session: Option<String>,
     /// Watch only
     #[arg(long)]
     view_only: bool,
+    /// The key before termgate's own keys, such as C-a [default: `attach.prefix` of the configuration]
+    #[arg(long, value_name = "KEY")]
+    prefix: Option<ControlKey>,
     #[command(flatten)]
     spawn: Spawn,
 }
 
 impl AttachCommand {
-    pub async fn run(self, context: &Context) -> Result<CommandReport, CliFailure> {
+    pub async fn run(mut self, context: &Context) -> Result<CommandReport, CliFailure> {
         // Before a daemon is started for it.
         Terminal::check().map_err(refused)?;
+        let mut carried = Carried::new(self.options()?);
         let mut daemon = self.spawn.daemon(context).await?;
         // Before the terminal is taken, so that every signal restores it.
         let mut signals = TerminalSignals::new().map_err(terminal_failed)?;
         let mut terminal = Terminal::take().map_err(refused)?;
-        let mut carried = Carried::new(self.options());
+        if !self.choose(context, &daemon, &mut terminal, &mut signals).await? {
+            drop(terminal);
+            let data = json!({"session": null, "name": null, "ended": "detached"});
+            return Ok(CommandReport::new(data, ""));
+        }
         loop {
             let Sitting { left, terminal: kept, carried: taken_along } =
                 self.sit(&daemon, terminal, carried, &mut signals).await;
@@ -83,12 +96,36 @@ impl AttachCommand {
         }
     }
 
-    fn options(&self) -> AttachOptions {
-        AttachOptions {
+    fn options(&self) -> Result<AttachOptions, CliFailure> {
+        // A directory that is gone has no project file.
+        let directory = env::current_dir().unwrap_or_else(|_| PathBuf::from("/"));
+        let config = sources(None, &directory, &env::vars_os().collect())?.load()?.config.attach;
+        Ok(AttachOptions {
             view_only: self.view_only,
-            prefix: ControlKey::default(),
+            prefix: self.prefix.unwrap_or(config.prefix),
             coloured: env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()),
+        })
+    }
+
+    /// Chooses a session where none is named and several run. Returns whether the person stays.
+    async fn choose(
+        &mut self,
+        context: &Context,
+        daemon: &DaemonClient,
+        terminal: &mut Terminal,
+        signals: &mut TerminalSignals,
+    ) -> Result<bool, CliFailure> {
+        if self.session.is_some() || context.output.form() == OutputForm::Json {
+            return Ok(true);
         }
+        let list: SessionList = daemon.call("list_sessions", json!({})).await?.read()?;
+        let is_running = |session: &SessionWire| session.state == SessionState::Running;
+        let running: Vec<_> = list.sessions.into_iter().filter(is_running).collect();
+        if running.len() > 1 {
+            self.session = choose(running, terminal, signals).await.map_err(terminal_failed)?;
+            return Ok(self.session.is_some());
+        }
+        Ok(true)
     }
 
     /// Attaches once.

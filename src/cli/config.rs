@@ -105,6 +105,7 @@ impl Show {
         let value = |key: &ConfigKey| match key.value(&effective.config) {
             Setting::Switch(on) => json!(on),
             Setting::Number(number) => json!(number),
+            Setting::Key(key) => json!(key.to_string()),
         };
         let mut data = json!({
             "settings": members(value),

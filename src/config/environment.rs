@@ -90,6 +90,7 @@ fn value_of(kind: ValueKind, text: &str) -> Option<Value> {
             _ => None,
         },
         ValueKind::Number { .. } => text.parse().ok().map(Value::Number),
+        ValueKind::Key => Value::of_name(text),
     }
 }
 

@@ -135,11 +135,8 @@ fn value_of(value: &DeValue<'_>) -> Option<Value> {
         DeValue::Integer(number) => {
             u64::from_str_radix(number.as_str(), number.radix()).ok().map(Value::Number)
         }
-        DeValue::String(_)
-        | DeValue::Float(_)
-        | DeValue::Datetime(_)
-        | DeValue::Array(_)
-        | DeValue::Table(_) => None,
+        DeValue::String(name) => Value::of_name(name),
+        DeValue::Float(_) | DeValue::Datetime(_) | DeValue::Array(_) | DeValue::Table(_) => None,
     }
 }
 

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use crate::config::Config;
 use crate::config::key::Applies::{AtOnce, NewConnections, NewSessions, Restart};
+use crate::core::keys::control::ControlKey;
 
 #[derive(Clone, Copy, Debug)]
 pub struct ConfigKey {
@@ -23,6 +24,7 @@ pub struct ConfigKey {
 pub enum ValueKind {
     Switch,
     Number { least: u64, most: u64 },
+    Key,
 }
 
 /// The direction in which a project file may change a key. It can only make limits stricter.
@@ -47,6 +49,14 @@ pub enum Applies {
 pub enum Value {
     Switch(bool),
     Number(u64),
+    Key(ControlKey),
+}
+
+impl Value {
+    /// The key with this name.
+    pub fn of_name(name: &str) -> Option<Self> {
+        name.parse().ok().map(Self::Key)
+    }
 }
 
 /// The field of the configuration that a key sets.
@@ -55,6 +65,7 @@ enum Slot {
     Switch(fn(&mut Config) -> &mut bool),
     Count(fn(&mut Config) -> &mut usize),
     Millis(fn(&mut Config) -> &mut Duration),
+    Key(fn(&mut Config) -> &mut ControlKey),
 }
 
 impl ConfigKey {
@@ -73,6 +84,7 @@ impl ConfigKey {
             Slot::Switch(of) => Value::Switch(*of(config)),
             Slot::Count(of) => Value::Number(*of(config) as u64),
             Slot::Millis(of) => Value::Number(of(config).as_millis() as u64),
+            Slot::Key(of) => Value::Key(*of(config)),
         }
     }
 
@@ -84,8 +96,8 @@ impl ConfigKey {
             (Slot::Millis(of), Value::Number(number)) => {
                 *of(config) = Duration::from_millis(number)
             }
-            (Slot::Switch(_), Value::Number(_))
-            | (Slot::Count(_) | Slot::Millis(_), Value::Switch(_)) => {}
+            (Slot::Key(of), Value::Key(key)) => *of(config) = key,
+            (Slot::Switch(_) | Slot::Count(_) | Slot::Millis(_) | Slot::Key(_), _) => {}
         }
     }
 
@@ -102,7 +114,8 @@ impl ValueKind {
             (Self::Number { least, most }, Value::Number(number)) => {
                 (least..=most).contains(&number)
             }
-            (Self::Switch, Value::Number(_)) | (Self::Number { .. }, Value::Switch(_)) => false,
+            (Self::Key, Value::Key(_)) => true,
+            (Self::Switch | Self::Number { .. } | Self::Key, _) => false,
         }
     }
 }
@@ -136,6 +149,7 @@ impl fmt::Display for ValueKind {
         match self {
             Self::Switch => f.write_str("true or false"),
             Self::Number { least, most } => write!(f, "a whole number from {least} to {most}"),
+            Self::Key => write!(f, "a key: {}", ControlKey::NAMES),
         }
     }
 }
@@ -145,6 +159,8 @@ impl fmt::Display for Value {
         match self {
             Self::Switch(on) => on.fmt(f),
             Self::Number(number) => number.fmt(f),
+            // As a literal string of TOML, in which a backslash stands for itself.
+            Self::Key(key) => write!(f, "'{key}'"),
         }
     }
 }
@@ -175,6 +191,14 @@ const fn millis(
 ) -> ConfigKey {
     let kind = ValueKind::Number { least, most };
     ConfigKey { name, kind, project: None, applies, slot: Slot::Millis(of) }
+}
+
+const fn key(
+    name: &'static str,
+    applies: Applies,
+    of: fn(&mut Config) -> &mut ControlKey,
+) -> ConfigKey {
+    ConfigKey { name, kind: ValueKind::Key, project: None, applies, slot: Slot::Key(of) }
 }
 
 const KIB: u64 = 1024;
@@ -274,4 +298,5 @@ pub const KEYS: &[ConfigKey] = &[
     count("subscriptions.others_max", (1, 65_536), AtOnce, |it| &mut it.subscriptions.others),
     count("calls.per_second", (0, 1_000_000), AtOnce, |it| &mut it.calls.own),
     count("calls.others_per_second", (0, 1_000_000), AtOnce, |it| &mut it.calls.others),
+    key("attach.prefix", AtOnce, |it| &mut it.attach.prefix),
 ];

@@ -87,6 +87,7 @@ fn every_key_sets_its_own_value_and_no_other() {
             (ValueKind::Number { least, most }, Value::Number(number)) => {
                 Value::Number(if number == most { least } else { most })
             }
+            (ValueKind::Key, Value::Key(_)) => Value::of_name("C-a").unwrap(),
             (kind, value) => panic!("{}: {value:?} is no {kind}", key.name),
         };
         key.set(&mut config, another);

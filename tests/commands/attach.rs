@@ -340,6 +340,52 @@ fn a_click_means_the_cell_that_the_person_sees_and_the_bar_is_not_the_programs()
 }
 
 #[test]
+fn the_wheel_looks_back_in_history_and_types_nothing() {
+    let home = Home::new();
+    let _daemon = home.daemon();
+    start(&home, "seq -f 'line-%.0f-' 100; stty raw -echo; exec cat -v");
+    take_lease(&home, "testing");
+    let mut seat = Seat::attach(&home, "build");
+    seat.until_text("line-100-");
+    seat.until("the wheel to be reported", |shown| {
+        shown.screen.modes().mouse == MouseReporting::Clicks
+    });
+    seat.until_status("has the keyboard");
+    seat.types("\x1b[<0;5;5M\x1b[<0;5;5m\x1b[<65;5;5M\x1b[<64;5;5M");
+    // A row of the status and an empty one stand below the last line.
+    seat.until("three rows above the screen", |shown| shown.text().starts_with("line-76-"));
+    seat.types("\x1b[<64;5;5M");
+    seat.until("six rows above it", |shown| shown.text().starts_with("line-73-"));
+    seat.types("\x1b[<65;5;5M\x1b[<65;5;5M");
+    seat.until("the end of history", |shown| shown.text().starts_with("line-79-"));
+    seat.types("\x1b[<65;5;5M");
+    seat.until("the screen", |shown| !shown.status().contains("history"));
+    assert_eq!(told(&home)["lease"]["kind"], "operator", "nothing of this was typed");
+    assert!(!home.printed("read build").contains('^'));
+}
+
+#[test]
+fn the_wheel_is_the_programs_only_where_it_reads_the_mouse_and_the_person_types() {
+    let home = Home::new();
+    let _daemon = home.daemon();
+    let line = "seq -f 'line-%.0f-' 50; stty raw -echo; printf '\\033[?1049h\\033[?1000h\\033[?1006hready'";
+    start(&home, &format!("{line}; exec cat -v"));
+    let mut seat = Seat::attach(&home, "build");
+    seat.until_text("ready");
+    seat.until_status("free: type to take the keyboard");
+    seat.types("\x1b[<64;5;5M");
+    seat.until_status("q leaves");
+    seat.until_text("line-11-");
+    assert_eq!(told(&home)["lease"]["held"], false, "looking back takes no keyboard");
+    seat.types("q");
+    seat.until_status("free: type to take the keyboard");
+    seat.types("x");
+    seat.until_text("readyx");
+    seat.types("\x1b[<64;5;5M");
+    seat.until_text("readyx^[[<64;5;5M");
+}
+
+#[test]
 fn who_is_in_a_paste_without_end_can_leave_once_it_is_quiet() {
     let home = Home::new();
     let _daemon = home.daemon();

@@ -64,6 +64,11 @@ impl VisiblePart {
         (self.top + row, self.left + col)
     }
 
+    /// How many rows of the session lie above the last picture.
+    pub fn top(&self) -> u16 {
+        self.top
+    }
+
     fn pointer(&self, view: &SessionView, inner: TerminalSize) -> Option<PaintedCursor> {
         let cursor = &view.cursor;
         let row = u16::try_from(cursor.row.checked_sub(view.base_row)?).ok()?;

@@ -94,6 +94,17 @@ impl PointerReport {
         self.did() == Did::Hover
     }
 
+    /// How many rows the wheel was turned down, or up when negative; none for another event.
+    pub fn wheel_rows(self) -> Option<i64> {
+        const ROWS: i64 = 3;
+        match (self.did(), self.report.code & NO_BUTTON) {
+            (Did::Scroll, 0) => Some(-ROWS),
+            (Did::Scroll, 1) => Some(ROWS),
+            (Did::Scroll, _) => Some(0),
+            (Did::Press | Did::Release | Did::Drag | Did::Hover, _) => None,
+        }
+    }
+
     /// Whether a button was pressed.
     pub fn is_press(self) -> bool {
         self.did() == Did::Press

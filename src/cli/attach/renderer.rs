@@ -66,15 +66,10 @@ impl Canvas {
         self.room
     }
 
-    /// Whether the terminal was set to report the pointer.
-    pub fn reports_pointer(&self) -> bool {
-        self.modes.mouse != MouseReporting::Off
-    }
-
     /// The bytes that make the terminal show the picture; empty when it already does.
     pub fn paint(&mut self, picture: &Picture) -> String {
         let mut out = String::new();
-        self.paint_modes(&mut out, picture.modes);
+        self.paint_modes(&mut out, with_wheel(picture.modes));
         self.paint_title(&mut out, &picture.title);
         if self.bells.replace(picture.bells).is_some_and(|rung| rung < picture.bells) {
             out.push('\x07');
@@ -96,11 +91,11 @@ impl Canvas {
         out
     }
 
-    /// The bytes that paint only the bottom row and reset keyboard and mouse modes; empty when nothing
-    /// changes.
+    /// The bytes that paint only the bottom row and reset the modes that the program set; empty when
+    /// nothing changes.
     pub fn paint_last_row(&mut self, line: &Line) -> String {
         let mut out = String::new();
-        self.paint_modes(&mut out, InputModes::default());
+        self.paint_modes(&mut out, with_wheel(InputModes::default()));
         let (index, row) = (self.rows.len(), ansi(line));
         if let Some(shown) = self.rows.last_mut().filter(|shown| shown.as_ref() != Some(&row)) {
             let _ = write!(out, "\x1b[?25l\x1b[{index};1H\x1b[m\x1b[2K{row}\x1b[m");
@@ -167,6 +162,19 @@ impl Canvas {
         out.push_str("\x1b[?2026l\x1b[m\x1b[0 q\x1b[?25h\x1b[?7h\x1b[?1049l\x1b[23;0t");
         *self = Self::default();
         out
+    }
+}
+
+/// The modes for the terminal: it always reports the wheel. On the alternate screen it would otherwise
+/// send arrow keys for the wheel, which are like typed ones.
+pub fn with_wheel(modes: InputModes) -> InputModes {
+    match modes.mouse {
+        MouseReporting::Off => InputModes {
+            mouse: MouseReporting::Clicks,
+            mouse_encoding: MouseEncoding::Sgr,
+            ..modes
+        },
+        MouseReporting::Clicks | MouseReporting::Drags | MouseReporting::Motion => modes,
     }
 }
 

@@ -84,6 +84,17 @@ impl Scrollback {
         }
     }
 
+    /// Starts with this row at the top, if the answer shows that a whole screen follows.
+    pub fn from_row(top: u64, height: u16) -> Self {
+        let height = u64::from(height.max(1));
+        Self { top, end: top + height, height, asked: u64::MAX, ..Self::default() }
+    }
+
+    /// Whether the newest rows are shown.
+    pub fn is_at_end(&self) -> bool {
+        self.top >= self.last_top()
+    }
+
     pub fn resize(&mut self, height: u16) {
         self.height = u64::from(height.max(1));
         self.top = self.top.clamp(self.first, self.last_top());
@@ -130,6 +141,7 @@ impl Scrollback {
         self.awaited = false;
         (self.first, self.end) = (answer.dropped_rows, answer.end_row);
         let (start, next) = (answer.first_row, answer.next_row);
+        self.top = self.top.min(self.last_top());
         if self.asked != self.top {
             return true;
         }
@@ -252,6 +264,18 @@ mod tests {
         back.resize(2);
         assert!(!back.take(&answer(80..120)));
         assert_eq!(back.wanted(), Some((80, 2)));
+    }
+
+    #[test]
+    fn a_place_near_the_end_is_shown_with_a_whole_screen() {
+        let mut back = Scrollback::from_row(118, 4);
+        assert_eq!(back.wanted(), Some((118, 4)));
+        assert!(back.take(&answer(118..120)));
+        assert_eq!(back.wanted(), Some((116, 4)));
+        assert!(!back.take(&answer(116..120)));
+        assert!(back.is_at_end());
+        back.go(Move::Rows(-3));
+        assert!(!back.is_at_end());
     }
 
     #[test]

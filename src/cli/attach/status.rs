@@ -174,6 +174,13 @@ pub fn silent(name: &str, lost: bool, cols: u16) -> String {
     fitted(vec![StatusPart::new(3, name).or(LAST, ""), what, leave], cols.into())
 }
 
+/// The keys of the list of sessions to choose from.
+pub fn choosing(cols: u16) -> String {
+    let choose = StatusPart::new(3, "choose with arrows or a number").or(5, "choose").or(LAST, "");
+    let keys = StatusPart::new(LAST, "Enter attaches");
+    fitted(vec![choose, keys, StatusPart::new(LAST, "q leaves")], cols.into())
+}
+
 fn watching(why: Watching) -> StatusPart {
     match why {
         Watching::Only => StatusPart::new(LAST, "watching only"),

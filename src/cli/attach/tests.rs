@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 use crate::cli::attach::bar::Bar;
 use crate::cli::attach::layout::{VisiblePart, room_for_session};
-use crate::cli::attach::renderer::{Canvas, ENTER, TerminalSize, cut};
+use crate::cli::attach::renderer::{Canvas, ENTER, TerminalSize, cut, with_wheel};
 use crate::cli::attach::view::SessionView;
 use crate::core::frame::delta::View as Wanted;
 use crate::core::frame::line::Line;
@@ -123,7 +123,7 @@ impl Attached {
             line_feed_new_line: false,
             ..terminal.screen.modes()
         };
-        assert_eq!(modes(&self.person), modes(&self.session));
+        assert_eq!(modes(&self.person), with_wheel(modes(&self.session)));
         assert_eq!(self.person.frame.title.value, self.session.frame.title.value);
         assert_eq!(self.person.frame.cursor.value.shape, self.session.frame.cursor.value.shape);
     }

@@ -8,10 +8,11 @@ use crate::cli::attach::notice::NoticeReason;
 use crate::cli::attach::pointer::PointerReport;
 use crate::cli::attach::prefix_key::{ChordCommand, TypedPart};
 use crate::cli::attach::requests::Purpose;
-use crate::cli::attach::scrollback::{Scrollback, moves};
+use crate::cli::attach::scrollback::{Move, Scrollback, moves};
 use crate::cli::attach::unanswered::{Batch, Number};
 use crate::cli::failure::CliFailure;
 use crate::core::counted::counted;
+use crate::core::keys::modes::MouseReporting;
 use crate::mcp::attach::{HAND_BACK_METHOD, INPUT_METHOD, TAKE_OVER_METHOD};
 
 impl Desk<'_> {
@@ -35,6 +36,10 @@ impl Desk<'_> {
                     batch.bytes.extend(bytes);
                 }
                 TypedPart::Aside(_) => {}
+                TypedPart::Pointer(report) if self.turns_wheel(report) => {
+                    self.send(std::mem::take(&mut batch))?;
+                    self.turn_wheel(report.wheel_rows().unwrap_or_default())?;
+                }
                 TypedPart::Pointer(report) => {
                     if let Some(bytes) = self.aim(report) {
                         // The session keeps its size, so that the pointer's cell stays valid.
@@ -72,12 +77,39 @@ impl Desk<'_> {
 
     /// The bytes of a pointer report for the program.
     fn aim(&mut self, report: PointerReport) -> Option<Vec<u8>> {
-        if self.carried.scrollback.is_some() {
+        if self.carried.scrollback.is_some() || !self.program_reads_pointer() {
             return None;
         }
         let bytes = self.pointer.aim(report, &self.window, self.view.modes.mouse_encoding)?;
         // Moving the pointer across the window does not take the keyboard from an agent.
         (!report.hovers() || self.is_typing()).then_some(bytes)
+    }
+
+    fn program_reads_pointer(&self) -> bool {
+        self.view.modes.mouse != MouseReporting::Off
+    }
+
+    /// Whether the report moves the person's view. The program gets the wheel only from who types.
+    fn turns_wheel(&self, report: PointerReport) -> bool {
+        let for_program = self.program_reads_pointer() && self.is_typing();
+        report.wheel_rows().is_some() && !for_program
+    }
+
+    /// Moves in history, which the wheel also opens and, at its end, leaves.
+    fn turn_wheel(&mut self, rows: i64) -> Result<(), CliFailure> {
+        let top = self.view.base_row + u64::from(self.window.top());
+        match &mut self.carried.scrollback {
+            Some(back) if rows > 0 && back.is_at_end() => self.carried.scrollback = None,
+            Some(back) => {
+                back.go(Move::Rows(rows));
+            }
+            None if rows < 0 && top > 0 => {
+                let top = top.saturating_add_signed(rows);
+                self.carried.scrollback = Some(Scrollback::from_row(top, self.room().rows));
+            }
+            None => return Ok(()),
+        }
+        self.ask_for_history()
     }
 
     /// Whether this person has the keyboard, or will have it once the pending requests are answered.

@@ -58,7 +58,7 @@ impl Person {
         let row = (cursor.row.0 - self.frame.base_row.0) as u16;
         assert_eq!(cursor.visible.then_some((row, cursor.col)), at);
         let modes = InputModes { line_feed_new_line: false, ..self.screen.modes() };
-        assert_eq!(modes, picture.modes);
+        assert_eq!(modes, with_wheel(picture.modes));
         assert_eq!(*self.frame.title.value, *picture.title);
     }
 }

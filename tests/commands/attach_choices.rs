@@ -1,0 +1,93 @@
+//! What a person chooses at `termgate attach`: the session, and the key before termgate's own keys.
+
+use crate::commands::harness::Home;
+use crate::commands::seat::{Seat, start, told};
+
+const USAGE: i32 = 2;
+
+/// Two sessions, of which the second was created last.
+fn start_two(home: &Home) {
+    start(home, "printf first; exec cat");
+    home.printed("new --name second -- sh -c printf${IFS}other;exec${IFS}cat");
+}
+
+#[test]
+fn who_names_no_session_of_several_chooses_one() {
+    let home = Home::new();
+    let _daemon = home.daemon();
+    start_two(&home);
+    for (keys, text) in
+        [("\r", "first"), ("\x1b[B\r", "other"), ("2\r", "other"), ("21\r", "first")]
+    {
+        let mut seat = Seat::attach(&home, "");
+        seat.until_status("choose with arrows or a number | Enter attaches | q leaves");
+        seat.until_text("1  build");
+        seat.types(keys);
+        seat.until_status("free: type to take the keyboard");
+        seat.until_text(text);
+        seat.types("\x1cd");
+        assert!(seat.until_left().success());
+    }
+    for key in ["q", "\x1b", "\x03"] {
+        let mut seat = Seat::attach(&home, "");
+        seat.until_status("q leaves");
+        seat.types(key);
+        assert!(seat.until_left().success());
+    }
+    assert_eq!(told(&home)["lease"]["held"], false);
+}
+
+#[test]
+fn who_has_one_session_or_asks_for_json_chooses_nothing() {
+    let home = Home::new();
+    let _daemon = home.daemon();
+    start(&home, "printf first; exec cat");
+    let mut seat = Seat::attach(&home, "");
+    seat.until_status("build | free");
+    seat.types("\x1cd");
+    assert!(seat.until_left().success());
+    home.printed("new --name second -- sh -c printf${IFS}other;exec${IFS}cat");
+    let mut seat = Seat::attach(&home, "--json");
+    seat.until_status("second | free");
+    seat.types("\x1cd");
+    assert!(seat.until_left().success());
+    home.printed("kill second");
+    let seat = Seat::attach(&home, "");
+    seat.until_status("build | free");
+}
+
+/// The prefix is C-a: it is shown, begins chords, and is typed when it comes twice.
+fn has_prefix(home: &Home, mut seat: Seat) {
+    seat.until_status("free: type to take the keyboard | C-a ? help");
+    seat.types("\x01?");
+    seat.until_text("C-a d detach");
+    seat.types("q\x01\x01\x1cd");
+    seat.until_text("ready^A^\\d");
+    seat.types("\x01d");
+    assert!(seat.until_left().success());
+    assert_eq!(told(home)["lease"]["held"], false);
+}
+
+#[test]
+fn the_prefix_is_a_flag_and_a_key_of_the_configuration() {
+    let home = Home::new();
+    let _daemon = home.daemon();
+    let line = "stty raw -echo; printf '\\033[2J\\033[Hready'; exec cat -v";
+    start(&home, line);
+    has_prefix(&home, Seat::attach(&home, "build --prefix C-a"));
+    home.printed("kill build");
+    home.printed("kill build");
+    start(&home, line);
+    std::fs::create_dir_all(home.path("config/termgate")).unwrap();
+    let file = home.path("config/termgate/termgate.toml");
+    std::fs::write(&file, "attach.prefix = 'C-a'\n").unwrap();
+    assert!(home.printed("config show").contains("prefix = 'C-a'"));
+    has_prefix(&home, Seat::attach(&home, "build"));
+    let mut seat = Seat::attach(&home, "build --prefix C-i");
+    assert_eq!(seat.until_left().code(), Some(USAGE));
+    seat.until_text("expected C-a to C-z");
+    std::fs::write(&file, "attach.prefix = 'C-1'\n").unwrap();
+    let mut seat = Seat::attach(&home, "build");
+    assert!(!seat.until_left().success());
+    seat.until_text("attach.prefix: 'C-1' is not a key");
+}
