@@ -11,7 +11,7 @@ CASE_KEYS = {"name", "shell", "session", "files", "needs", "rival", "steps", "en
 STEP_KEYS = {
     "run", "send", "keys", "wait", "screen", "see", "call", "args", "until", "timeout", "max_lines", "enter",
     "paste", "idle", "output", "contains", "lacks", "matches", "code", "status", "state", "mode", "error",
-    "says", "text_matches", "bytes_max", "tells", "lines_total",
+    "says", "text_matches", "bytes_max", "tells", "lines_total", "lasts",
 }
 VERBS = ("run", "send", "keys", "wait", "screen", "see", "call")
 

@@ -1,6 +1,5 @@
 """Drives termgate over its Unix socket, one connection a session."""
 
-import json
 import os
 import signal
 import socket
@@ -8,7 +7,8 @@ import subprocess
 import time
 from pathlib import Path
 
-from told import Hung, Told
+from drivers.rpc import Rpc
+from told import Told
 
 # How long after the time that a call was given its answer may come.
 GRACE_S = 10
@@ -72,56 +72,15 @@ class Daemon:
         return found
 
 
-class Connection:
-    """Newline-delimited JSON-RPC."""
-
-    def __init__(self, path: Path):
-        self.socket = socket.socket(socket.AF_UNIX)
-        self.socket.settimeout(START_S)
-        self.socket.connect(str(path))
-        self.buffer = b""
-        self.last = 0
-        self.request("initialize", {
-            "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "tasks", "version": "1"}})
-        self.send({"jsonrpc": "2.0", "method": "notifications/initialized"})
-
-    def send(self, message: dict) -> None:
-        self.socket.sendall(json.dumps(message).encode() + b"\n")
-
-    def request(self, method: str, params: dict, timeout_s: float = START_S) -> dict:
-        self.last += 1
-        self.send({"jsonrpc": "2.0", "id": self.last, "method": method, "params": params})
-        deadline = time.monotonic() + timeout_s
-        while True:
-            line, found, rest = self.buffer.partition(b"\n")
-            if found:
-                self.buffer = rest
-                message = json.loads(line)
-                if message.get("id") == self.last and "method" not in message:
-                    return message
-                continue
-            left = deadline - time.monotonic()
-            if left <= 0:
-                raise Hung(f"{method} has no answer after {timeout_s:.0f} s")
-            self.socket.settimeout(left)
-            try:
-                received = self.socket.recv(1 << 20)
-            except TimeoutError:
-                continue
-            if not received:
-                raise Hung("the daemon closed the connection")
-            self.buffer += received
-
-    def close(self) -> None:
-        self.socket.close()
-
-
 class Driver:
     """One session, as `play` drives it."""
 
     def __init__(self, daemon: Daemon, session: dict):
         self.daemon = daemon
-        self.connection = Connection(daemon.socket)
+        connection = socket.socket(socket.AF_UNIX)
+        connection.settimeout(START_S)
+        connection.connect(str(daemon.socket))
+        self.rpc = Rpc(connection.detach())
         self.watermark = 0
         answer = self.tool("create_session", session)
         if answer.error:
@@ -129,15 +88,10 @@ class Driver:
         self.session = answer.whole["session"]["id"]
 
     def tool(self, name: str, arguments: dict, timeout_s: float = START_S) -> Told:
-        reply = self.connection.request("tools/call", {"name": name, "arguments": arguments}, timeout_s)
-        if "error" in reply:
-            return Told(error="json_rpc", text=json.dumps(reply["error"]))
-        result = reply["result"]
-        whole = result.get("structuredContent") or {}
-        text = "\n".join(block.get("text", "") for block in result.get("content", []))
-        if result.get("isError"):
-            return Told(error=whole.get("error_code", "error"), text=text, whole=whole)
-        return self.told(whole, text)
+        answer = self.rpc.tool(name, arguments, timeout_s)
+        if answer.failed:
+            return Told(error=answer.whole.get("error_code", "error"), text=answer.text, whole=answer.whole)
+        return self.told(answer.whole, answer.text)
 
     @staticmethod
     def told(whole: dict, text: str) -> Told:
@@ -185,4 +139,4 @@ class Driver:
         """Ends the session and forgets it."""
         for _ in range(2):
             self.tool("manage_session", {"session": self.session, "action": "kill"}, 30)
-        self.connection.close()
+        self.rpc.close()
