@@ -203,6 +203,16 @@ impl Screen {
         self.emulator.before_cursor()
     }
 
+    /// Whether what runs has written to places all over the normal screen.
+    pub fn painted(&self) -> bool {
+        self.emulator.recordings.painted()
+    }
+
+    /// The text of so many rows above the cursor, as far as they are on the screen.
+    pub fn above_cursor(&mut self, rows: usize) -> String {
+        self.emulator.above_cursor(rows)
+    }
+
     pub fn cursor_visible(&self) -> bool {
         self.emulator.cursor().visible
     }

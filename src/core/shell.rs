@@ -11,7 +11,7 @@ pub mod unmarked_ends;
 
 mod current_activity;
 mod kernel_polling;
-mod prompt_text;
+pub mod prompt_text;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -34,6 +34,10 @@ pub struct ScreenFacts<'a> {
     pub alternate: bool,
     /// A full-screen program, or a menu, may hide the cursor.
     pub cursor_visible: bool,
+    /// What runs has written to places all over the screen.
+    pub painted: bool,
+    /// One of the rows above the cursor ends like a question; false unless [`Shell::settled`].
+    pub asked_above: bool,
     /// The program that the session was started with has ended.
     pub exited: bool,
     /// What stands on the row of the cursor before it and is no output of a command that ended; empty

@@ -1,7 +1,7 @@
 //! What a person chooses at `termgate attach`: the session, and the key before termgate's own keys.
 
-use crate::commands::harness::Home;
 use crate::commands::seat::{Seat, start, told};
+use crate::harness::home::Home;
 
 const USAGE: i32 = 2;
 

@@ -56,7 +56,7 @@ fn how_long_a_state_lasts_is_told_unless_it_may_have_begun_before_a_restart() {
         }
     };
     assert!(in_state("prompt").is_u64());
-    daemon.kill();
+    daemon.killed();
     let _daemon = home.daemon();
     assert!(in_state("prompt").is_null());
     home.printed("send build cat --enter");

@@ -111,22 +111,24 @@ async fn a_protected_session_is_protected_after_a_crash_and_what_held_before_a_t
     let home = Home::new();
     let _first = Served::start(&home, WRITABLE).await;
     for name in ["spared", "other"] {
-        runs(&home, &["new", "--name", name, "--", "cat"]).await;
+        home.printed(&format!("new --name {name} -- cat"));
     }
-    runs(&home, &["allow-write", "off", "--session", "spared"]).await;
-    runs(&home, &["allow-write", "on", "--session", "spared", "--for", "3s"]).await;
+    home.printed("allow-write off --session spared");
+    home.printed("allow-write on --session spared --for 10s");
     home.kill_daemon().await;
     let next = Served::start(&home, WRITABLE).await;
     assert!(next.writing().contains("on for everything, on for"), "{}", next.said);
     assert!(next.writing().contains("protected: "), "{}", next.said);
-    runs(&home, &["send", "spared", "x"]).await;
-    soon("the end of the time", async { while on(&home).await != everything() {} }).await;
-    let told = runs(&home, &["allow-write", "status"]).await;
+    home.printed("send spared x");
+    until("the end of the time", || on(&home) == everything()).await;
+    let told = home.printed("allow-write status");
     assert!(told.contains("(spared), also while it is on for everything"), "{told}");
-    let (code, _, refused) = home.run(&["send", "spared", "x"]).await;
-    assert_eq!((code, refused.contains("allow-write on --session spared")), (5, true), "{refused}");
-    runs(&home, &["send", "other", "x"]).await;
-    runs(&home, &["stop"]).await;
+    let refused = home.run("send spared x");
+    let said = String::from_utf8_lossy(&refused.stderr);
+    assert_eq!(refused.status.code(), Some(5), "{said}");
+    assert!(said.contains("allow-write on --session spared"), "{said}");
+    home.printed("send other x");
+    home.printed("stop");
 }
 
 /// Ends what holds the terminal of a session, and leaves nothing by which it is found.

@@ -61,6 +61,8 @@ pub(crate) struct Recorder {
     echo_lines: u16,
     /// Rows at the top that nothing was written to are no output.
     at_beginning: bool,
+    /// The cursor was sent to places below the top of the screen.
+    painted: bool,
     /// The output has ended, and what is written is of somebody else.
     ended: bool,
     changed: bool,
@@ -83,6 +85,7 @@ impl Recorder {
             lines: Output::default(),
             echo_lines,
             at_beginning: true,
+            painted: false,
             ended: false,
             changed: true,
             bytes_max,
@@ -114,6 +117,10 @@ impl Recorder {
             self.rows.truncate(usize::from(place.row) + 1);
         }
         self.ended = true;
+    }
+
+    pub(crate) fn painted(&self) -> bool {
+        self.painted && !self.ended
     }
 
     /// The lines that left its screen.

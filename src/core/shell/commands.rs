@@ -173,10 +173,16 @@ impl Commands {
         self.get(id).is_some_and(|record| record.finish.is_none())
     }
 
-    /// The newest that ended after this watermark.
+    /// The newest that ended after this watermark; of those that ended with it, the one whose code is known.
     pub fn ended_after(&self, mark: Watermark) -> Option<&Arc<CommandRecord>> {
         let after = |finish: &Finish| finish.ran && finish.mark > mark;
-        self.list.iter().rev().find(|record| record.finish.as_ref().is_some_and(after))
+        let ended = |record: &&Arc<CommandRecord>| record.finish.as_ref().is_some_and(after);
+        let newest = self.list.iter().rev().find(ended)?;
+        let with_code = |finish: &Finish| {
+            finish.code.is_some() && Some(finish.mark) == newest.finish.map(|finish| finish.mark)
+        };
+        let outer = self.list.iter().find(|record| record.finish.as_ref().is_some_and(with_code));
+        Some(outer.unwrap_or(newest))
     }
 
     pub fn submit(&mut self, submission: Submission<'_>, here: &Here) -> CommandId {

@@ -58,7 +58,8 @@ impl Shell {
         let Some(kernel) = self.seen() else { return without_kernel(phase) };
         let prompting = matches!(phase, ShellPhase::Prompting | ShellPhase::Reading);
         // A program that was killed leaves the other screen behind, and the shell goes on there.
-        if facts.alternate && !(prompting && kernel.shell_in_front) {
+        let left = (prompting || phase == ShellPhase::Unmarked) && kernel.shell_in_front;
+        if facts.alternate && !left {
             let evidence = if kernel.canonical { Evidence::Pattern } else { Evidence::Kernel };
             return (ActivityState::FullScreen, evidence);
         }
@@ -107,6 +108,9 @@ impl Shell {
                 (state, Evidence::Kernel)
             }
             Some(true) => (ActivityState::Prompt, Evidence::Kernel),
+            Some(false) if kernel.selects && quiet && is_question(before) && !prompted => {
+                (ActivityState::NeedsInput, Evidence::Pattern)
+            }
             None if quiet => (ActivityState::Prompt, Evidence::Idle),
             Some(false) | None => (ActivityState::Running, Evidence::Kernel),
         }
@@ -130,34 +134,41 @@ impl Shell {
         if self.hides_a_line(kernel) {
             return (ActivityState::SecretPrompt, Evidence::Kernel);
         }
-        if !self.polling.quiet() {
+        let paints = facts.painted && !kernel.canonical && self.polling.settled();
+        if !self.polling.quiet() && !paints {
             return (ActivityState::Running, running);
         }
-        if kernel.reading == Some(true) {
-            return (ActivityState::NeedsInput, Evidence::Kernel);
-        }
-        let asks = is_question(facts.before_cursor) || is_prompt(facts.before_cursor);
+        let reads = kernel.reading == Some(true);
+        let before = facts.before_cursor;
+        let asks = is_question(before) || is_prompt(before) || is_continuation(before);
         if !kernel.canonical && !kernel.relaying {
-            // Many programs read keys while they work. A menu hides the cursor.
-            let is_menu = !facts.cursor_visible && self.other_prompt_stands(now);
-            return match asks || is_menu {
-                true => (ActivityState::NeedsInput, Evidence::Pattern),
-                false => (ActivityState::Running, running),
+            // Many programs read keys while they work: reading is no question.
+            let asked = asks || reads && (kernel.shell_in_front || facts.asked_above);
+            return if self.is_at_no_prompt() {
+                (ActivityState::NeedsInput, Evidence::Kernel)
+            } else if asked || !facts.cursor_visible && self.other_prompt_stands(now) {
+                // A menu hides the cursor.
+                (ActivityState::NeedsInput, Evidence::Pattern)
+            } else if facts.painted {
+                (ActivityState::FullScreen, Evidence::Kernel)
+            } else {
+                (ActivityState::Running, running)
             };
         }
         match (asks, kernel.reading) {
+            (_, Some(true)) => (ActivityState::NeedsInput, Evidence::Kernel),
             (_, Some(false)) if !kernel.selects => (ActivityState::Running, running),
             (true, _) => (ActivityState::NeedsInput, Evidence::Pattern),
             (false, Some(false)) => (ActivityState::Running, running),
-            (false, _) => (ActivityState::Unknown, Evidence::Kernel),
+            (false, None) => (ActivityState::Unknown, Evidence::Kernel),
         }
     }
 
     /// Whether an interpreter that shows no prompt waits for a command.
-    pub(super) fn is_at_no_prompt(&self, before_cursor: &str) -> bool {
-        let kernel = self.seen().filter(|kernel| kernel.reading == Some(true));
-        let program = kernel.and_then(|kernel| kernel.foreground.as_ref()?.program.as_deref());
-        before_cursor.is_empty() && is_without_prompt(program)
+    pub(super) fn is_at_no_prompt(&self) -> bool {
+        let waits = |kernel: &&KernelView| kernel.reading == Some(true) || kernel.selects;
+        let kernel = self.seen().filter(waits);
+        is_without_prompt(kernel.and_then(|kernel| kernel.foreground.as_ref()?.program.as_deref()))
     }
 }
 

@@ -9,8 +9,15 @@ const PROMPT_ENDS: [char; 7] = ['$', '#', '%', '>', '❯', '»', 'λ'];
 /// Interpreters that show no prompt, by the names that the kernel has.
 const WITHOUT_PROMPT: [&str; 3] = ["bc", "dc", "ed"];
 
+/// Whether this looks like a question, or like a pager that waits: `--More--`.
 pub(super) fn is_question(text: &str) -> bool {
-    text.trim_end().ends_with(QUESTION_ENDS)
+    let text = text.trim_end();
+    text.ends_with(QUESTION_ENDS) || text.ends_with("--")
+}
+
+/// Whether one of these lines looks like a question.
+pub fn is_asked(lines: &str) -> bool {
+    lines.lines().any(is_question)
 }
 
 /// Whether this looks like the prompt of a shell, an interpreter or a debugger: `(gdb)`, `In [1]:`.
@@ -30,8 +37,12 @@ pub(super) fn is_continuation(text: &str) -> bool {
     CONTINUATIONS.contains(&text.trim())
 }
 
-/// Whether this text ends as a prompt does that was shown before. Prompts count: `In [2]:` is the one after `In [1]:`.
+/// Whether this text ends as a prompt does that was shown before. Prompts count: `In [2]:` is the one after `In [1]:`. What
+/// asks for the rest of a command may end like the prompt.
 pub(super) fn ends_with_prompt(text: &str, prompt: &str) -> bool {
+    if is_continuation(text) && text.trim() != prompt.trim() {
+        return false;
+    }
     let counts = prompt.contains(|c: char| c.is_ascii_digit());
     text.ends_with(prompt) || counts && without_numbers(text).ends_with(&without_numbers(prompt))
 }
@@ -82,5 +93,6 @@ mod tests {
         assert!(ends_with_prompt("out In [10]: ", "In [9]: "));
         assert!(!ends_with_prompt("In [10] ", "In [9]: "));
         assert!(ends_with_prompt("a$ ", "$ ") && !ends_with_prompt("a> ", "$ "));
+        assert!(ends_with_prompt("> ", "> ") && !ends_with_prompt(">> ", "> "));
     }
 }

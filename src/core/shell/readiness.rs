@@ -103,6 +103,12 @@ impl Shell {
             {
                 ready(EndsBy::Prompt)
             }
+            // A shell in the place of the one that marks is believed after a moment.
+            (ActivityState::NeedsInput, ShellPhase::Running)
+                if in_front && edits && self.is_other_shell(before) =>
+            {
+                Readiness::Soon
+            }
             (ActivityState::NeedsInput | ActivityState::SecretPrompt, _) => {
                 match before.trim().is_empty() {
                     true => Readiness::Busy,
@@ -119,12 +125,17 @@ impl Shell {
 }
 
 impl Shell {
+    /// Whether this is the prompt of another shell than the one that marks. That asks for a number behind `#?`.
+    pub(super) fn is_other_shell(&self, before: &str) -> bool {
+        is_prompt(before) && !before.contains('?')
+    }
+
     /// Whether what runs in the terminal takes a command behind this text.
     fn takes_command(&self, commands: &Commands, before: &str) -> bool {
         let answers = commands.sent().is_some_and(|sent| sent.ends_by == EndsBy::Prompt);
         match answers {
             true => is_continuation(before),
-            false => is_prompt(before) || is_continuation(before) || self.is_at_no_prompt(before),
+            false => is_prompt(before) || is_continuation(before) || self.is_at_no_prompt(),
         }
     }
 }

@@ -50,6 +50,7 @@ struct Judged {
     before: &'static str,
     alternate: bool,
     cursor_visible: bool,
+    painted: bool,
     exited: bool,
 }
 
@@ -64,6 +65,7 @@ impl Judged {
             before: "",
             alternate: false,
             cursor_visible: true,
+            painted: false,
             exited: false,
         }
     }
@@ -131,6 +133,8 @@ impl Judged {
             cursor: self.cursor,
             alternate: self.alternate,
             cursor_visible: self.cursor_visible,
+            painted: self.painted,
+            asked_above: false,
             exited: self.exited,
             before_cursor: if self.shell.settled() { self.before } else { "" },
         };

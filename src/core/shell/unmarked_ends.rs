@@ -46,8 +46,9 @@ impl Shell {
             ShellPhase::Prompting => self.polling.quiet() && self.rests && self.edits(),
             ShellPhase::Running => {
                 // A command may have put another shell in the place of the one that marks.
-                let other =
-                    || self.polling.quiet() && self.edits() && is_prompt(facts.before_cursor);
+                let other = || {
+                    self.polling.quiet() && self.edits() && self.is_other_shell(facts.before_cursor)
+                };
                 self.settled() && self.rests && (facts.commands.output_has_ended() || other())
             }
             ShellPhase::Reading | ShellPhase::Unmarked => false,
@@ -76,8 +77,7 @@ impl Shell {
                 ended.then_some(evidence)
             }
             EndsBy::Prompt => {
-                let same =
-                    if sent.prompt.is_empty() { self.is_at_no_prompt(before) } else { returned };
+                let same = if sent.prompt.is_empty() { self.is_at_no_prompt() } else { returned };
                 let other =
                     is_prompt(before) && !is_continuation(before) && self.other_prompt_stands(now);
                 let waits = matches!(state, ActivityState::NeedsInput | ActivityState::Prompt);

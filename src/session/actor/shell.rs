@@ -14,6 +14,7 @@ use crate::core::moment::Moment;
 use crate::core::shell::activity::{Activity, ActivityState, Foreground};
 use crate::core::shell::commands::record::CommandId;
 use crate::core::shell::commands::{EndsBy, ShellPhase, Submission};
+use crate::core::shell::prompt_text::is_asked;
 use crate::core::shell::unmarked_ends::CommandEnding;
 use crate::core::shell::{ScreenFacts, Shell, ShellView};
 use crate::session::actor::Actor;
@@ -25,6 +26,9 @@ use crate::session::pty::{Pty, TerminalEvidence};
 use crate::session::stats::Attending;
 
 const INTERRUPTS_MAX: u8 = 4;
+
+/// How many rows above the cursor are searched for a question: those of a menu.
+const ASKED_ROWS: usize = 10;
 
 const KEPT_MAX: Duration = Duration::from_secs(10);
 
@@ -93,12 +97,15 @@ impl<P: Pty> Actor<P> {
     ) -> T {
         let settled = self.shell.settled();
         let before_cursor = if settled { self.screen.before_cursor() } else { String::new() };
+        let asked_above = settled && is_asked(&self.screen.above_cursor(ASKED_ROWS));
         let commands = Arc::clone(self.screen.commands());
         let facts = ScreenFacts {
             commands: &commands,
             cursor: self.screen.cursor(),
             alternate: self.screen.alternate(),
             cursor_visible: self.screen.cursor_visible(),
+            painted: self.screen.painted(),
+            asked_above,
             exited: self.ending.exit.is_some(),
             before_cursor: &before_cursor,
         };

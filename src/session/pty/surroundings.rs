@@ -47,7 +47,8 @@ pub fn look(evidence: TerminalEvidence, settled: bool) -> KernelView {
     let TerminalEvidence { leader, foreground, canonical, echo, .. } = evidence;
     let shell_in_front = evidence.leader_in_front() && is_interactive_shell(leader);
     let raw = settled && !canonical && !shell_in_front;
-    let asks = foreground.filter(|_| settled && canonical).map(waiting_of).unwrap_or_default();
+    let asks = foreground.filter(|_| settled).map(|group| waiting_of(group, canonical));
+    let asks = asks.unwrap_or_default();
     KernelView {
         foreground: foreground
             .map(|group| Foreground { group: group.0, program: program_name(group) }),
@@ -155,8 +156,8 @@ struct Waiting {
     selects: bool,
 }
 
-/// A running process waits in no read.
-fn waiting_of(group: ProcessId) -> Waiting {
+/// A running process waits in no read. Where keys are read, other threads may work meanwhile.
+fn waiting_of(group: ProcessId, lines: bool) -> Waiting {
     let (mut known, mut selects) = (false, false);
     for pid in members(group) {
         let mut place = waits_in(pid);
@@ -170,7 +171,8 @@ fn waiting_of(group: ProcessId) -> Waiting {
         let examined = || TELLS_PLACES.load(Ordering::Relaxed) && told_of(pid, "syscall").is_some();
         known |= place.is_some() || runs || examined();
         let place = place.unwrap_or_default();
-        if READS.contains(&place.as_str()) && reads_terminal(pid) {
+        let reads = READS.contains(&place.as_str()) && reads_terminal(pid);
+        if reads && (lines || is_single(pid)) {
             return Waiting { reads: Some(true), selects };
         }
         selects |= POLLS.iter().any(|poll| place.starts_with(poll)) && selects_input(pid);
@@ -178,22 +180,32 @@ fn waiting_of(group: ProcessId) -> Waiting {
     Waiting { reads: known.then_some(false), selects }
 }
 
-/// Whether a process selects among the descriptors below 1: only its standard input is.
+/// Whether a process has one thread.
+fn is_single(pid: ProcessId) -> bool {
+    fs::read_dir(format!("/proc/{pid}/task")).is_ok_and(|threads| threads.count() == 1)
+}
+
+/// Whether a process waits for one descriptor, or selects among those below 1: only its standard input is.
 fn selects_input(pid: ProcessId) -> bool {
     let call = told_of(pid, "syscall").unwrap_or_default();
     let mut words = call.split_ascii_whitespace();
     let number = words.next().and_then(|word| word.parse().ok());
-    let selects = number == Some(libc::SYS_pselect6) || is_old_select(number);
-    selects && words.next() == Some("0x1") && reads_terminal_at(pid, 0)
+    let (first, second) = (words.next(), words.next());
+    let one = match number {
+        Some(libc::SYS_pselect6) => first,
+        Some(libc::SYS_ppoll) => second,
+        Some(number) if OLD_CALLS[0] == number => first,
+        Some(number) if OLD_CALLS[1] == number => second,
+        Some(_) | None => None,
+    };
+    one == Some("0x1") && reads_terminal_at(pid, 0)
 }
 
-/// Newer machines have only the call with a signal mask.
-fn is_old_select(number: Option<i64>) -> bool {
-    #[cfg(target_arch = "x86_64")]
-    return number == Some(libc::SYS_select);
-    #[cfg(not(target_arch = "x86_64"))]
-    return number.is_none();
-}
+/// The calls `select` and `poll`, which newer machines do not have.
+#[cfg(target_arch = "x86_64")]
+const OLD_CALLS: [i64; 2] = [libc::SYS_select, libc::SYS_poll];
+#[cfg(not(target_arch = "x86_64"))]
+const OLD_CALLS: [i64; 2] = [-1, -1];
 
 /// Whether a process of the group has a socket or the master end of a terminal, as ssh and script have. A
 /// process that cannot be inspected counts as one.

@@ -62,8 +62,12 @@ impl Excerpt {
         let text = output.text();
         let lines: Vec<&str> = text.lines().collect();
         let first_number = output.lines_trimmed() + 1;
-        Lines { lines: &lines, first_number, line_max: LINE_BYTES_MAX.min(room / 4), uri }
-            .excerpt(wanted, room)
+        let whole = Lines { lines: &lines, first_number, line_max: LINE_BYTES_MAX, uri };
+        let costs = lines.iter().map(|line| whole.cost(line));
+        if wanted.sum() >= lines.len() && fitting(costs, room).count == lines.len() {
+            return whole.told(lines.len(), &[], 0);
+        }
+        Lines { line_max: LINE_BYTES_MAX.min(room / 4), ..whole }.excerpt(wanted, room)
     }
 }
 
@@ -79,10 +83,6 @@ struct Lines<'a> {
 impl Lines<'_> {
     fn excerpt(&self, wanted: ExcerptLines, room: usize) -> Excerpt {
         let total = self.lines.len();
-        let costs = self.lines.iter().map(|line| self.cost(line));
-        if wanted.sum() >= total && fitting(costs, room).count == total {
-            return self.told(total, &[], 0);
-        }
         // What stands for the others is in the text, and the URI once more beside it.
         let room = room.saturating_sub(2 * escaped_bytes(&self.notice(usize::MAX)));
         let (head, tail) = self.ends(wanted, room);
@@ -143,7 +143,7 @@ impl Lines<'_> {
         let total = self.lines.len();
         let omitted = total - head - tail - trouble.len();
         let told = |line: &&str| cut(line, self.line_max);
-        let mut shown: Vec<String> = self.lines[..head].iter().map(told).collect();
+        let mut shown: Vec<String> = repeats_counted(&self.lines[..head], told);
         if omitted > 0 {
             shown.push(self.notice(omitted));
         }
@@ -154,7 +154,7 @@ impl Lines<'_> {
             shown.push(format!("[the last {}:]", counted(tail, "line")));
         }
         let last = &self.lines[total - tail..];
-        shown.extend(last.iter().map(told));
+        shown.extend(repeats_counted(last, told));
         let is_cut = |line: &&str| escaped_bytes(line) > self.line_max;
         let told = self.lines[..head].iter().chain(trouble.iter().map(|at| &self.lines[*at]));
         let whole = omitted == 0 && !told.chain(last).any(is_cut);
@@ -178,7 +178,24 @@ impl Lines<'_> {
     }
 }
 
-/// Whether one of these words, in lower case, is at the beginning of the line.
+/// From how many equal lines on they are told once, with their number.
+const REPEATS_MIN: usize = 4;
+
+/// The lines as they are told, where many equal ones follow each other the first of them and their number.
+fn repeats_counted(lines: &[&str], told: impl Fn(&&str) -> String) -> Vec<String> {
+    let mut shown = Vec::new();
+    for equal in lines.chunk_by(|line, next| line == next) {
+        if equal.len() < REPEATS_MIN {
+            shown.extend(equal.iter().map(&told));
+        } else {
+            shown.push(told(&equal[0]));
+            shown.push(format!("[… the same line {} more times]", equal.len() - 1));
+        }
+    }
+    shown
+}
+
+/// Whether one of these words, in lower case, is in the beginning of the line.
 fn names_any(line: &str, words: &[&str]) -> bool {
     let line = &line.as_bytes()[..line.len().min(SEARCHED_BYTES_MAX)];
     let begins = |at: usize, word: &&str| {
@@ -292,6 +309,23 @@ mod tests {
         let told = of(&lines, ExcerptLines::of_result(40), 2_700);
         assert_eq!(told.text.matches(": an error").count(), 10, "{}", told.text);
         assert_eq!(told.text.matches(": warning").count(), 0);
+    }
+
+    #[test]
+    fn equal_lines_are_told_once_and_counted() {
+        let mut lines = vec!["y".to_owned(); 30];
+        lines.push("end".to_owned());
+        let told = of(&lines, ExcerptLines::of_result(40), 2_700);
+        assert_eq!(told.text, "y\n[… the same line 29 more times]\nend");
+        assert_eq!((told.lines_left_out, told.rest), (0, None));
+        let few = of(&lines[28..], ExcerptLines::of_result(40), 2_700);
+        assert_eq!(few.text, "y\ny\nend");
+    }
+
+    #[test]
+    fn a_single_long_line_is_told_whole_where_there_is_room() {
+        let told = of(&["x".repeat(2_500)], ExcerptLines::of_result(40), 2_600);
+        assert_eq!((told.text.len(), told.rest), (2_500, None));
     }
 
     #[test]

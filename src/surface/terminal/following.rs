@@ -140,16 +140,17 @@ impl Following {
     }
 }
 
-/// How many rows of a full screen are told, and how many bytes of each.
-const SCREEN_ROWS: usize = 8;
+/// How many of the first and of the last rows of a full screen are told, and how many bytes of each.
+const SCREEN_ROWS: [usize; 2] = [6, 3];
 const SCREEN_ROW_BYTES: usize = 120;
 
-/// The first rows with text of a full screen, and the last one.
+/// The first rows with text of a full screen, and the last.
 fn screen_of(frame: &Frame) -> String {
     let rows = frame.lines.iter().map(|line| line.value.text.trim_end());
     let rows: Vec<&str> = rows.filter(|row| !row.is_empty()).collect();
-    let (first, last) = rows.split_at(rows.len().min(SCREEN_ROWS));
-    let shown = first.iter().chain(last.last());
+    let [first, last] = SCREEN_ROWS;
+    let (first, rest) = rows.split_at(rows.len().min(first));
+    let shown = first.iter().chain(&rest[rest.len().saturating_sub(last)..]);
     shown.map(|row| cut(row, SCREEN_ROW_BYTES)).collect::<Vec<_>>().join("\n")
 }
 
@@ -190,7 +191,7 @@ pub struct ResultLines {
 
 impl ResultLines {
     /// How many lines are told when nobody says, and their bytes as JSON: about 3 KB with what stands around them.
-    const DEFAULT: Self = Self { lines: 40, bytes: 2_500 };
+    const DEFAULT: Self = Self { lines: 40, bytes: 2_600 };
     /// How many lines one result holds at most.
     const LINES_MAX: u64 = 2_000;
 

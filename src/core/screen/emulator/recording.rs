@@ -68,6 +68,11 @@ impl Recordings {
         changed
     }
 
+    /// Whether a command writes to places all over the screen.
+    pub(crate) fn painted(&self) -> bool {
+        self.list.iter().any(|recording| recording.recorder.painted())
+    }
+
     pub(crate) fn printed(&self) -> Arc<Printed> {
         let list = self.list.iter();
         Arc::new(list.map(|it| (it.id, Arc::new(it.recorder.output()))).collect())

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use alacritty_terminal::grid::Dimensions;
 use unicode_width::UnicodeWidthChar;
 
+use crate::core::ids::RowNumber;
 use crate::core::moment::Moment;
 use crate::core::screen::Screen;
 use crate::core::screen::emulator::Emulator;
@@ -87,6 +88,12 @@ impl Emulator {
         let end = ended.and_then(|record| record.to);
         let end = end.filter(|end| end.row == cursor.row && end.col <= cursor.col);
         self.text_between(end.unwrap_or(Position { col: 0, ..cursor }), cursor)
+    }
+
+    pub(crate) fn above_cursor(&mut self, rows: usize) -> String {
+        let cursor = Position { col: 0, ..self.position() };
+        let first = RowNumber(cursor.row.0.saturating_sub(rows as u64));
+        self.text_between(Position { row: first, col: 0 }, cursor)
     }
 
     /// The text on the screen between two positions, with wrapped rows joined.

@@ -159,6 +159,7 @@ impl Handler for Recorder {
     }
 
     fn goto(&mut self, line: i32, col: usize) {
+        self.painted |= line > 0;
         self.go(line, col);
     }
 
@@ -235,6 +236,10 @@ impl Handler for Recorder {
 
     #[inline]
     fn linefeed(&mut self) {
+        // A program that leaves the terminal raw ends its lines without a return, and so do those after it.
+        if self.normal.is_none() && self.cursor.place.col > 0 {
+            self.go_to_column(0);
+        }
         let next = self.cursor.place.row + 1;
         if next == self.region.end {
             self.scroll_up_in(self.region.clone(), 1);

@@ -23,6 +23,7 @@ pub(crate) struct StoredRecorder {
     normal: Option<(Vec<Row>, StoredCursor)>,
     echo_lines: u16,
     at_beginning: bool,
+    painted: bool,
     ended: bool,
 }
 
@@ -43,6 +44,7 @@ impl StoredRecorder {
             normal: normal.map(|(rows, cursor)| (rows.iter().cloned().collect(), stored(cursor))),
             echo_lines: recorder.echo_lines,
             at_beginning: recorder.at_beginning,
+            painted: recorder.painted,
             ended: recorder.ended,
         }
     }
@@ -72,6 +74,7 @@ impl StoredRecorder {
             lines,
             echo_lines: self.echo_lines,
             at_beginning: self.at_beginning,
+            painted: self.painted,
             ended: self.ended,
             changed: true,
             bytes_max,

@@ -78,10 +78,12 @@ fn without_marks(line: &str) -> String {
     line.replace('\u{301}', "").trim_end().to_owned()
 }
 
-/// What stands on a screen differs where programs set tab stops, and where the emulator does not clear the first of two
+/// What stands on a screen differs where lines end without a return, where programs set tab stops, and where the emulator does not clear the first of two
 /// rows above the cursor.
 fn alike(part: &str) -> bool {
-    !part.ends_with("[1J") && !part.ends_with("\x1bH") && !part.ends_with('g')
+    let feeds = part.replace("\r\n", "").contains(['\n', '\x0b', '\x0c', '\u{85}']);
+    let sets = ["[1J", "\x1bH", "g", "\x1bD"].iter().any(|end| part.ends_with(end));
+    !feeds && !sets
 }
 
 proptest! {
