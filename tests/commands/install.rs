@@ -87,7 +87,7 @@ fn a_client_without_a_command_has_its_file_edited_once() {
     assert_eq!(home.one("--client cursor --allow-write")["result"], "updated");
     assert!(home.read(".cursor/mcp.json").contains("--allow-write"));
     assert_eq!(home.one("--client cursor --uninstall")["result"], "removed");
-    assert_eq!(home.read(".cursor/mcp.json"), before);
+    assert_eq!(home.everything(), [(home.path(".cursor/mcp.json"), before)]);
     assert_eq!(home.one("--client cursor --uninstall")["result"], "not_there");
 }
 
@@ -97,7 +97,22 @@ fn a_file_that_was_made_for_our_entry_alone_goes_with_it() {
     assert_eq!(home.one("--client kiro")["result"], "added");
     assert!(home.read(".kiro/settings/mcp.json").contains(&program()));
     assert_eq!(home.one("--client kiro --uninstall")["result"], "removed");
-    assert_eq!(fs::read_dir(home.path(".kiro/settings")).unwrap().count(), 0);
+    assert!(!home.path(".kiro").exists());
+}
+
+#[test]
+fn a_directory_that_was_there_or_has_something_else_in_it_stays() {
+    let home = User::new();
+    fs::create_dir(home.path(".kiro")).unwrap();
+    for other in [None, Some(".kiro/settings/other")] {
+        assert_eq!(home.one("--client kiro")["result"], "added");
+        if let Some(other) = other {
+            home.write(other, "");
+        }
+        assert_eq!(home.one("--client kiro --uninstall")["result"], "removed");
+        assert!(home.path(".kiro").exists());
+        assert_eq!(home.path(".kiro/settings").exists(), other.is_some());
+    }
 }
 
 #[test]

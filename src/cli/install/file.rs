@@ -20,6 +20,9 @@ const BACKUP_END: &str = ".bak";
 /// How many backups can be made in the same second.
 const SAME_SECOND_MAX: u64 = 1_000;
 
+/// The file that marks a directory as made by termgate.
+const MADE: &str = ".termgate-made";
+
 /// Some editors write this at the start of a text. It is not content.
 const BYTE_ORDER_MARK: &str = "\u{feff}";
 
@@ -94,7 +97,7 @@ impl ClientFile {
             self.check_writable()?;
         }
         if let Some(directory) = self.path.parent() {
-            fs::create_dir_all(directory)?;
+            make_directory(directory)?;
         }
         let marked = self.whole.as_ref().is_some_and(|whole| whole.starts_with(BYTE_ORDER_MARK));
         let whole = if marked { format!("{BYTE_ORDER_MARK}{text}") } else { text.to_owned() };
@@ -111,6 +114,18 @@ impl ClientFile {
         self.check_writable()?;
         self.check_unchanged()?;
         Ok(fs::remove_file(&self.path)?)
+    }
+
+    /// Removes what termgate left beside it: its backups, and if the file is gone, directories that termgate made for
+    /// it.
+    pub fn clean_up(&self) {
+        for (_, backup) in self.backups() {
+            // Another process may have removed it.
+            let _ = fs::remove_file(backup);
+        }
+        if let Some(directory) = self.path.parent().filter(|_| !self.path.exists()) {
+            leave_directory(directory);
+        }
     }
 
     pub fn is_like(&self, other: &Self) -> bool {
@@ -193,6 +208,32 @@ impl ClientFile {
 
     fn name(&self) -> String {
         self.path.file_name().unwrap_or_default().to_string_lossy().into_owned()
+    }
+}
+
+/// Creates a directory with its parents, and marks the topmost that was missing.
+pub fn make_directory(directory: &Path) -> io::Result<()> {
+    let topmost = directory.ancestors().take_while(|it| !it.exists()).last();
+    fs::create_dir_all(directory)?;
+    topmost.map_or(Ok(()), |topmost| fs::write(topmost.join(MADE), ""))
+}
+
+/// Removes a directory and its parents while they are empty, up to one that termgate made.
+pub fn leave_directory(directory: &Path) {
+    for directory in directory.ancestors() {
+        if !directory.ancestors().any(|it| it.join(MADE).exists()) {
+            return;
+        }
+        let mark = directory.join(MADE);
+        let is_empty = fs::read_dir(directory).is_ok_and(|mut entries| {
+            entries.all(|entry| entry.is_ok_and(|entry| entry.path() == mark))
+        });
+        if is_empty {
+            let _ = fs::remove_file(mark);
+        }
+        if fs::remove_dir(directory).is_err() {
+            return;
+        }
     }
 }
 

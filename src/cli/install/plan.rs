@@ -110,6 +110,10 @@ pub async fn hook_up(
         }
         (Manner::Do, None) => done.backup = edit(&file, &planned, order.now).map_err(failed)?,
     }
+    if (order.manner, order.wish) == (Manner::Do, Wish::Uninstall) {
+        file.clean_up();
+        done.backup = None;
+    }
     Ok(done)
 }
 

@@ -12,7 +12,7 @@ use sha2::{Digest, Sha256};
 use crate::cli::exit::CommandExit;
 use crate::cli::failure::CliFailure;
 use crate::cli::install::client::{CLIENTS, McpClient, present};
-use crate::cli::install::file::{ClientFile, FileError};
+use crate::cli::install::file::{ClientFile, FileError, leave_directory, make_directory};
 use crate::cli::install::place::{InstallScope, Surroundings};
 use crate::cli::install::plan::{Deed, Manner, Wish};
 use crate::cli::install::{report, said};
@@ -125,14 +125,21 @@ impl Shelf {
 fn place(path: &Path, wanted: Option<&str>, manner: Manner) -> Result<Deed, FileError> {
     let file = ClientFile::read(path)?;
     let deed = deed(file.text(), wanted);
+    let shelf = path.parent().and_then(Path::parent);
     let changes = matches!(deed, Deed::Added | Deed::Updated | Deed::Removed);
     match wanted {
         _ if !changes || manner == Manner::Tell => {}
-        Some(text) => file.replace(text)?,
+        Some(text) => {
+            shelf.map_or(Ok(()), make_directory)?;
+            // This one has our name, and needs no mark.
+            path.parent().map_or(Ok(()), fs::create_dir_all)?;
+            file.replace(text)?;
+        }
         None => {
             file.remove()?;
             // The directory stays when the user has other files in it.
             let _ = path.parent().map(fs::remove_dir);
+            shelf.into_iter().for_each(leave_directory);
         }
     }
     Ok(deed)

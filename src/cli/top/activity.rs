@@ -69,9 +69,10 @@ impl SessionPicture {
         let mut still = self.clone();
         still.taken_at = now;
         for shown in &mut still.sessions {
-            let longer = |millis: u64| millis.saturating_add(passed);
-            shown.session.idle_ms = longer(shown.session.idle_ms);
-            shown.session.state_ms = shown.session.state_ms.map(longer);
+            let SessionWire { idle_ms, state_ms, .. } = &mut shown.session;
+            for millis in std::iter::once(idle_ms).chain(state_ms) {
+                *millis = millis.saturating_add(passed);
+            }
             shown.bytes_per_second = 0;
         }
         still

@@ -258,8 +258,8 @@ mod tests {
         let until = WriteWindow::Until(at(10));
         let one = Scope::Session(session(1));
         // What was set before, the switch for a time, and whether the session is writable afterwards.
-        let cases: [(&[(Scope, WriteWindow)], Scope, bool); 7] = [
-            (&[], Scope::Everything, false),
+        let cases = [
+            (&[][..], Scope::Everything, false),
             (&[(Scope::Everything, WriteWindow::Open)], Scope::Everything, true),
             (&[(Scope::Everything, WriteWindow::Closed)], Scope::Everything, false),
             (&[(Scope::Everything, WriteWindow::Open)], one.clone(), true),
