@@ -76,9 +76,12 @@ def play_all(cases: list[Case], open_driver, root: Path, jobs: int, report) -> l
     results = []
     with ThreadPoolExecutor(jobs) as pool:
         futures = [pool.submit(play, case, open_driver, root / f"w/{n}") for n, case in enumerate(cases)]
-        for future in as_completed(futures):
-            results.append(future.result())
-            report(results[-1])
+        try:
+            for future in as_completed(futures):
+                results.append(future.result())
+                report(results[-1])
+        finally:
+            pool.shutdown(cancel_futures=True)
     return results
 
 

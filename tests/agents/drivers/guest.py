@@ -13,13 +13,17 @@ import time
 from pathlib import Path
 
 from drivers.rpc import Answer, Rpc
-from judge import expected_status
+from judge import expected_status, several
 from told import Told
 
 # An agent takes at least this long from one call to the next.
 LOOK_S = 0.4
 # The last row of a terminal whose shell, interpreter or debugger waits for a command.
 PROMPT = re.compile(r"(^|\n)([^\n]*[#$%>❯]|\((gdb|Pdb)\)) ?$")
+
+
+class Gone(Exception):
+    """The server says that it cannot show the terminal any more."""
 
 
 class Guest:
@@ -44,18 +48,27 @@ class Guest:
         self.text = ""
         shell = " ".join([session.get("command", "bash"), *session.get("args", [])])
         self.open(str(place), shell)
-        self.settle(15)
+        # What stands before the cursor of an idle shell.
+        self.prompt = self.settle(15).split("\n")[-1].strip()
+        self.typed = ""
 
     def home(self, place: Path) -> Path:
         return Path(str(place) + ".home")
 
-    # What a subclass offers: `open`, `type_text`, `type_keys`, and `look`, which answers what is shown.
+    # What a subclass offers: `open`, `type_text`, `type_keys`, `look`, which answers what is shown, and
+    # `look_back`, which answers what scrolled away too.
     def run(self, step: dict) -> Told:
         """Runs a command by typing it; a subclass may have something better."""
         self.type_text(step["run"] + "\n")
         if expected_status(step) == ["completed"]:
-            return self.until_prompt(step)
-        return self.until_settled()
+            told = self.until_prompt(step)
+            if any(wanted not in told.shown for wanted in several(step.get("contains", []))):
+                told.shown = self.look_back()
+            return told
+        told = self.until_settled()
+        if "timeout" in expected_status(step) and not self.prompt_is_back(told.shown):
+            told.status = "timeout"
+        return told
 
     def ask(self, name: str, arguments: dict, timeout_s: float = 60) -> Answer:
         self.calls += 1
@@ -65,7 +78,11 @@ class Guest:
 
     def do(self, step: dict) -> Told:
         self.calls, self.text = 0, ""
-        told = self.step(step)
+        self.typed = (step.get("run") or step.get("send") or "").rstrip("\n").split("\n")[-1][-20:]
+        try:
+            told = self.step(step)
+        except Gone:
+            told = Told(error="unknown")
         told.calls, told.text = self.calls, self.text
         return told
 
@@ -81,9 +98,22 @@ class Guest:
         if "command_done" in wanted:
             return self.until_prompt(step)
         if "text" in wanted or "pattern" in wanted:
-            pattern = wanted.get("pattern") or re.escape(wanted["text"])
-            return self.until_seen(lambda shown: re.search(pattern, shown), step, "matched")
-        return self.until_settled()
+            return self.until_text(wanted.get("pattern") or re.escape(wanted["text"]), step)
+        told = self.until_settled()
+        told.status = "idle" if "idle_ms" in wanted else None
+        return told
+
+    def until_text(self, pattern: str, step: dict) -> Told:
+        return self.until_seen(lambda shown: re.search(pattern, shown), step, "matched")
+
+    def prompt_is_back(self, shown: str) -> bool:
+        """Whether the last row is a prompt, or a row below what was typed begins as the shell's prompt did."""
+        rows = shown.rstrip("\n").split("\n")
+        if PROMPT.search(rows[-1]):
+            return True
+        typed = [number for number, row in enumerate(rows) if self.typed and self.typed in row]
+        below = rows[typed[-1] + 1:] if typed else rows[-1:]
+        return bool(self.prompt) and any(row.startswith(self.prompt) for row in below)
 
     def until_seen(self, holds, step: dict, status: str) -> Told:
         deadline = time.monotonic() + step.get("timeout", 20_000) / 1000
@@ -96,8 +126,11 @@ class Guest:
                 return Told(status="timeout", shown=shown)
 
     def until_prompt(self, step: dict) -> Told:
-        return self.until_seen(lambda shown: PROMPT.search(shown.rstrip("\n")), step,
-                               "completed" if "run" in step else "command_done")
+        def back(shown: str) -> bool:
+            # Behind a program that was killed the prompt may stand anywhere on its screen.
+            return self.prompt_is_back(shown) or ("wait" in step and any(map(PROMPT.search, shown.split("\n"))))
+
+        return self.until_seen(back, step, "completed" if "run" in step else "command_done")
 
     def until_settled(self) -> Told:
         return Told(shown=self.settle(10))

@@ -1,9 +1,8 @@
 """Drives libtmux-mcp: `run_command` for shell commands, keys and `snapshot_pane` for the rest, as its pages say."""
 
-import re
-
-from drivers.guest import Guest
-from judge import expected_status
+from drivers.guest import Gone, Guest
+from judge import expected_status, several
+from drivers.rpc import Answer
 from told import Told
 
 
@@ -15,8 +14,7 @@ class LibtmuxMcp(Guest):
     def open(self, place: str, shell: str) -> None:
         self.ask("create_session", {"session_name": "case", "start_directory": place, "x": 120, "y": 40})
         # Its sessions start the user's shell only.
-        self.marked = shell == "bash"
-        if not self.marked:
+        if shell != "bash":
             self.ask("send_keys", {"session_name": "case", "keys": f"clear; exec {shell}"})
 
     def run(self, step: dict) -> Told:
@@ -31,10 +29,13 @@ class LibtmuxMcp(Guest):
             "session_name": "case", "command": step["run"], "timeout": limit,
             # Several lines are taken only so.
             "suppress_history": "\n" not in step["run"]}, limit + 10)
+        if answer.failed:
+            raise Gone
         whole = answer.whole
-        return Told(
-            status="timeout" if whole.get("timed_out") else "completed", code=whole.get("exit_status"),
-            error="error" if answer.failed else None, shown="\n".join(whole.get("output", [])))
+        shown = "\n".join(whole.get("output", []))
+        if any(wanted not in shown for wanted in several(step.get("contains", []))):
+            shown = self.look_back()
+        return Told(status="timeout" if whole.get("timed_out") else "completed", code=whole.get("exit_status"), shown=shown)
 
     def step(self, step: dict) -> Told:
         told = super().step(step)
@@ -53,6 +54,23 @@ class LibtmuxMcp(Guest):
         operations = [{"session_name": "case", "keys": key, "enter": False} for key in keys]
         self.ask("send_keys_batch", {"operations": operations})
 
+    def until_text(self, pattern: str, step: dict) -> Told:
+        limit = step.get("timeout", 20_000) / 1000
+        whole = self.ask("wait_for_text", {
+            "session_name": "case", "patterns": [pattern], "regex": True, "timeout": limit}, limit + 10).whole
+        found = whole.get("found") or whole.get("matched_at_entry")
+        return Told(status="matched" if found else "timeout",
+                    shown="\n".join([*whole.get("matched_lines", []), *whole.get("tail", [])]))
+
     def look(self) -> str:
-        whole = self.ask("snapshot_pane", {"session_name": "case"}).whole
-        return re.sub(r"\n+$", "", whole.get("content", ""))
+        return self.content(self.ask("snapshot_pane", {"session_name": "case"}), "content")
+
+    def look_back(self) -> str:
+        arguments = {"session_name": "case", "start": -2000, "max_lines": None}
+        return self.content(self.ask("capture_pane", arguments), "result")
+
+    @staticmethod
+    def content(answer: Answer, member: str) -> str:
+        if answer.failed:
+            raise Gone
+        return answer.whole.get(member, answer.text).rstrip("\n")

@@ -1,6 +1,6 @@
 """Drives tmux-mcp of PyPI: `tmux_send_keys`, then `tmux_read_pane`."""
 
-from drivers.guest import Guest
+from drivers.guest import Gone, Guest
 
 
 class TmuxMcp(Guest):
@@ -22,4 +22,14 @@ class TmuxMcp(Guest):
             self.ask("tmux_send_keys", {"target": "case", "keys": key})
 
     def look(self) -> str:
-        return self.ask("tmux_read_pane", {"target": "case"}).text.rstrip("\n")
+        return self.read({"target": "case"})
+
+    def look_back(self) -> str:
+        # tmux keeps 2,000 rows unless it is configured otherwise.
+        return self.read({"target": "case", "start_line": -2000})
+
+    def read(self, arguments: dict) -> str:
+        text = self.ask("tmux_read_pane", arguments).text
+        if text.startswith("Error: "):
+            raise Gone
+        return text.rstrip("\n")
