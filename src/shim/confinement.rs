@@ -52,6 +52,10 @@ const ALLOWED: &[libc::c_long] = &[
     libc::SYS_getdents64,
     libc::SYS_fstat,
     libc::SYS_newfstatat,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_stat,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_lstat,
     libc::SYS_statx,
     libc::SYS_lseek,
     #[cfg(target_arch = "x86_64")]
@@ -76,7 +80,13 @@ const ALLOWED: &[libc::c_long] = &[
     libc::SYS_exit_group,
 ];
 
-/// The `openat` flags that are denied.
+/// The calls that open a file, each with the index of its flags. musl still uses the older one.
+const OPENING: &[(libc::c_long, u32)] = &[
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_open, 1),
+    (libc::SYS_openat, 2),
+];
+/// The flags that are denied to them.
 const WRITES: i32 = libc::O_WRONLY | libc::O_RDWR | libc::O_CREAT | libc::O_TRUNC;
 /// The only socket family that is allowed.
 const LOCAL: u32 = libc::AF_UNIX.cast_unsigned();
@@ -103,11 +113,10 @@ pub fn enter() -> io::Result<()> {
 
 /// The filter. Its last two instructions deny and allow.
 fn filter(machine: u32) -> Vec<sock_filter> {
-    let openat = libc::SYS_openat as u32;
     let ioctl = libc::SYS_ioctl as u32;
     let requests = TERMINAL.len();
-    // 4 instructions before the list, 3 for `openat`, 3 for `socket`, 2 and the requests for `ioctl`.
-    let no = 4 + ALLOWED.len() + 3 + 3 + 2 + requests;
+    // 4 instructions before the list, 3 to open, 3 for `socket`, 2 and the requests for `ioctl`.
+    let no = 4 + ALLOWED.len() + 3 * OPENING.len() + 3 + 2 + requests;
     let yes = no + 1;
     let mut filter = Vec::with_capacity(yes + 1);
     let load = |at| instruction(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, at, 0, 0);
@@ -120,11 +129,13 @@ fn filter(machine: u32) -> Vec<sock_filter> {
         let over = yes - filter.len() - 1;
         filter.push(is(*call as u32, over, 0));
     }
-    filter.push(is(openat, 0, 2));
-    filter.push(load(argument_at(2)));
-    let (if_writes, if_not) = (no - filter.len() - 1, yes - filter.len() - 1);
     let any_of = libc::BPF_JMP | libc::BPF_JSET | libc::BPF_K;
-    filter.push(instruction(any_of, WRITES.cast_unsigned(), if_writes, if_not));
+    for (call, flags_at) in OPENING {
+        filter.push(is(*call as u32, 0, 2));
+        filter.push(load(argument_at(*flags_at)));
+        let (if_writes, if_not) = (no - filter.len() - 1, yes - filter.len() - 1);
+        filter.push(instruction(any_of, WRITES.cast_unsigned(), if_writes, if_not));
+    }
     filter.push(is(libc::SYS_socket as u32, 0, 2));
     filter.push(load(argument_at(0)));
     let (if_local, if_not) = (yes - filter.len() - 1, no - filter.len() - 1);
