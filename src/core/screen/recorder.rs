@@ -61,8 +61,8 @@ pub(crate) struct Recorder {
     echo_lines: u16,
     /// Rows at the top that nothing was written to are no output.
     at_beginning: bool,
-    /// The cursor was sent to places below the top of the screen.
-    painted: bool,
+    /// How often the cursor was sent to the top of the screen; below it counts for many.
+    jumps: u8,
     /// The output has ended, and what is written is of somebody else.
     ended: bool,
     changed: bool,
@@ -70,6 +70,9 @@ pub(crate) struct Recorder {
 }
 
 impl Recorder {
+    /// From how many jumps on a command paints the screen.
+    const JUMPS: u8 = 3;
+
     /// Begins to record at this place, behind so many lines that show what was typed. It keeps about so many bytes.
     pub(crate) fn begin(size: Size, place: Place, echo_lines: u16, bytes_max: usize) -> Self {
         let cursor = Cursor { place, ..Cursor::default() };
@@ -85,7 +88,7 @@ impl Recorder {
             lines: Output::default(),
             echo_lines,
             at_beginning: true,
-            painted: false,
+            jumps: 0,
             ended: false,
             changed: true,
             bytes_max,
@@ -119,8 +122,9 @@ impl Recorder {
         self.ended = true;
     }
 
+    /// Whether the command paints the screen. Many clear it once.
     pub(crate) fn painted(&self) -> bool {
-        self.painted && !self.ended
+        self.jumps >= Self::JUMPS && !self.ended
     }
 
     /// The lines that left its screen.

@@ -37,8 +37,7 @@ impl Shell {
                 if judged.0 == ActivityState::NeedsInput
                     && (!self.moved_on(sent, facts)
                         || is_prompt(facts.before_cursor)
-                            && !is_continuation(facts.before_cursor)
-                            && !self.other_prompt_stands(now)) =>
+                            && !is_continuation(facts.before_cursor)) =>
             {
                 (ActivityState::Running, judged.1)
             }

@@ -47,8 +47,9 @@ pub fn look(evidence: TerminalEvidence, settled: bool) -> KernelView {
     let TerminalEvidence { leader, foreground, canonical, echo, .. } = evidence;
     let shell_in_front = evidence.leader_in_front() && is_interactive_shell(leader);
     let raw = settled && !canonical && !shell_in_front;
-    let asks = foreground.filter(|_| settled).map(|group| waiting_of(group, canonical));
-    let asks = asks.unwrap_or_default();
+    let relaying = foreground.filter(|_| raw).is_some_and(anybody_relays);
+    let asked = foreground.filter(|_| settled && !relaying);
+    let asks = asked.map(|group| waiting_of(group, canonical)).unwrap_or_default();
     KernelView {
         foreground: foreground
             .map(|group| Foreground { group: group.0, program: program_name(group) }),
@@ -57,7 +58,7 @@ pub fn look(evidence: TerminalEvidence, settled: bool) -> KernelView {
         echo,
         reading: asks.reads,
         selects: asks.selects,
-        relaying: foreground.filter(|_| raw).is_some_and(anybody_relays),
+        relaying,
     }
 }
 

@@ -1,5 +1,7 @@
 //! The part of a command's output that an answer has room for.
 
+use std::borrow::Cow;
+
 use crate::core::counted::counted;
 use crate::core::shell::commands::output::Output;
 use crate::surface::answer::budget::{cut, escaped_bytes, fitting};
@@ -60,9 +62,8 @@ impl Excerpt {
     /// The whole output is at `uri`.
     pub fn of(output: &Output, wanted: ExcerptLines, room: usize, uri: &str) -> Self {
         let text = output.text();
-        let lines: Vec<&str> = text.lines().collect();
-        let first_number = output.lines_trimmed() + 1;
-        let whole = Lines { lines: &lines, first_number, line_max: LINE_BYTES_MAX, uri };
+        let lines = told_once(&text, output.lines_trimmed() + 1);
+        let whole = Lines { lines: &lines, line_max: LINE_BYTES_MAX, uri };
         let costs = lines.iter().map(|line| whole.cost(line));
         if wanted.sum() >= lines.len() && fitting(costs, room).count == lines.len() {
             return whole.told(lines.len(), &[], 0);
@@ -71,10 +72,40 @@ impl Excerpt {
     }
 }
 
+/// A line as it is told.
+struct Told<'a> {
+    text: Cow<'a, str>,
+    /// Its number, from 1.
+    number: u64,
+    /// For how many lines it stands.
+    count: u64,
+}
+
+/// From how many equal lines on they are told once, with their number.
+const REPEATS_MIN: usize = 4;
+
+/// The lines of a text. Where many equal ones follow each other, the first of them and their number.
+fn told_once(text: &str, first_number: u64) -> Vec<Told<'_>> {
+    let lines: Vec<&str> = text.lines().collect();
+    let (mut told, mut number) = (Vec::new(), first_number);
+    for equal in lines.chunk_by(|line, next| line == next) {
+        let alone = if equal.len() < REPEATS_MIN { equal.len() } else { 1 };
+        for line in &equal[..alone] {
+            told.push(Told { text: Cow::Borrowed(line), number, count: 1 });
+            number += 1;
+        }
+        let more = (equal.len() - alone) as u64;
+        if more > 0 {
+            let text = format!("[… the same line {more} more times]").into();
+            told.push(Told { text, number, count: more });
+            number += more;
+        }
+    }
+    told
+}
+
 struct Lines<'a> {
-    lines: &'a [&'a str],
-    /// The number of the first.
-    first_number: u64,
+    lines: &'a [Told<'a>],
     /// How many bytes of one line are told.
     line_max: usize,
     uri: &'a str,
@@ -84,7 +115,7 @@ impl Lines<'_> {
     fn excerpt(&self, wanted: ExcerptLines, room: usize) -> Excerpt {
         let total = self.lines.len();
         // What stands for the others is in the text, and the URI once more beside it.
-        let room = room.saturating_sub(2 * escaped_bytes(&self.notice(usize::MAX)));
+        let room = room.saturating_sub(2 * escaped_bytes(&self.notice(u64::MAX)));
         let (head, tail) = self.ends(wanted, room);
         let trouble = self.trouble(head..total - tail, wanted.trouble);
         if trouble.is_empty() {
@@ -98,7 +129,8 @@ impl Lines<'_> {
         let trouble = self.trouble(head..total - tail, wanted.trouble).into_iter();
         let mut fit: Vec<usize> = trouble
             .take_while(|index| {
-                let cost = self.cost(self.lines[*index]) + self.numbered(*index).len();
+                let line = &self.lines[*index];
+                let cost = self.cost(line) + numbered(line).len();
                 let fits = cost <= left;
                 left = left.saturating_sub(cost);
                 fits
@@ -124,7 +156,7 @@ impl Lines<'_> {
     /// The first lines of these that name trouble, the graver first.
     fn trouble(&self, among: std::ops::Range<usize>, count_max: usize) -> Vec<usize> {
         let graver = |words: &[&str]| {
-            let named = |index: &usize| names_any(self.lines[*index], words);
+            let named = |index: &usize| names_any(&self.lines[*index].text, words);
             among.clone().filter(named).take(count_max).collect::<Vec<_>>()
         };
         let [errors, warnings] = TROUBLE;
@@ -140,59 +172,42 @@ impl Lines<'_> {
     }
 
     fn told(&self, head: usize, trouble: &[usize], tail: usize) -> Excerpt {
-        let total = self.lines.len();
-        let omitted = total - head - tail - trouble.len();
-        let told = |line: &&str| cut(line, self.line_max);
-        let mut shown: Vec<String> = repeats_counted(&self.lines[..head], told);
+        let (first, last) = (&self.lines[..head], &self.lines[self.lines.len() - tail..]);
+        let trouble: Vec<&Told<'_>> = trouble.iter().map(|index| &self.lines[*index]).collect();
+        let counts = |lines: &[Told<'_>]| lines.iter().map(|line| line.count).sum::<u64>();
+        let among = trouble.iter().map(|line| line.count).sum::<u64>();
+        let omitted = counts(self.lines) - counts(first) - counts(last) - among;
+        let told = |line: &Told<'_>| cut(&line.text, self.line_max);
+        let mut shown: Vec<String> = first.iter().map(told).collect();
         if omitted > 0 {
             shown.push(self.notice(omitted));
         }
         if !trouble.is_empty() {
             shown.push("[of the lines between, these name errors or warnings:]".to_owned());
-            let lines = trouble.iter();
-            shown.extend(lines.map(|index| self.numbered(*index) + &told(&self.lines[*index])));
-            shown.push(format!("[the last {}:]", counted(tail, "line")));
+            shown.extend(trouble.iter().map(|line| numbered(line) + &told(line)));
+            shown.push(format!("[the last {}:]", counted(counts(last), "line")));
         }
-        let last = &self.lines[total - tail..];
-        shown.extend(repeats_counted(last, told));
-        let is_cut = |line: &&str| escaped_bytes(line) > self.line_max;
-        let told = self.lines[..head].iter().chain(trouble.iter().map(|at| &self.lines[*at]));
-        let whole = omitted == 0 && !told.chain(last).any(is_cut);
+        shown.extend(last.iter().map(told));
+        let is_cut = |line: &Told<'_>| escaped_bytes(&line.text) > self.line_max;
+        let whole = omitted == 0 && !first.iter().chain(trouble).chain(last).any(is_cut);
         Excerpt {
             text: shown.join("\n"),
-            lines_left_out: omitted as u64,
+            lines_left_out: omitted,
             rest: (!whole).then(|| self.uri.to_owned()),
         }
     }
 
-    fn cost(&self, line: &str) -> usize {
-        escaped_bytes(line).min(self.line_max + CUT_BYTES) + LINE_END_BYTES
+    fn cost(&self, line: &Told<'_>) -> usize {
+        escaped_bytes(&line.text).min(self.line_max + CUT_BYTES) + LINE_END_BYTES
     }
 
-    fn notice(&self, count: usize) -> String {
+    fn notice(&self, count: u64) -> String {
         format!("[… {} left out: {}]", counted(count, "line"), self.uri)
-    }
-
-    fn numbered(&self, index: usize) -> String {
-        format!("{}: ", self.first_number + index as u64)
     }
 }
 
-/// From how many equal lines on they are told once, with their number.
-const REPEATS_MIN: usize = 4;
-
-/// The lines as they are told, where many equal ones follow each other the first of them and their number.
-fn repeats_counted(lines: &[&str], told: impl Fn(&&str) -> String) -> Vec<String> {
-    let mut shown = Vec::new();
-    for equal in lines.chunk_by(|line, next| line == next) {
-        if equal.len() < REPEATS_MIN {
-            shown.extend(equal.iter().map(&told));
-        } else {
-            shown.push(told(&equal[0]));
-            shown.push(format!("[… the same line {} more times]", equal.len() - 1));
-        }
-    }
-    shown
+fn numbered(line: &Told<'_>) -> String {
+    format!("{}: ", line.number)
 }
 
 /// Whether one of these words, in lower case, is in the beginning of the line.

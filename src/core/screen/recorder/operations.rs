@@ -159,7 +159,8 @@ impl Handler for Recorder {
     }
 
     fn goto(&mut self, line: i32, col: usize) {
-        self.painted |= line > 0;
+        let jumps = if line > 0 { Self::JUMPS } else { 1 };
+        self.jumps = self.jumps.saturating_add(jumps);
         self.go(line, col);
     }
 

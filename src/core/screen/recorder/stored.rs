@@ -23,7 +23,7 @@ pub(crate) struct StoredRecorder {
     normal: Option<(Vec<Row>, StoredCursor)>,
     echo_lines: u16,
     at_beginning: bool,
-    painted: bool,
+    jumps: u8,
     ended: bool,
 }
 
@@ -44,7 +44,7 @@ impl StoredRecorder {
             normal: normal.map(|(rows, cursor)| (rows.iter().cloned().collect(), stored(cursor))),
             echo_lines: recorder.echo_lines,
             at_beginning: recorder.at_beginning,
-            painted: recorder.painted,
+            jumps: recorder.jumps,
             ended: recorder.ended,
         }
     }
@@ -74,7 +74,7 @@ impl StoredRecorder {
             lines,
             echo_lines: self.echo_lines,
             at_beginning: self.at_beginning,
-            painted: self.painted,
+            jumps: self.jumps,
             ended: self.ended,
             changed: true,
             bytes_max,
