@@ -12,6 +12,7 @@ mod architecture {
     mod homes;
     mod knots;
     mod licence;
+    mod packages;
     mod shape;
     mod source;
     mod variables;
