@@ -45,6 +45,8 @@ pub struct Config {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AttachConfig {
     pub prefix: ControlKey,
+    /// Whether programs may write to the clipboard of the person's terminal.
+    pub clipboard: bool,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

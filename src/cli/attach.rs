@@ -104,6 +104,7 @@ impl AttachCommand {
             view_only: self.view_only,
             prefix: self.prefix.unwrap_or(config.prefix),
             coloured: env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()),
+            clipboard: config.clipboard,
         })
     }
 

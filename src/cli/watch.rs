@@ -148,6 +148,7 @@ fn end(delta: &DeltaWire) -> Option<ExitWire> {
         | UpdateWire::InputModes(_)
         | UpdateWire::Lease { .. }
         | UpdateWire::Bell { .. }
+        | UpdateWire::Clipboard { .. }
         | UpdateWire::Activity { .. }
         | UpdateWire::Other => None,
     })

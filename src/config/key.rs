@@ -299,4 +299,5 @@ pub const KEYS: &[ConfigKey] = &[
     count("calls.per_second", (0, 1_000_000), AtOnce, |it| &mut it.calls.own),
     count("calls.others_per_second", (0, 1_000_000), AtOnce, |it| &mut it.calls.others),
     key("attach.prefix", AtOnce, |it| &mut it.attach.prefix),
+    switch("attach.clipboard", AtOnce, |it| &mut it.attach.clipboard).project(Tighten::SwitchOff),
 ];

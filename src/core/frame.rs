@@ -85,6 +85,18 @@ pub struct Cursor {
     pub col: u16,
     pub visible: bool,
     pub shape: CursorShape,
+    /// The parameter of DECSCUSR that makes a terminal show it so, blinking or not; 0 is the terminal's own
+    /// look.
+    pub style: u8,
+}
+
+/// The last text that the program wrote to the clipboard (OSC 52), for people's terminals only.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ClipboardWrite {
+    /// How many times it wrote so far, so that a reader knows a new write.
+    pub count: u64,
+    /// The text in Base64.
+    pub data: Arc<str>,
 }
 
 /// Which of the two screens is shown.
@@ -126,6 +138,7 @@ pub struct Frame {
     pub input_modes: Stamped<InputModes>,
     pub lease: Stamped<Arc<LeaseView>>,
     pub bell: Stamped<u64>,
+    pub clipboard: Stamped<ClipboardWrite>,
     pub exit: Stamped<Option<Exit>>,
     pub activity: Stamped<Arc<Activity>>,
     /// Whether it takes a command, or waits for input.

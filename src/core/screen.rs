@@ -274,6 +274,7 @@ impl Screen {
             input_modes: Stamped { value: self.modes(), changed: mark },
             lease: Stamped { value: Arc::clone(&facts.lease), changed: mark },
             bell: Stamped { value: self.emulator.bells, changed: mark },
+            clipboard: Stamped { value: self.emulator.clipboard.clone(), changed: mark },
             exit: Stamped { value: facts.exit, changed: mark },
             activity: Stamped { value: Arc::clone(&facts.activity), changed: mark },
             shell: Arc::clone(&facts.shell),
@@ -297,6 +298,10 @@ impl Screen {
         told |= next.lease.update(Arc::clone(&facts.lease), mark);
         told |= next.bell.update(self.emulator.bells, mark);
         told |= next.exit.update(facts.exit, mark);
+        if next.clipboard.value.count != self.emulator.clipboard.count {
+            next.clipboard = Stamped { value: self.emulator.clipboard.clone(), changed: mark };
+            told = true;
+        }
         told |= next.activity.update(Arc::clone(&facts.activity), mark);
         next.shell = Arc::clone(&facts.shell);
         if !Arc::ptr_eq(&next.commands.value, self.commands()) {

@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::core::frame::ClipboardWrite;
 use crate::core::frame::delta::{Delta, Update};
 use crate::wire::activity::ActivityWire;
 use crate::wire::lease::LeaseWire;
@@ -36,6 +37,12 @@ pub enum UpdateWire {
     Bell {
         count: u64,
     },
+    // Only people's clients get it.
+    #[schemars(skip)]
+    Clipboard {
+        count: u64,
+        data: String,
+    },
     Activity {
         activity: ActivityWire,
     },
@@ -56,6 +63,9 @@ impl From<&Update> for UpdateWire {
             Update::Lease(lease) => Self::Lease { lease: (&**lease).into() },
             Update::Exit(exit) => Self::Exit { status: (*exit).into() },
             Update::Bell(count) => Self::Bell { count: *count },
+            Update::Clipboard(ClipboardWrite { count, data }) => {
+                Self::Clipboard { count: *count, data: data.to_string() }
+            }
             Update::Activity(activity) => Self::Activity { activity: (&**activity).into() },
         }
     }

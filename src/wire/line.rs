@@ -114,9 +114,10 @@ pub enum AttributeWord {
     Inverse,
     Concealed,
     Strike,
+    Blink,
 }
 
-const ATTRIBUTES: [(Attributes, AttributeWord); 9] = [
+const ATTRIBUTES: [(Attributes, AttributeWord); 10] = [
     (Attributes::BOLD, AttributeWord::Bold),
     (Attributes::DIM, AttributeWord::Dim),
     (Attributes::ITALIC, AttributeWord::Italic),
@@ -126,6 +127,7 @@ const ATTRIBUTES: [(Attributes, AttributeWord); 9] = [
     (Attributes::INVERSE, AttributeWord::Inverse),
     (Attributes::CONCEALED, AttributeWord::Concealed),
     (Attributes::STRIKE, AttributeWord::Strike),
+    (Attributes::BLINK, AttributeWord::Blink),
 ];
 
 impl From<Style> for StyleWire {
@@ -269,7 +271,7 @@ fn change_style(out: &mut String, from: &mut Style, to: Style) {
     *from = to;
     out.push_str("\x1b[0");
     // The select-graphic-rendition parameter of each attribute, ECMA-48 8.3.117 and its extensions.
-    const PARAMETERS: [(Attributes, &str); 9] = [
+    const PARAMETERS: [(Attributes, &str); 10] = [
         (Attributes::BOLD, "1"),
         (Attributes::DIM, "2"),
         (Attributes::ITALIC, "3"),
@@ -279,6 +281,7 @@ fn change_style(out: &mut String, from: &mut Style, to: Style) {
         (Attributes::INVERSE, "7"),
         (Attributes::CONCEALED, "8"),
         (Attributes::STRIKE, "9"),
+        (Attributes::BLINK, "5"),
     ];
     for (bit, parameter) in PARAMETERS {
         if to.attributes.contains(bit) {

@@ -26,6 +26,15 @@ pub struct CursorWire {
     pub visible: bool,
     #[serde(default)]
     pub shape: CursorWord,
+    /// The parameter of DECSCUSR, when it is not the terminal's own look.
+    // For people's terminals, and the list of tools is as long as it may be.
+    #[schemars(skip)]
+    #[serde(default, skip_serializing_if = "is_own")]
+    pub style: u8,
+}
+
+fn is_own(style: &u8) -> bool {
+    *style == 0
 }
 
 impl From<Cursor> for CursorWire {
@@ -35,7 +44,13 @@ impl From<Cursor> for CursorWire {
             CursorShape::Underline => CursorWord::Underline,
             CursorShape::Beam => CursorWord::Beam,
         };
-        Self { row: cursor.row.0, col: cursor.col, visible: cursor.visible, shape }
+        Self {
+            row: cursor.row.0,
+            col: cursor.col,
+            visible: cursor.visible,
+            shape,
+            style: cursor.style,
+        }
     }
 }
 

@@ -89,5 +89,26 @@ fn the_prefix_is_a_flag_and_a_key_of_the_configuration() {
     std::fs::write(&file, "attach.prefix = 'C-1'\n").unwrap();
     let mut seat = Seat::attach(&home, "build");
     assert!(!seat.until_left().success());
-    seat.until_text("attach.prefix: 'C-1' is not a key");
+    seat.until_text("is not a key: C-a to C-z");
+}
+
+#[test]
+fn a_program_writes_to_the_clipboard_only_where_the_person_permits_it() {
+    let home = Home::new();
+    let _daemon = home.daemon();
+    let line = "stty raw -echo; while read -r key; do printf '\\033]52;c;aGk=\\007%s.' $key; done";
+    for (permits, count) in [(false, 0), (true, 1)] {
+        start(&home, line);
+        let mut attach = home.termgate("attach build");
+        attach.env("TERMGATE_ATTACH__CLIPBOARD", permits.to_string());
+        let mut terminal = home.in_terminal(attach);
+        let mut shown = terminal.wait_for("free: type to take the keyboard");
+        terminal.type_in("1\n");
+        shown += &terminal.wait_for("1.");
+        terminal.type_in("\x1cd");
+        shown += &terminal.wait_for_end().0;
+        assert_eq!(shown.matches("\x1b]52;c;aGk=\x1b\\").count(), count, "{shown:?}");
+        home.printed("kill build");
+        home.printed("kill build");
+    }
 }

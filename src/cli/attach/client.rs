@@ -24,6 +24,7 @@ use crate::cli::attach::unanswered::UnansweredInput;
 use crate::cli::attach::view::SessionView;
 use crate::cli::daemon::DaemonClient;
 use crate::cli::failure::CliFailure;
+use crate::core::frame::ClipboardWrite;
 use crate::core::keys::control::ControlKey;
 use crate::mcp::attach::SIZE_METHOD;
 use crate::transport::client::{ClientError, DeltaStream};
@@ -40,6 +41,8 @@ pub struct AttachOptions {
     pub prefix: ControlKey,
     /// Whether to use colours.
     pub coloured: bool,
+    /// Whether programs may write to the clipboard of the terminal.
+    pub clipboard: bool,
 }
 
 /// The state that survives a change of daemon.
@@ -218,6 +221,9 @@ impl<'a> Desk<'a> {
                 Some(rows) => cover(&mut picture, &rows, room),
                 None => self.carried.chords.close_list(),
             }
+        }
+        if !self.carried.options.clipboard {
+            picture.clipboard = ClipboardWrite::default();
         }
         self.terminal.paint(&picture);
     }

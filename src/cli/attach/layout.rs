@@ -74,7 +74,7 @@ impl VisiblePart {
         let row = u16::try_from(cursor.row.checked_sub(view.base_row)?).ok()?;
         let (row, col) = (row.checked_sub(self.top)?, cursor.col.checked_sub(self.left)?);
         let seen = cursor.visible && row < inner.rows && col < inner.cols;
-        seen.then_some(PaintedCursor { row, col, shape: cursor.shape })
+        seen.then_some(PaintedCursor { row, col, style: cursor.style })
     }
 }
 
@@ -111,6 +111,7 @@ pub fn cover(picture: &mut Picture, rows: &[String], room: TerminalSize) {
 fn finished(mut picture: Picture, view: &SessionView, room: TerminalSize, status: &Bar) -> Picture {
     picture.title.clone_from(&view.title);
     picture.bells = view.bells;
+    picture.clipboard.clone_from(&view.clipboard);
     if has_status(room) {
         picture.lines.resize(usize::from(room.rows - 1), Line::default());
         picture.lines.push(status.line(room.cols));

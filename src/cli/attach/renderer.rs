@@ -5,22 +5,23 @@
 
 use std::fmt::Write as _;
 
+use crate::core::frame::ClipboardWrite;
 use crate::core::frame::line::{Line, Run};
 use crate::core::keys::modes::{InputModes, MouseEncoding, MouseReporting};
 use crate::wire::line::ansi;
-use crate::wire::screen::CursorWord;
+
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TerminalSize {
     pub rows: u16,
     pub cols: u16,
 }
 
-/// The cursor's position from the top left, and its shape.
+/// The cursor's position from the top left, and its style as the parameter of DECSCUSR.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PaintedCursor {
     pub row: u16,
     pub col: u16,
-    pub shape: CursorWord,
+    pub style: u8,
 }
 
 /// The contents to paint.
@@ -35,6 +36,8 @@ pub struct Picture {
     pub modes: InputModes,
     /// How many times the bell rang so far.
     pub bells: u64,
+    /// What was written to the clipboard last.
+    pub clipboard: ClipboardWrite,
 }
 
 /// The state of the terminal.
@@ -47,6 +50,7 @@ pub struct Canvas {
     title: String,
     modes: InputModes,
     bells: Option<u64>,
+    clipboard: Option<u64>,
     kitty: bool,
 }
 
@@ -74,6 +78,10 @@ impl Canvas {
         if self.bells.replace(picture.bells).is_some_and(|rung| rung < picture.bells) {
             out.push('\x07');
         }
+        let ClipboardWrite { count, data } = &picture.clipboard;
+        if self.clipboard.replace(*count).is_some_and(|written| written < *count) {
+            let _ = write!(out, "\x1b]52;c;{data}\x1b\\");
+        }
         let rows = self.paint_rows(picture);
         if rows.is_empty() && self.pointer == picture.pointer {
             return out;
@@ -83,8 +91,8 @@ impl Canvas {
         out.push_str(&rows);
         self.pointer = picture.pointer;
         if let Some(pointer) = &picture.pointer {
-            let _ = write!(out, "\x1b[{};{}H", pointer.row + 1, pointer.col + 1);
-            out.push_str(shape(pointer.shape));
+            let PaintedCursor { row, col, style } = pointer;
+            let _ = write!(out, "\x1b[{};{}H\x1b[{style} q", row + 1, col + 1);
             out.push_str("\x1b[?25h");
         }
         out.push_str("\x1b[?2026l");
@@ -194,14 +202,6 @@ fn encoding(encoding: MouseEncoding) -> &'static str {
         MouseEncoding::Bytes => "",
         MouseEncoding::Utf8 => "\x1b[?1005h",
         MouseEncoding::Sgr => "\x1b[?1006h",
-    }
-}
-
-fn shape(shape: CursorWord) -> &'static str {
-    match shape {
-        CursorWord::Block => "\x1b[2 q",
-        CursorWord::Underline => "\x1b[4 q",
-        CursorWord::Beam => "\x1b[6 q",
     }
 }
 

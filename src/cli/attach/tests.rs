@@ -125,7 +125,7 @@ impl Attached {
         };
         assert_eq!(modes(&self.person), with_wheel(modes(&self.session)));
         assert_eq!(self.person.frame.title.value, self.session.frame.title.value);
-        assert_eq!(self.person.frame.cursor.value.shape, self.session.frame.cursor.value.shape);
+        assert_eq!(self.person.frame.cursor.value.style, self.session.frame.cursor.value.style);
     }
 }
 
@@ -184,6 +184,8 @@ fn step() -> impl Strategy<Value = Step> {
         "\x1b[>5u",
         "\x1b[<u",
         "\x1b[4 q",
+        "\x1b[5 q\x1b[5m",
+        "\x1b[0 q",
         "\x1b]2;a title\x07",
         "\x1bc",
     ]);

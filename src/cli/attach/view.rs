@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
+use crate::core::frame::ClipboardWrite;
 use crate::core::frame::line::Line;
 use crate::core::keys::modes::InputModes;
 use crate::wire::delta::{ObservedDelta, UpdateWire};
@@ -21,6 +22,7 @@ pub struct SessionView {
     pub lease: LeaseWire,
     pub exit: Option<ExitWire>,
     pub bells: u64,
+    pub clipboard: ClipboardWrite,
     pub modes: InputModes,
     lines: BTreeMap<u64, Line>,
 }
@@ -54,6 +56,9 @@ impl SessionView {
             UpdateWire::Lease { lease } => self.lease = lease,
             UpdateWire::Exit { status } => self.exit = Some(status),
             UpdateWire::Bell { count } => self.bells = count,
+            UpdateWire::Clipboard { count, data } => {
+                self.clipboard = ClipboardWrite { count, data: data.into() };
+            }
             UpdateWire::Mode { .. } | UpdateWire::Activity { .. } | UpdateWire::Other => {}
         }
     }

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::core::frame::line::Line;
-use crate::core::frame::{Cursor, Exit, Frame, ScreenMode, Size};
+use crate::core::frame::{ClipboardWrite, Cursor, Exit, Frame, ScreenMode, Size};
 use crate::core::ids::{RowNumber, Watermark};
 use crate::core::keys::modes::InputModes;
 use crate::core::lease::view::LeaseView;
@@ -38,7 +38,8 @@ pub struct View {
     pub top: u16,
     /// How many rows are wanted from there; none for all.
     pub rows: Option<u16>,
-    /// Whether the reader gets the keyboard and mouse modes, which only a client that types needs.
+    /// Whether the reader gets the keyboard and mouse modes and the clipboard, which only a person's client
+    /// needs.
     pub input_modes: bool,
 }
 
@@ -54,6 +55,7 @@ pub enum Update {
     Lease(Arc<LeaseView>),
     Exit(Exit),
     Bell(u64),
+    Clipboard(ClipboardWrite),
     Activity(Arc<Activity>),
 }
 
@@ -81,6 +83,7 @@ impl Delta {
             | Update::Lease(_)
             | Update::Exit(_)
             | Update::Bell(_)
+            | Update::Clipboard(_)
             | Update::Activity(_) => None,
         })
     }
@@ -137,6 +140,9 @@ impl Frame {
         if new(self.bell.changed) {
             updates.push(Update::Bell(self.bell.value));
         }
+        if view.input_modes && new(self.clipboard.changed) {
+            updates.push(Update::Clipboard(self.clipboard.value.clone()));
+        }
         if let Some(exit) = self.exit.value.filter(|_| new(self.exit.changed)) {
             updates.push(Update::Exit(exit));
         }
@@ -189,6 +195,7 @@ pub struct Replica {
     pub input_modes: InputModes,
     pub lease: Arc<LeaseView>,
     pub bell: u64,
+    pub clipboard: ClipboardWrite,
     pub exit: Option<Exit>,
     pub activity: Arc<Activity>,
 }
@@ -213,6 +220,7 @@ impl Replica {
                 Update::InputModes(modes) => self.input_modes = *modes,
                 Update::Lease(lease) => self.lease = Arc::clone(lease),
                 Update::Bell(count) => self.bell = *count,
+                Update::Clipboard(clipboard) => self.clipboard = clipboard.clone(),
                 Update::Exit(exit) => self.exit = Some(*exit),
                 Update::Activity(activity) => self.activity = Arc::clone(activity),
             }

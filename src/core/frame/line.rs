@@ -27,9 +27,10 @@ impl Attributes {
     pub const INVERSE: Self = Self(1 << 6);
     pub const CONCEALED: Self = Self(1 << 7);
     pub const STRIKE: Self = Self(1 << 8);
+    pub const BLINK: Self = Self(1 << 9);
 
     /// Every attribute with its name in the protocol.
-    pub const NAMES: [(Self, &'static str); 9] = [
+    pub const NAMES: [(Self, &'static str); 10] = [
         (Self::BOLD, "bold"),
         (Self::DIM, "dim"),
         (Self::ITALIC, "italic"),
@@ -39,6 +40,7 @@ impl Attributes {
         (Self::INVERSE, "inverse"),
         (Self::CONCEALED, "concealed"),
         (Self::STRIKE, "strike"),
+        (Self::BLINK, "blink"),
     ];
 
     pub fn contains(self, other: Self) -> bool {

@@ -13,9 +13,16 @@ use crate::core::ids::Watermark;
 /// The flags that make a blank cell visible.
 const DRAWN: Flags = Flags::INVERSE.union(Flags::ALL_UNDERLINES).union(Flags::STRIKEOUT);
 
+/// Blinking text. The emulator has no flag for it, and keeps this one, which it does not use.
+pub(crate) const BLINK: Flags = Flags::from_bits_retain(1 << 15);
+
 /// The flags that a style is made of.
-const STYLED: Flags =
-    DRAWN.union(Flags::BOLD).union(Flags::DIM).union(Flags::ITALIC).union(Flags::HIDDEN);
+const STYLED: Flags = DRAWN
+    .union(Flags::BOLD)
+    .union(Flags::DIM)
+    .union(Flags::ITALIC)
+    .union(Flags::HIDDEN)
+    .union(BLINK);
 
 const FOREGROUND: CellColor = CellColor::Named(NamedColor::Foreground);
 const BACKGROUND: CellColor = CellColor::Named(NamedColor::Background);
@@ -203,7 +210,7 @@ pub(crate) fn color(color: CellColor) -> Color {
 }
 
 fn attributes(flags: Flags) -> Attributes {
-    const PAIRS: [(Flags, Attributes); 11] = [
+    const PAIRS: [(Flags, Attributes); 12] = [
         (Flags::BOLD, Attributes::BOLD),
         (Flags::DIM, Attributes::DIM),
         (Flags::ITALIC, Attributes::ITALIC),
@@ -215,6 +222,7 @@ fn attributes(flags: Flags) -> Attributes {
         (Flags::INVERSE, Attributes::INVERSE),
         (Flags::HIDDEN, Attributes::CONCEALED),
         (Flags::STRIKEOUT, Attributes::STRIKE),
+        (BLINK, Attributes::BLINK),
     ];
     let set = PAIRS.iter().filter(|(flag, _)| flags.contains(*flag));
     set.fold(Attributes::default(), |all, (_, attribute)| all.with(*attribute))

@@ -18,8 +18,8 @@ use alacritty_terminal::term::cell::Cell;
 use alacritty_terminal::term::{Config, Osc52, Term, TermMode};
 use alacritty_terminal::vte::ansi::CharsetIndex;
 
-use crate::core::frame::Size;
 use crate::core::frame::line::Line;
+use crate::core::frame::{ClipboardWrite, Size};
 use crate::core::keys::modes::{InputModes, MouseEncoding, MouseReporting};
 use crate::core::moment::Moment;
 use crate::core::screen::ScreenLimits;
@@ -46,6 +46,7 @@ pub(crate) struct Emulator {
     now: Moment,
     sync: Option<Sync>,
     pub(super) bells: u64,
+    pub(super) clipboard: ClipboardWrite,
     pub(super) title: Arc<str>,
     titles: VecDeque<Arc<str>>,
     keyboard: KeyboardStacks,
@@ -85,6 +86,7 @@ impl Emulator {
             scrolling_history: EMULATOR_ROWS_MAX,
             kitty_keyboard: true,
             osc52: Osc52::Disabled,
+            default_cursor_style: settings::OWN_STYLE,
             ..Config::default()
         };
         let answers = Answers::new(limits.answers_per_second_max);
@@ -98,6 +100,7 @@ impl Emulator {
             now: Moment::default(),
             sync: None,
             bells: 0,
+            clipboard: ClipboardWrite::default(),
             title: Arc::from(""),
             titles: VecDeque::new(),
             keyboard: KeyboardStacks::default(),
@@ -186,6 +189,10 @@ impl Emulator {
         match sequence {
             Sequence::Title(title) => self.title = title.into(),
             Sequence::Report(report) => self.report(report),
+            Sequence::Clipboard(data) => {
+                let count = self.clipboard.count + 1;
+                self.clipboard = ClipboardWrite { count, data: data.into() };
+            }
             Sequence::Mark(params) => self.on_mark(&params),
             Sequence::Answers(answers) => {
                 answers.iter().for_each(|answer| self.answers.push(answer));

@@ -1,7 +1,7 @@
 //! Parses control strings: titles, reports, and queries with their fixed answers.
 //!
-//! termgate ignores clipboard, links and changes of colours: no frame shows them, and a program must
-//! not read the clipboard. Reports are unverified: any output can contain them, even a printed file.
+//! termgate ignores links and changes of colours, which no frame shows. A program can write to the clipboard
+//! of people who permit it, and never read one. Reports are unverified: any output can contain them, even a printed file.
 
 use percent_encoding::percent_decode_str;
 
@@ -13,6 +13,8 @@ pub(crate) enum Sequence {
     Title(String),
     Report(Report),
     Mark(String),
+    /// A text for the clipboard, in Base64.
+    Clipboard(String),
     Answers(Vec<String>),
 }
 
@@ -57,6 +59,7 @@ fn command(text: &[u8], end: &str, limits: &ScreenLimits, host: Option<&str>) ->
                 Some(Sequence::Report(Report::Notification { title: None, body: rest.to_owned() }))
             }
         },
+        "52" => clipboard(rest),
         "133" => Some(Sequence::Mark(rest.to_owned())),
         "777" => notification(rest).map(Sequence::Report),
         _ => None,
@@ -103,6 +106,17 @@ fn progress(text: &str) -> Option<Report> {
         _ => return None,
     };
     Some(Report::Progress(progress))
+}
+
+/// Parses `selection;base64` if it writes to the clipboard. A question and other selections mean nothing.
+fn clipboard(text: &str) -> Option<Sequence> {
+    let (selection, data) = text.split_once(';')?;
+    let is_clipboard = selection.is_empty() || selection.contains(['c', 's']);
+    let letters = data.trim_end_matches('=');
+    let fine = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'+' || byte == b'/';
+    let is_base64 = data.len().is_multiple_of(4) && data.len() - letters.len() < 3;
+    let is_text = !letters.is_empty() && is_base64 && letters.bytes().all(fine);
+    (is_clipboard && is_text).then(|| Sequence::Clipboard(data.to_owned()))
 }
 
 /// Parses `notify;title;body`.
@@ -258,9 +272,14 @@ mod tests {
     }
 
     #[test]
-    fn the_clipboard_means_nothing() {
-        check("52;c;?", None);
-        check("52;c;aGk=", None);
+    fn the_clipboard_is_written_with_text_and_never_read() {
+        for fine in ["52;c;aGk=", "52;;aGk=", "52;pc;aGk="] {
+            check(fine, Some(Sequence::Clipboard("aGk=".to_owned())));
+        }
+        for other in ["52;c;?", "52;c;", "52;p;aGk=", "52;c;aGk", "52;c;aG-=", "52;c;a===", "52;c"]
+        {
+            check(other, None);
+        }
     }
 
     #[test]

@@ -159,12 +159,44 @@ fn lease_and_exit_are_stamped_when_they_change() {
 fn the_cursor_has_an_absolute_row() {
     let mut terminal = Terminal::new(2, 10);
     terminal.show("a\r\nb\r\ncd\x1b[4 q");
-    let expected =
-        Cursor { row: RowNumber(2), col: 2, visible: true, shape: CursorShape::Underline };
+    let shape = CursorShape::Underline;
+    let expected = Cursor { row: RowNumber(2), col: 2, visible: true, shape, style: 4 };
     assert_eq!(terminal.frame.cursor.value, expected);
     terminal.show("\x1b[?25l\x1b[6 q");
-    let hidden = Cursor { visible: false, shape: CursorShape::Beam, ..expected };
+    let hidden = Cursor { visible: false, shape: CursorShape::Beam, style: 6, ..expected };
     assert_eq!(terminal.frame.cursor.value, hidden);
+}
+
+#[test]
+fn a_cursor_blinks_as_the_program_asks_and_has_the_terminals_own_look_before() {
+    let mut terminal = Terminal::new(2, 10);
+    for (printed, style) in [
+        ("a", 0),
+        ("\x1b[1 q", 1),
+        ("\x1b[2 q", 2),
+        ("\x1b[3 q", 3),
+        ("\x1b[5 q", 5),
+        ("\x1b[?12l", 6),
+        ("\x1b[ q", 0),
+        ("\x1b[?12h", 1),
+        ("\x1bc", 0),
+    ] {
+        terminal.show(printed);
+        assert_eq!(terminal.frame.cursor.value.style, style, "{printed:?}");
+    }
+}
+
+#[test]
+fn blinking_text_and_the_clipboard_are_told() {
+    let mut terminal = Terminal::new(2, 10);
+    terminal.show("a\x1b[5mb\x1b[6;1mc\x1b[25md\x1b[5me\x1b[0mf");
+    let line = &terminal.frame.lines[0].value;
+    let blinks = (0..6).map(|column| line.style_at(column).attributes.contains(Attributes::BLINK));
+    assert_eq!(blinks.collect::<Vec<_>>(), [false, true, true, false, true, false]);
+    terminal.show("\x1b]52;c;aGk=\x07\x1b]52;c;?\x07");
+    let clipboard = &terminal.frame.clipboard.value;
+    assert_eq!((clipboard.count, &*clipboard.data), (1, "aGk="));
+    assert!(terminal.screen.take_answers().is_empty());
 }
 
 #[test]

@@ -39,6 +39,7 @@ impl Terminal {
             input_modes: Stamped::default(),
             lease: Stamped::default(),
             bell: Stamped::default(),
+            clipboard: Stamped::default(),
             exit: Stamped::default(),
             activity: Stamped::default(),
             shell: Arc::default(),

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::core::frame::line::{Attributes, Color, Style};
-use crate::core::frame::{CursorShape, Frame, ScreenMode, Size};
+use crate::core::frame::{Frame, ScreenMode, Size};
 use crate::core::moment::Moment;
 use crate::core::screen::{Facts, Origin, Screen, ScreenLimits};
 
@@ -73,7 +73,7 @@ fn style() -> impl Strategy<Value = Style> {
         Attributes::default(),
         Attributes::BOLD,
         Attributes::INVERSE.with(Attributes::UNDERLINE),
-        Attributes::STRIKE.with(Attributes::ITALIC),
+        Attributes::STRIKE.with(Attributes::BLINK),
     ]);
     (color.clone(), color, attributes).prop_map(|(foreground, background, attributes)| Style {
         foreground,
@@ -117,9 +117,8 @@ fn picture() -> impl Strategy<Value = Picture> {
             mouse_encoding: encodings[usize::from(encoding)],
             kitty_flags,
         };
-        let shape = CursorWord::Block;
-        let pointer = pointer.map(|(row, col)| PaintedCursor { row, col, shape });
-        Picture { lines, pointer, title, modes, bells: 0 }
+        let pointer = pointer.map(|(row, col)| PaintedCursor { row, col, style: 2 });
+        Picture { lines, pointer, title, modes, ..Picture::default() }
     })
 }
 
@@ -208,17 +207,31 @@ fn a_title_cannot_smuggle_sequences() {
 }
 
 #[test]
-fn the_shape_of_the_cursor_is_shown() {
+fn the_style_of_the_cursor_is_shown_and_goes_with_the_person() {
     let mut person = Person::new();
-    for (shape, seen) in [
-        (CursorWord::Beam, CursorShape::Beam),
-        (CursorWord::Underline, CursorShape::Underline),
-        (CursorWord::Block, CursorShape::Block),
-    ] {
-        let pointer = Some(PaintedCursor { row: 0, col: 0, shape });
+    for style in [6, 5, 4, 3, 2, 1, 0, 5] {
+        let pointer = Some(PaintedCursor { row: 0, col: 0, style });
         person.paint(&Picture { pointer, ..Picture::default() });
-        assert_eq!(person.frame.cursor.value.shape, seen);
+        assert_eq!(person.frame.cursor.value.style, style);
     }
+    let leaving = person.canvas.leave();
+    person.show(leaving.as_bytes());
+    assert_eq!(person.frame.cursor.value.style, 0);
+}
+
+#[test]
+fn the_clipboard_gets_what_was_written_while_the_person_was_there() {
+    let mut person = Person::new();
+    let written = |count| {
+        let clipboard = ClipboardWrite { count, data: "aGk=".into() };
+        Picture { clipboard, ..Picture::default() }
+    };
+    let copy = "\x1b]52;c;aGk=\x1b\\";
+    assert!(!person.paint(&written(3)).contains(copy), "it was written before");
+    assert!(person.paint(&written(4)).contains(copy));
+    assert!(!person.paint(&written(4)).contains(copy));
+    assert!(!person.paint(&written(0)).contains(copy), "another daemon counts anew");
+    assert!(person.paint(&written(1)).contains(copy));
 }
 
 #[test]
@@ -236,7 +249,7 @@ fn a_wide_character_at_either_edge_is_a_blank() {
 #[test]
 fn a_row_at_the_bottom_is_painted_below_what_is_shown_and_the_picture_comes_back_after_it() {
     let mut person = Person::new();
-    let pointer = Some(PaintedCursor { row: 1, col: 2, shape: CursorWord::Beam });
+    let pointer = Some(PaintedCursor { row: 1, col: 2, style: 6 });
     let mut shown = Picture { pointer, ..texts(&["one", "two", "", "", "", "status"]) };
     shown.modes.bracketed_paste = true;
     person.paint(&shown);

@@ -12,6 +12,7 @@ use alacritty_terminal::vte::ansi::CursorShape as EmulatorShape;
 use crate::core::frame::{Cursor, CursorShape, Frame, ScreenMode};
 use crate::core::ids::RowNumber;
 use crate::core::screen::emulator::Emulator;
+use crate::core::screen::emulator::settings::style_parameter;
 use crate::core::screen::row_numbers::StampedLine;
 
 /// The contents of the screen, drawn over the last frame.
@@ -34,6 +35,7 @@ impl Emulator {
             row: self.ledger.base_row().plus(below),
             col: point.column.0 as u16,
             visible: mode.contains(TermMode::SHOW_CURSOR) && style.shape != EmulatorShape::Hidden,
+            style: style_parameter(style),
             shape: match style.shape {
                 EmulatorShape::Underline => CursorShape::Underline,
                 EmulatorShape::Beam => CursorShape::Beam,

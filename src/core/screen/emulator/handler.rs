@@ -14,6 +14,7 @@ use alacritty_terminal::vte::ansi::{
 };
 use unicode_width::UnicodeWidthChar;
 
+use crate::core::screen::cells::BLINK;
 use crate::core::screen::emulator::{Emulator, Sync, settings};
 
 /// Characters below this one have a width, except controls.
@@ -215,9 +216,13 @@ impl Handler for Emulator {
     }
 
     fn terminal_attribute(&mut self, attr: Attr) {
-        // No frame shows an underline's colour, and each one would allocate memory.
-        if !matches!(attr, Attr::UnderlineColor(_)) {
-            self.term.terminal_attribute(attr);
+        let flags = &mut self.term.grid_mut().cursor.template.flags;
+        match attr {
+            // No frame shows an underline's colour, and each one would allocate memory.
+            Attr::UnderlineColor(_) => {}
+            Attr::BlinkSlow | Attr::BlinkFast => flags.insert(BLINK),
+            Attr::CancelBlink => flags.remove(BLINK),
+            attr => self.term.terminal_attribute(attr),
         }
     }
 

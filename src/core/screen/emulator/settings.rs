@@ -45,8 +45,25 @@ const MODES: [(TermMode, Switch); 16] = [
     (TermMode::URGENCY_HINTS, Switch::Private(NamedPrivateMode::UrgencyHints)),
 ];
 
-/// The cursor shapes that a program can choose. The index of each is its number in a snapshot.
-const SHAPES: [CursorShape; 3] = [CursorShape::Block, CursorShape::Underline, CursorShape::Beam];
+/// The terminal's own cursor shape, and those that a program can choose. The index of each is its number in
+/// a snapshot.
+const SHAPES: [CursorShape; 4] =
+    [OWN_STYLE.shape, CursorShape::Underline, CursorShape::Beam, CursorShape::Block];
+
+/// The style before a program chooses one. No program can choose this shape.
+pub(crate) const OWN_STYLE: CursorStyle =
+    CursorStyle { shape: CursorShape::HollowBlock, blinking: false };
+
+/// The parameter of DECSCUSR for a style.
+pub(super) fn style_parameter(style: CursorStyle) -> u8 {
+    let steady = match style.shape {
+        CursorShape::HollowBlock | CursorShape::Hidden if !style.blinking => return 0,
+        CursorShape::Block | CursorShape::HollowBlock | CursorShape::Hidden => 2,
+        CursorShape::Underline => 4,
+        CursorShape::Beam => 6,
+    };
+    steady - u8::from(style.blinking)
+}
 
 impl Emulator {
     /// Resets everything that programs set and showed. Used rows become history.

@@ -18,7 +18,7 @@ use crate::core::frame::line::Color;
 use crate::core::screen::cells;
 
 /// The flags of a cell. The index of each is its bit in a snapshot.
-const FLAGS: [Flags; 15] = [
+const FLAGS: [Flags; 16] = [
     Flags::INVERSE,
     Flags::BOLD,
     Flags::ITALIC,
@@ -34,6 +34,7 @@ const FLAGS: [Flags; 15] = [
     Flags::UNDERCURL,
     Flags::DOTTED_UNDERLINE,
     Flags::DASHED_UNDERLINE,
+    cells::BLINK,
 ];
 
 pub(crate) const CHARSETS: [CharsetIndex; 4] =
