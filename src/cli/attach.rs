@@ -44,11 +44,12 @@ use crate::wire::session::{SessionList, SessionState, SessionWire};
 
 /// Attach to a session: see it live and type into it
 ///
-/// Typing suspends the agent's lease. The agent gets it back when you hand back, detach, or do not type
-/// for ten seconds. The session takes the size of your window when you type. Press C-\ and then d to detach, t to take over, h to hand back, [ for the history,
-/// ? for a list of these keys, or C-\ to type C-\; --prefix is another key than C-\. The wheel scrolls the history. Taking over lasts until you hand back, another person
-/// takes over, or ten minutes pass without a key. If the daemon exits, `attach` waits for the next one;
-/// after three seconds it restores your terminal and retries for five more.
+/// Typing suspends the agent's lease. The agent gets it back when you hand back, detach, or do not type for
+/// ten seconds. The session takes the size of your window when you type. Press C-\ and then d to detach, t to
+/// take over, h to hand back, [ for the history, ? for a list of these keys, or C-\ to type C-\; --prefix is
+/// another key than C-\. The wheel scrolls the history. Taking over lasts until you hand back, another person
+/// takes over, or ten minutes pass without a key. If the daemon exits, `attach` waits for the next one; after
+/// three seconds it restores your terminal and retries for five more.
 #[derive(Debug, Args)]
 pub struct AttachCommand {
     /// Id, unique prefix of one, or name [default: the running session; a list to choose from if several run]

@@ -41,8 +41,8 @@ pub fn shortened(text: &str, cols: usize) -> String {
     }
     let room = cols.saturating_sub(1);
     let ends = text.match_indices(' ').map(|(at, _)| text[..at].trim_end_matches([' ', '|']));
-    let fitting = ends.filter(|start| !start.is_empty() && columns(start) <= room).last();
-    let start = fitting.unwrap_or_else(|| beginning(text, room));
+    let mut fitting = ends.filter(|start| !start.is_empty() && columns(start) <= room);
+    let start = fitting.next_back().unwrap_or_else(|| beginning(text, room));
     format!("{start}{ELLIPSIS}")
 }
 

@@ -132,6 +132,13 @@ impl Emulator {
         Size { rows: self.term.screen_lines() as u16, cols: self.term.columns() as u16 }
     }
 
+    fn begin_sync(&mut self) {
+        // A nested update does not extend the time without frames.
+        if self.sync.is_none_or(|sync| sync.until <= self.now) {
+            self.sync = Some(Sync { until: self.now + self.limits.sync_time_max, bytes: 0 });
+        }
+    }
+
     pub(crate) fn hold_until(&self) -> Option<Moment> {
         self.sync.map(|sync| sync.until)
     }

@@ -15,7 +15,7 @@ use alacritty_terminal::vte::ansi::{
 use unicode_width::UnicodeWidthChar;
 
 use crate::core::screen::cells::BLINK;
-use crate::core::screen::emulator::{Emulator, Sync, settings};
+use crate::core::screen::emulator::{Emulator, settings};
 
 /// Characters below this one have a width, except controls.
 const FIRST_MARK: char = '\u{ad}';
@@ -42,13 +42,6 @@ impl Emulator {
             column -= 1;
         }
         row[column].zerowidth().is_some_and(|marks| marks.len() >= self.limits.marks_max)
-    }
-
-    fn begin_sync(&mut self) {
-        // A nested update does not extend the time without frames.
-        if self.sync.is_none_or(|sync| sync.until <= self.now) {
-            self.sync = Some(Sync { until: self.now + self.limits.sync_time_max, bytes: 0 });
-        }
     }
 }
 
@@ -216,13 +209,12 @@ impl Handler for Emulator {
     }
 
     fn terminal_attribute(&mut self, attr: Attr) {
-        let flags = &mut self.term.grid_mut().cursor.template.flags;
-        match attr {
-            // No frame shows an underline's colour, and each one would allocate memory.
-            Attr::UnderlineColor(_) => {}
-            Attr::BlinkSlow | Attr::BlinkFast => flags.insert(BLINK),
-            Attr::CancelBlink => flags.remove(BLINK),
-            attr => self.term.terminal_attribute(attr),
+        if matches!(attr, Attr::BlinkSlow | Attr::BlinkFast | Attr::CancelBlink) {
+            let flags = &mut self.term.grid_mut().cursor.template.flags;
+            flags.set(BLINK, attr != Attr::CancelBlink);
+        // No frame shows an underline's colour, and each one would allocate memory.
+        } else if !matches!(attr, Attr::UnderlineColor(_)) {
+            self.term.terminal_attribute(attr);
         }
     }
 
