@@ -1,6 +1,7 @@
 //! What a person chooses at `termgate attach`: the session, and the key before termgate's own keys.
 
 use crate::commands::seat::{Seat, start, told};
+use crate::commands::terminal::Terminal;
 use crate::harness::home::Home;
 
 const USAGE: i32 = 2;
@@ -101,7 +102,7 @@ fn a_program_writes_to_the_clipboard_only_where_the_person_permits_it() {
         start(&home, line);
         let mut attach = home.termgate("attach build");
         attach.env("TERMGATE_ATTACH__CLIPBOARD", permits.to_string());
-        let mut terminal = home.in_terminal(attach);
+        let mut terminal = Terminal::of(attach);
         let mut shown = terminal.wait_for("free: type to take the keyboard");
         terminal.type_in("1\n");
         shown += &terminal.wait_for("1.");

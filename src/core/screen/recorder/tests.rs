@@ -79,10 +79,10 @@ fn without_marks(line: &str) -> String {
 }
 
 /// What stands on a screen differs where lines end without a return, where programs set tab stops, and where the emulator does not clear the first of two
-/// rows above the cursor.
+/// rows above the cursor, or deletes more characters than there are.
 fn alike(part: &str) -> bool {
     let feeds = part.replace("\r\n", "").contains(['\n', '\x0b', '\x0c', '\u{85}']);
-    let sets = ["[1J", "\x1bH", "g", "\x1bD"].iter().any(|end| part.ends_with(end));
+    let sets = ["[1J", "\x1bH", "g", "\x1bD", "P"].iter().any(|end| part.ends_with(end));
     !feeds && !sets
 }
 

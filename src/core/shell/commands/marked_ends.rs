@@ -60,7 +60,9 @@ impl Commands {
     /// either, so that nothing is expected of it until it does.
     pub fn on_reading(&mut self, here: &Here) {
         (self.phase, self.reading_at) = if self.phase == ShellPhase::Running {
-            self.finish_marked(here, None);
+            // What stands on this row is a prompt, unless the end of the output was marked.
+            let position = Position { col: 0, ..here.position };
+            self.finish_marked(&Here { position, ..*here }, None);
             (ShellPhase::Unmarked, None)
         } else {
             (ShellPhase::Reading, Some(here.position))
