@@ -26,8 +26,14 @@ class Terminalcp(Guest):
 
     def open(self, place: str, shell: str) -> None:
         self.start_behind()
-        if self.terminal(action="start", command=shell, cwd=place, name=self.name).failed:
+        if not any(self.started(shell, place) for _ in range(20)):
             raise RuntimeError("terminalcp starts nothing: " + self.text[-200:])
+
+    def started(self, shell: str, place: str) -> bool:
+        if not self.terminal(action="start", command=shell, cwd=place, name=self.name).failed:
+            return True
+        time.sleep(1)
+        return False
 
     def start_behind(self) -> None:
         """Starts the server behind all sessions; a first call does not wait for as long as that may need."""
