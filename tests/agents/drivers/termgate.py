@@ -1,9 +1,11 @@
 """Drives termgate over its Unix socket, one connection a session."""
 
+import json
 import os
 import signal
 import socket
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -13,6 +15,24 @@ from told import Told
 # How long after the time that a call was given its answer may come.
 GRACE_S = 10
 START_S = 20
+
+
+def binary() -> str:
+    """The binary that TERMGATE_BIN names, or one that is built here."""
+    if named := os.environ.get("TERMGATE_BIN"):
+        return str(Path(named).resolve())
+    top = Path(__file__).resolve().parents[3]
+    subprocess.run(["cargo", "build", "--locked", "--bin", "termgate"], cwd=top, check=True)
+    metadata = subprocess.run(["cargo", "metadata", "--format-version=1", "--no-deps", "--locked"],
+                              cwd=top, check=True, capture_output=True)
+    return json.loads(metadata.stdout)["target_directory"] + "/debug/termgate"
+
+
+def search_path(root: Path) -> str:
+    """Where cases find programs: this Python, so that all machines run one, and the system's."""
+    (root / "bin").mkdir()
+    (root / "bin/python3").symlink_to(os.path.realpath(sys.executable))
+    return f"{root}/bin:/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin"
 
 
 class Daemon:
