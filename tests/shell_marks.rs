@@ -6,6 +6,16 @@
 // A test that unwraps in vain has failed, in its helpers as well.
 #![allow(clippy::unwrap_used)]
 
+// Each family uses a part of it.
+#[allow(dead_code)]
+#[path = "harness"]
+mod harness {
+    pub(crate) mod daemon;
+    pub(crate) mod home;
+    pub(crate) mod processes;
+    pub(crate) mod waiting;
+}
+
 mod shell_marks {
     mod bash;
     mod every;

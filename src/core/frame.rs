@@ -18,8 +18,8 @@ use crate::core::moment::Moment;
 use crate::core::shell::ShellView;
 use crate::core::shell::activity::Activity;
 use crate::core::shell::commands::Commands;
-use crate::core::shell::commands::output::{Output, Printed};
-use crate::core::shell::commands::record::CommandRecord;
+use crate::core::shell::commands::output::Output;
+use crate::core::shell::commands::record::{CommandId, CommandRecord};
 
 /// The size of a terminal in cells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -118,6 +118,9 @@ pub enum Exit {
     /// Its shim is gone, so its end is unknown.
     Lost,
 }
+
+/// The output of commands that still run.
+pub type Printed = Vec<(CommandId, Arc<Output>)>;
 
 /// The screen of one session at one watermark, with everything else that deltas report.
 #[derive(Clone, Debug)]

@@ -62,6 +62,7 @@ const HOMES: [(&str, &[&str]); 37] = [
 /// What is sent, stored or kept over a restart.
 const SERDE: &[&str] = &[
     "core/frame/kept",
+    "core/screen/recorder",
     "core/screen/snapshot",
     "config/tokens",
     "session/records",

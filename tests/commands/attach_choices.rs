@@ -79,18 +79,16 @@ fn the_prefix_is_a_flag_and_a_key_of_the_configuration() {
     home.printed("kill build");
     home.printed("kill build");
     start(&home, line);
-    std::fs::create_dir_all(home.path("config/termgate")).unwrap();
-    let file = home.path("config/termgate/termgate.toml");
-    std::fs::write(&file, "attach.prefix = 'C-a'\n").unwrap();
+    home.configure("attach.prefix = 'C-a'\n");
     assert!(home.printed("config show").contains("prefix = 'C-a'"));
     has_prefix(&home, Seat::attach(&home, "build"));
     let mut seat = Seat::attach(&home, "build --prefix C-i");
     assert_eq!(seat.until_left().code(), Some(USAGE));
     seat.until_text("expected C-a to C-z");
-    std::fs::write(&file, "attach.prefix = 'C-1'\n").unwrap();
+    home.configure("attach.prefix = 'C-1'\n");
     let mut seat = Seat::attach(&home, "build");
     assert!(!seat.until_left().success());
-    seat.until_text("is not a key: C-a to C-z");
+    seat.until_text("attach.prefix: 'C-1' is not a");
 }
 
 #[test]

@@ -46,7 +46,7 @@ fn who_waited_in_vain_for_a_lease_is_told_how_long() {
     let _daemon = home.daemon();
     home.printed("new --name build -- cat");
     let mut seat = Seat::attach(&home, "build");
-    seat.until_status("the keyboard is free");
+    seat.until_status("free: type to take the keyboard");
     seat.types("\x1ct");
     until_holder(&home, "human");
     let refused = home.run("lease acquire build --wait 20ms");

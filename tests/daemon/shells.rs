@@ -65,9 +65,12 @@ impl Shell {
         self.run_with(command, json!({})).await
     }
 
-    /// Runs a command with further arguments.
+    /// Runs a command with further arguments. Where they do not say how much of its output is told, much is.
     pub(crate) async fn run_with(&mut self, command: &str, mut arguments: Value) -> Ended {
         arguments["command"] = json!(command);
+        if arguments["max_lines"].is_null() {
+            arguments["max_lines"] = json!(2_000);
+        }
         Ended(self.call("run", arguments).await)
     }
 

@@ -4,7 +4,8 @@ use std::fs;
 
 use termgate::core::frame::Exit;
 
-use crate::shell_marks::harness::{File, Shell, is_installed};
+use crate::harness::home::is_installed;
+use crate::shell_marks::harness::{File, Shell};
 
 /// Each shell with files that leave it as it is, and how it asks for nothing at its start.
 const SHELLS: [(&str, &[File]); 3] = [

@@ -1,6 +1,7 @@
 //! fish among files of its user that have their own way with prompts.
 
-use crate::shell_marks::harness::{Shell, is_installed};
+use crate::harness::home::is_installed;
+use crate::shell_marks::harness::Shell;
 
 const QUIET: &str = "function fish_greeting; end\n";
 

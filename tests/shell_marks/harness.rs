@@ -5,7 +5,6 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use tempfile::TempDir;
 use termgate::core::frame::{Exit, Size};
@@ -17,8 +16,8 @@ use termgate::session::pty::shell::{Nonce, SCRIPTS, prepare};
 use termgate::session::pty::{Pty, ReadOutput, Stamp};
 use tokio::time::timeout;
 
-/// How long a test waits for what must come; only a broken shell ever lets it pass.
-const SAFETY: Duration = Duration::from_secs(30);
+use crate::harness::waiting::SAFETY;
+
 const SIZE: Size = Size { rows: 24, cols: 80 };
 
 /// What fish asks, and what a terminal answers.
@@ -27,11 +26,6 @@ const ANSWER: &[u8] = b"\x1b[?62;22c";
 
 /// A file of the user: its path below the home, and its text.
 pub(crate) type File = (&'static str, &'static str);
-
-/// Whether a shell is there to be tested; the scripts that run the tests say which are not.
-pub(crate) fn is_installed(program: &str) -> bool {
-    Path::new("/usr/bin").join(program).exists() || Path::new("/bin").join(program).exists()
-}
 
 /// A shell that is at its prompt, or was told to do something.
 pub(crate) struct Shell {

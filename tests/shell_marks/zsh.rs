@@ -1,6 +1,7 @@
 //! zsh among files of its user that have their own way with prompts.
 
-use crate::shell_marks::harness::{File, Shell, is_installed};
+use crate::harness::home::is_installed;
+use crate::shell_marks::harness::{File, Shell};
 
 async fn check(files: &[File], lines: &[(&str, i32)]) -> Option<Shell> {
     if !is_installed("zsh") {

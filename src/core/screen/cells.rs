@@ -42,7 +42,7 @@ impl RowReader {
         self.runs.clear();
         self.wrapped = cells.last().is_some_and(|cell| cell.flags.contains(Flags::WRAPLINE));
         let painted = cells.iter().rposition(|cell| !is_plain(cell)).map_or(0, |at| at + 1);
-        let written = cells[..painted].iter().rposition(|cell| !is_blank(cell));
+        let written = (0..painted).rev().find(|at| !is_blank(&cells[*at]) && !is_torn(cells, *at));
         let written = written.map_or(0, |at| at + 1);
         self.read_text(cells, written);
         if cells[..painted].iter().any(has_style) {
@@ -145,6 +145,11 @@ fn place(cells: &[Cell], at: usize) -> CellPlace {
         return CellPlace::Torn;
     }
     CellPlace::Character
+}
+
+/// Whether the cell is the first half of a wide character that lost the other.
+fn is_torn(cells: &[Cell], at: usize) -> bool {
+    cells[at].flags.contains(Flags::WIDE_CHAR) && matches!(place(cells, at), CellPlace::Torn)
 }
 
 /// Whether the cell has no readable text.

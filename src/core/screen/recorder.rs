@@ -1,9 +1,10 @@
 //! Turns what one command prints into lines, on a screen of its own.
 //!
-//! It does what the terminal does, without attributes, and begins blank with the settings of a new terminal:
+//! It does what the terminal does, without styles, and begins blank with the settings of a new terminal:
 //! what other programs left on the real screen cannot spoil the output, and no change of the real screen can lose it.
 //! Rows that leave its screen become lines.
 
+mod erasing;
 mod operations;
 mod row;
 mod stored;
@@ -34,6 +35,8 @@ pub(crate) struct Place {
 struct Cursor {
     place: Place,
     charsets: [StandardCharset; 4],
+    /// What is written is concealed, and so blank.
+    conceals: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -57,8 +60,10 @@ pub(crate) struct Recorder {
     /// The normal screen, while a program shows the alternate one.
     normal: Option<(VecDeque<Row>, Cursor)>,
     lines: Output,
-    /// How many lines of what was typed are still to come before the output.
+    /// How many lines that show what was typed are still to come before the output.
     echo_lines: u16,
+    /// How many columns of the first row belong to the prompt, where nothing that is typed is shown.
+    indent: u16,
     /// Rows at the top that nothing was written to are no output.
     at_beginning: bool,
     /// How often the cursor was sent to the top of the screen; below it counts for many.
@@ -86,14 +91,16 @@ impl Recorder {
             region: 0..size.rows,
             normal: None,
             lines: Output::default(),
-            echo_lines,
+            echo_lines: echo_lines.saturating_sub(1),
+            indent: if echo_lines == 0 { place.col } else { 0 },
             at_beginning: true,
             jumps: 0,
             ended: false,
             changed: true,
             bytes_max,
         };
-        recorder.row().touched = true;
+        let row = recorder.row();
+        (row.touched, row.is_echo) = (true, echo_lines > 0);
         recorder
     }
 
@@ -144,18 +151,19 @@ impl Recorder {
             Some((rows, cursor)) => (rows, cursor),
             None => (&self.rows, &self.cursor),
         };
-        let mut lines = Lines { output: self.lines.clone(), echo: self.echo_lines };
-        lines.take_screen(rows, cursor.place.row, self.at_beginning);
+        let output = self.lines.clone();
+        let mut lines = Lines { output, indent: self.indent };
+        lines.take_screen(rows, (cursor.place.row, self.region.end), self.at_beginning);
         lines.output.trim(self.bytes_max);
         lines.output
     }
 
     /// All that was printed, at the end. A program that never left the alternate screen has written its last words there.
     pub(crate) fn whole_output(&self) -> Output {
-        let mut lines = Lines { output: self.output(), echo: 0 };
+        let mut lines = Lines { output: self.output(), indent: 0 };
         if self.normal.is_some() {
             end_line(&mut lines.output);
-            lines.take_screen(&self.rows, self.cursor.place.row, true);
+            lines.take_screen(&self.rows, (self.cursor.place.row, self.region.end), true);
             lines.output.trim(self.bytes_max);
         }
         lines.output
@@ -209,7 +217,8 @@ impl Recorder {
 
     /// Turns so many rows from the top of the screen into lines.
     fn settle(&mut self, count: u16) {
-        let mut lines = Lines { output: std::mem::take(&mut self.lines), echo: self.echo_lines };
+        let output = std::mem::take(&mut self.lines);
+        let mut lines = Lines { output, indent: self.indent };
         for _ in 0..count {
             let row = self.rows.pop_front().unwrap_or_default();
             self.at_beginning &= !row.touched;
@@ -218,7 +227,7 @@ impl Recorder {
                 lines.end_line_of(&row);
             }
         }
-        (self.lines, self.echo_lines) = (lines.output, lines.echo);
+        (self.lines, self.indent) = (lines.output, lines.indent);
         self.lines.trim(self.bytes_max);
     }
 
@@ -257,18 +266,31 @@ impl Recorder {
     }
 }
 
+/// A count as rows and columns are counted.
+fn narrow(count: usize) -> u16 {
+    u16::try_from(count).unwrap_or(u16::MAX)
+}
+
 /// Lines, as rows are added to them.
 struct Lines {
     output: Output,
-    /// How many of the next lines show what was typed.
-    echo: u16,
+    /// How many blanks the next row begins with that nobody wrote.
+    indent: u16,
 }
 
 impl Lines {
     /// Takes the rows down to the cursor, or to the last one with text below it.
-    fn take_screen(&mut self, rows: &VecDeque<Row>, cursor: u16, mut at_beginning: bool) {
+    ///
+    /// What stands below the rows that scroll is progress, which is painted again and again.
+    fn take_screen(
+        &mut self,
+        rows: &VecDeque<Row>,
+        (cursor, scrolled): (u16, u16),
+        mut at_beginning: bool,
+    ) {
         let cursor = usize::from(cursor);
-        let text = rows.iter().rposition(|row| !row.is_blank()).map_or(0, |last| last + 1);
+        let mut scrolled = rows.iter().take(scrolled.into());
+        let text = scrolled.rposition(|row| !row.is_blank()).map_or(0, |last| last + 1);
         let count = text.max(cursor);
         let never_written = Row::default();
         for (index, row) in rows.iter().chain(repeat(&never_written)).take(count).enumerate() {
@@ -285,18 +307,18 @@ impl Lines {
     }
 
     fn take(&mut self, row: &Row) {
-        if self.echo == 0 {
+        if !row.is_echo {
             let text = row.text();
+            let blanks = text.bytes().take(self.indent.into()).take_while(|byte| *byte == b' ');
+            let text = &text[blanks.count()..];
+            self.indent = 0;
             self.output.append(if row.wrapped { text } else { text.trim_end_matches(' ') });
         }
     }
 
     fn end_line_of(&mut self, row: &Row) {
-        if !row.wrapped {
-            if self.echo == 0 {
-                self.output.append("\n");
-            }
-            self.echo = self.echo.saturating_sub(1);
+        if !row.wrapped && !row.is_echo {
+            self.output.append("\n");
         }
     }
 }

@@ -4,6 +4,7 @@
 //! one. The code that uses the values checks them.
 
 pub(crate) mod cells;
+pub(crate) mod numbers;
 mod outputs;
 pub(crate) mod shell;
 

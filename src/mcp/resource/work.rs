@@ -139,9 +139,8 @@ fn output(
     let goes_on = from_line.is_some() && record.finish.is_none();
     let end = if goes_on { printed.lines_ended() } else { printed.lines_total() };
     let piece = OutputPiece::between(&printed, (from_line.unwrap_or_default(), end), room);
-    // Which lines they lie between is not known, so they are told with the last.
-    let last = record.finish.is_some() && piece.lines_left_out == 0;
-    let lost = if last && from_line.is_none_or(|from| from <= end) {
+    // Which lines they lie between is not known, so they are told with each once all lines are there.
+    let lost = if record.finish.is_some() && from_line.is_none_or(|from| from <= end) {
         GapWire::in_output(session, record, frame)
     } else {
         Vec::new()

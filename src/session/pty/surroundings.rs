@@ -69,7 +69,7 @@ pub fn look_again(evidence: TerminalEvidence, known: &KernelView) -> Option<Kern
     let in_front = known.foreground.as_ref().is_some_and(|known| known.group == leader.0);
     let same = evidence.leader_in_front() && in_front && known.shell_in_front;
     let unlooked = KernelView { reading: None, selects: false, relaying: false, ..known.clone() };
-    same.then(|| KernelView { canonical, echo, ..unlooked })
+    same.then_some(KernelView { canonical, echo, ..unlooked })
 }
 
 /// What a shell does after it has read all input.

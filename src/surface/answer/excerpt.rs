@@ -31,13 +31,15 @@ pub struct ExcerptLines {
     pub tail: usize,
     /// Of those between, lines that name an error or a warning.
     pub trouble: usize,
+    /// Many equal lines that follow each other are told once.
+    pub equal_once: bool,
 }
 
 impl ExcerptLines {
     /// So many lines, most of them from the end, where it is said how things went.
     pub fn of_result(lines: usize) -> Self {
         let (head, trouble) = ((lines / 8).max(usize::from(lines > 2)), lines / 4);
-        Self { head, tail: lines - head - trouble, trouble }
+        Self { head, tail: lines - head - trouble, trouble, equal_once: true }
     }
 
     fn sum(&self) -> usize {
@@ -62,7 +64,8 @@ impl Excerpt {
     /// The whole output is at `uri`.
     pub fn of(output: &Output, wanted: ExcerptLines, room: usize, uri: &str) -> Self {
         let text = output.text();
-        let lines = told_once(&text, output.lines_trimmed() + 1);
+        let equal_max = if wanted.equal_once { EQUAL_MAX } else { usize::MAX };
+        let lines = told_once(&text, output.lines_trimmed() + 1, equal_max);
         let whole = Lines { lines: &lines, line_max: LINE_BYTES_MAX, uri };
         let costs = lines.iter().map(|line| whole.cost(line));
         if wanted.sum() >= lines.len() && fitting(costs, room).count == lines.len() {
@@ -81,15 +84,15 @@ struct Told<'a> {
     count: u64,
 }
 
-/// From how many equal lines on they are told once, with their number.
-const REPEATS_MIN: usize = 4;
+/// How many equal lines are told as they are; of more the first is, and their number.
+const EQUAL_MAX: usize = 3;
 
-/// The lines of a text. Where many equal ones follow each other, the first of them and their number.
-fn told_once(text: &str, first_number: u64) -> Vec<Told<'_>> {
+/// The lines of a text. Where more than so many equal ones follow each other, the first of them and their number.
+fn told_once(text: &str, first_number: u64, equal_max: usize) -> Vec<Told<'_>> {
     let lines: Vec<&str> = text.lines().collect();
     let (mut told, mut number) = (Vec::new(), first_number);
     for equal in lines.chunk_by(|line, next| line == next) {
-        let alone = if equal.len() < REPEATS_MIN { equal.len() } else { 1 };
+        let alone = if equal.len() <= equal_max { equal.len() } else { 1 };
         for line in &equal[..alone] {
             told.push(Told { text: Cow::Borrowed(line), number, count: 1 });
             number += 1;
@@ -229,7 +232,7 @@ mod tests {
     const ROOM: usize = 12_000;
 
     fn excerpt(lines: &[String], head: usize, tail: usize) -> Excerpt {
-        of(lines, ExcerptLines { head, tail, trouble: 0 }, ROOM)
+        of(lines, ExcerptLines { head, tail, trouble: 0, equal_once: false }, ROOM)
     }
 
     fn of(lines: &[String], wanted: ExcerptLines, room: usize) -> Excerpt {

@@ -207,7 +207,10 @@ impl Followed {
     /// Fills in as much of the output as there is room for, which is told to programs and to models.
     fn with_output(self, output: &Output, wanted: ResultLines, uri: &str) -> Self {
         let room = (room_left(&self, &self.summary()) / 2).min(wanted.bytes);
-        let excerpt = Excerpt::of(output, ExcerptLines::of_result(wanted.lines), room, uri);
+        let lines = ExcerptLines::of_result(wanted.lines);
+        // Whoever says how many lines are wanted gets them as they are.
+        let lines = ExcerptLines { equal_once: wanted == ResultLines::DEFAULT, ..lines };
+        let excerpt = Excerpt::of(output, lines, room, uri);
         Self {
             output: excerpt.text,
             lines_left_out: excerpt.lines_left_out,

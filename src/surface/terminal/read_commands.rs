@@ -115,7 +115,12 @@ fn one(
     // The output is told to programs and to models.
     let room = room_left(&list, &list.summary()) / 2;
     let uri = output_uri(session.id(), id);
-    let excerpt = Excerpt::of(&output, ExcerptLines { head, tail, trouble: 0 }, room, &uri);
+    let excerpt = Excerpt::of(
+        &output,
+        ExcerptLines { head, tail, trouble: 0, equal_once: false },
+        room,
+        &uri,
+    );
     list.output = Some(excerpt.text);
     list.lines_total = Some(output.lines_total());
     list.lines_left_out = Some(excerpt.lines_left_out);

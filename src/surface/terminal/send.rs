@@ -144,6 +144,10 @@ pub struct KeyObject {
     char: Option<String>,
     #[serde(default)]
     modifiers: Vec<Modifier>,
+    // Clients of Beach send it beside what it names; it says nothing more.
+    #[allow(dead_code)]
+    #[schemars(skip)]
+    kind: Option<IgnoredAny>,
     // Where the kinds of items are tried in turn, serde would not say which member is unknown.
     #[schemars(skip)]
     #[serde(flatten)]

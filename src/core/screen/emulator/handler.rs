@@ -209,6 +209,7 @@ impl Handler for Emulator {
     }
 
     fn terminal_attribute(&mut self, attr: Attr) {
+        self.recordings.each(|recorder| recorder.style(&attr));
         if matches!(attr, Attr::BlinkSlow | Attr::BlinkFast | Attr::CancelBlink) {
             let flags = &mut self.term.grid_mut().cursor.template.flags;
             flags.set(BLINK, attr != Attr::CancelBlink);

@@ -14,7 +14,7 @@ use crate::core::screen::emulator::{EMULATOR_ROWS_MAX, Emulator, Shelved, Sync};
 use crate::core::screen::row_numbers::RowNumbers;
 use crate::core::screen::snapshot::KeptEmulator;
 use crate::core::screen::snapshot::cells::{Damage, KeptGrid};
-use crate::core::screen::snapshot::shell::{moment, nanos};
+use crate::core::screen::snapshot::numbers::{moment, nanos};
 
 /// What can happen to the shelved screen. The index of each is its number in a snapshot.
 const SHELVED: [Shelved; 3] = [Shelved::Untouched, Shelved::Resized, Shelved::Rewrapped];

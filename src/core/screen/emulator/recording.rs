@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
+use crate::core::frame::Printed;
 use crate::core::screen::emulator::Emulator;
 use crate::core::screen::recorder::{Place, Recorder};
 use crate::core::shell::commands::Commands;
-use crate::core::shell::commands::output::{Output, Printed};
+use crate::core::shell::commands::output::Output;
 use crate::core::shell::commands::record::{CommandId, CommandRecord, Position};
 
 /// Whether a shell that traces (`set -x`) or shows (`set -v`) what it runs tells of a function of our scripts here.

@@ -1,13 +1,13 @@
 //! What the parser's operations do to a recorder's screen: the same as to the terminal's own, as far as text goes.
 
 use alacritty_terminal::vte::ansi::{
-    CharsetIndex, ClearMode, Handler, LineClearMode, Mode, NamedMode, NamedPrivateMode,
-    PrivateMode, StandardCharset,
+    Attr, CharsetIndex, ClearMode, Handler, Mode, NamedMode, NamedPrivateMode, PrivateMode,
+    StandardCharset,
 };
 use unicode_width::UnicodeWidthChar;
 
 use crate::core::screen::recorder::row::Row;
-use crate::core::screen::recorder::{Cursor, Recorder};
+use crate::core::screen::recorder::{Cursor, Recorder, narrow};
 
 /// The distance of tab stops. Programs that set others have their output aligned to these.
 const TAB: u16 = 8;
@@ -29,6 +29,17 @@ impl Recorder {
         self.cursor.place.wraps = false;
     }
 
+    /// Whether the row below this one shows what was typed as well.
+    fn echo_goes_on(&mut self) -> bool {
+        let row = self.row();
+        let (is_echo, wraps) = (row.is_echo, row.wrapped);
+        let more = is_echo && (wraps || self.echo_lines > 0);
+        if more && !wraps {
+            self.echo_lines -= 1;
+        }
+        more
+    }
+
     /// Where so many tab stops lead.
     fn tab_stop(&self, count: u16) -> u16 {
         (self.cursor.place.col / TAB).saturating_add(count).saturating_mul(TAB)
@@ -41,7 +52,11 @@ impl Recorder {
             if self.cursor.place.row + 1 >= self.region.end {
                 self.linefeed();
             } else {
+                let goes_on = self.echo_goes_on();
                 self.cursor.place.row += 1;
+                if goes_on {
+                    self.row().is_echo = true;
+                }
             }
             self.carriage_return();
         }
@@ -58,8 +73,13 @@ impl Recorder {
     fn write(&mut self, character: char, width: u16) {
         let col = self.cursor.place.col;
         let last = self.size.cols - 1;
+        let conceals = self.cursor.conceals;
         let row = self.row();
-        row.put(col, character, width);
+        if conceals {
+            (col..col + width).for_each(|col| row.put(col, ' ', 1));
+        } else {
+            row.put(col, character, width);
+        }
         if col + width > last {
             row.wrapped = false;
         }
@@ -67,38 +87,9 @@ impl Recorder {
         self.cursor.place.wraps = col + width > last;
     }
 
-    pub(crate) fn clear_part_of_line(&mut self, mode: &LineClearMode) {
-        let place = self.cursor.place;
-        match mode {
-            LineClearMode::Right if place.wraps => {}
-            LineClearMode::Right => self.row().truncate(place.col),
-            LineClearMode::Left => self.row().erase(0, place.col + 1),
-            LineClearMode::All => self.row().truncate(0),
-        }
-    }
-
-    pub(crate) fn clear(&mut self, mode: &ClearMode) {
-        let place = self.cursor.place;
-        match mode {
-            ClearMode::Below => {
-                self.row().truncate(place.col);
-                self.rows.truncate(usize::from(place.row) + 1);
-            }
-            ClearMode::Above => {
-                for row in self.rows.iter_mut().take(place.row.into()) {
-                    row.truncate(0);
-                }
-                self.row().erase(0, place.col + 1);
-            }
-            ClearMode::All if self.normal.is_some() => self.rows.clear(),
-            ClearMode::All => {
-                let text = self.rows.iter().rposition(|row| !row.is_blank());
-                self.settle(text.map_or(0, |last| narrow(last) + 1));
-                self.end_line();
-                self.rows.clear();
-                self.at_beginning = true;
-            }
-            ClearMode::Saved => {}
+    pub(crate) fn style(&mut self, attribute: &Attr) {
+        if matches!(attribute, Attr::Hidden | Attr::CancelHidden | Attr::Reset) {
+            self.cursor.conceals = *attribute == Attr::Hidden;
         }
     }
 
@@ -122,10 +113,6 @@ impl Recorder {
     }
 }
 
-fn narrow(count: usize) -> u16 {
-    u16::try_from(count).unwrap_or(u16::MAX)
-}
-
 impl Handler for Recorder {
     #[inline]
     fn input(&mut self, c: char) {
@@ -135,7 +122,10 @@ impl Handler for Recorder {
         if width == 0 {
             let place = self.cursor.place;
             let column = place.col + u16::from(place.wraps);
-            return self.row().combine(column, c);
+            if !self.cursor.conceals {
+                self.row().combine(column, c);
+            }
+            return;
         }
         if self.cursor.place.wraps {
             self.fill_row();
@@ -241,11 +231,15 @@ impl Handler for Recorder {
         if self.normal.is_none() && self.cursor.place.col > 0 {
             self.go_to_column(0);
         }
+        let goes_on = self.echo_goes_on();
         let next = self.cursor.place.row + 1;
         if next == self.region.end {
             self.scroll_up_in(self.region.clone(), 1);
         } else if next < self.size.rows {
             self.cursor.place.row = next;
+        }
+        if goes_on {
+            self.row().is_echo = true;
         }
     }
 

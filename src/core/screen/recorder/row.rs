@@ -13,6 +13,8 @@ pub(super) struct Row {
     pub(super) wrapped: bool,
     /// Something was written here, or output began here.
     pub(super) touched: bool,
+    /// It shows what was typed, and is no output.
+    pub(super) is_echo: bool,
 }
 
 /// A place in the text.
@@ -24,7 +26,7 @@ struct Edge {
 impl Row {
     pub(super) fn of_letter(letter: char, columns: u16) -> Self {
         let text = std::iter::repeat_n(letter, columns.into()).collect();
-        Self { text, columns, wrapped: false, touched: true }
+        Self { text, columns, touched: true, ..Self::default() }
     }
 
     pub(super) fn text(&self) -> &str {

@@ -22,13 +22,14 @@ pub(crate) struct StoredRecorder {
     region: (u16, u16),
     normal: Option<(Vec<Row>, StoredCursor)>,
     echo_lines: u16,
+    indent: u16,
     at_beginning: bool,
     jumps: u8,
     ended: bool,
 }
 
-/// A cursor, with the character sets that draw lines as bits.
-type StoredCursor = (Place, u8);
+/// A cursor, with the character sets that draw lines as bits, and whether it conceals.
+type StoredCursor = (Place, u8, bool);
 
 impl StoredRecorder {
     pub(crate) fn of(recorder: &Recorder) -> Self {
@@ -43,6 +44,7 @@ impl StoredRecorder {
             region: (recorder.region.start, recorder.region.end),
             normal: normal.map(|(rows, cursor)| (rows.iter().cloned().collect(), stored(cursor))),
             echo_lines: recorder.echo_lines,
+            indent: recorder.indent,
             at_beginning: recorder.at_beginning,
             jumps: recorder.jumps,
             ended: recorder.ended,
@@ -73,6 +75,7 @@ impl StoredRecorder {
             normal,
             lines,
             echo_lines: self.echo_lines,
+            indent: self.indent,
             at_beginning: self.at_beginning,
             jumps: self.jumps,
             ended: self.ended,
@@ -92,14 +95,15 @@ impl StoredRecorder {
 
 fn stored(cursor: &Cursor) -> StoredCursor {
     let bit = |(at, set): (usize, &StandardCharset)| u8::from(*set != StandardCharset::Ascii) << at;
-    (cursor.place, cursor.charsets.iter().enumerate().map(bit).sum())
+    let sets = cursor.charsets.iter().enumerate().map(bit).sum();
+    (cursor.place, sets, cursor.conceals)
 }
 
-fn restored((place, bits): StoredCursor, size: Size) -> Option<Cursor> {
+fn restored((place, bits, conceals): StoredCursor, size: Size) -> Option<Cursor> {
     let set = |at: u8| match bits >> at & 1_u8 {
         0 => StandardCharset::Ascii,
         _ => StandardCharset::SpecialCharacterAndLineDrawing,
     };
     let inside = place.row < size.rows && place.col < size.cols;
-    inside.then(|| Cursor { place, charsets: [set(0), set(1), set(2), set(3)] })
+    inside.then(|| Cursor { place, charsets: [set(0), set(1), set(2), set(3)], conceals })
 }

@@ -73,17 +73,19 @@ fn shown(frame: &Frame) -> Vec<String> {
     lines.into_iter().map(|line| line.trim_end().to_owned()).collect()
 }
 
-/// A screen keeps a mark that follows nothing, and shows it on a blank.
-fn without_marks(line: &str) -> String {
-    line.replace('\u{301}', "").trim_end().to_owned()
+/// A screen keeps a mark that follows nothing, and does not know each blank before a wide character that wraps.
+fn bare(line: &str) -> String {
+    line.replace(['\u{301}', ' '], "")
 }
 
-/// What stands on a screen differs where lines end without a return, where programs set tab stops, and where the emulator does not clear the first of two
-/// rows above the cursor, or deletes more characters than there are.
+/// What stands on a screen differs below rows that scroll, where lines end without a return, where programs set tab stops, and where the emulator does not clear the first of two
+/// rows above the cursor, deletes more
+/// characters than there are, or inserts halves of wide characters.
 fn alike(part: &str) -> bool {
     let feeds = part.replace("\r\n", "").contains(['\n', '\x0b', '\x0c', '\u{85}']);
-    let sets = ["[1J", "\x1bH", "g", "\x1bD", "P"].iter().any(|end| part.ends_with(end));
-    !feeds && !sets
+    let sets = ["[1J", "\x1bH", "g", "\x1bD", "P", "[4h"].iter().any(|end| part.ends_with(end));
+    let region = part.starts_with("\x1b[") && part.ends_with('r');
+    !feeds && !sets && !region
 }
 
 proptest! {
@@ -102,7 +104,7 @@ proptest! {
         let frame = shell.frame();
         let printed = shell.printed();
         let lines = |all: Vec<String>| {
-            let lines = all.into_iter().map(|line| without_marks(&line));
+            let lines = all.into_iter().map(|line| bare(&line));
             lines.filter(|line| !line.is_empty()).collect::<Vec<_>>()
         };
         let printed = printed.lines().map(str::to_owned).collect();
@@ -174,6 +176,13 @@ fn the_last_words_of_a_program_that_never_left_the_alternate_screen_are_told() {
     shell.mark("D;0");
     assert_eq!(shell.printed(), "before\nafter\n");
     assert_eq!(shell.frame().mode.value, Default::default(), "the shell has the normal screen");
+}
+
+#[test]
+fn what_a_command_conceals_is_blank() {
+    let mut shell = Shell::new(6, 20);
+    shell.command("user \x1b[8mhunter2 漢e\u{301}\x1b[28m shown \x1b7\x1b[8mno\x1b8yes\r\n");
+    assert_eq!(shell.printed(), format!("user{} shown yes\n", " ".repeat(12)));
 }
 
 #[test]

@@ -2,11 +2,12 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::core::frame::kept::NUMBER_MAX;
 use crate::core::screen::emulator::Emulator;
 use crate::core::screen::emulator::recording::{Recording, Recordings};
 use crate::core::screen::recorder::StoredRecorder;
 use crate::core::screen::snapshot::cells::Damage;
-use crate::core::screen::snapshot::shell::{KeptPosition, kept_position, position};
+use crate::core::screen::snapshot::numbers::{KeptPosition, kept_position, position};
 use crate::core::shell::commands::Commands;
 use crate::core::shell::commands::output::Output;
 use crate::core::shell::commands::record::CommandId;
@@ -101,6 +102,6 @@ impl<'a> KeptOutput<'a> {
     }
 
     fn output(&self) -> Output {
-        Output::restored(self.trimmed, self.text.iter().copied())
+        Output::restored(self.trimmed.min(NUMBER_MAX), self.text.iter().copied())
     }
 }

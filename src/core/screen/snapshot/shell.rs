@@ -5,23 +5,22 @@
 use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
 use crate::core::frame::kept::NUMBER_MAX;
-use crate::core::ids::{RowNumber, Watermark};
-use crate::core::moment::Moment;
+use crate::core::ids::Watermark;
 use crate::core::screen::emulator::Emulator;
 use crate::core::screen::emulator::recording::Recordings;
 use crate::core::screen::emulator::shell::MarkedShell;
 use crate::core::screen::snapshot::cells::Damage;
+use crate::core::screen::snapshot::numbers::{
+    KeptPosition, kept_position, moment, nanos, position,
+};
 use crate::core::screen::snapshot::outputs::KeptOutputs;
 use crate::core::shell::activity::Evidence;
-use crate::core::shell::commands::record::{CommandId, CommandRecord, Finish, Position};
+use crate::core::shell::commands::record::{CommandId, CommandRecord, Finish};
 use crate::core::shell::commands::{Commands, EndsBy, SentCommand, ShellPhase};
-
-pub(super) type KeptPosition = (u64, u16);
 
 /// The shell on a screen, as stored.
 #[derive(Debug, Default, Deserialize)]
@@ -247,30 +246,15 @@ impl<'a> KeptCommand<'a> {
     }
 }
 
-pub(super) fn kept_position(position: Position) -> KeptPosition {
-    (position.row.0, position.col)
-}
-
-pub(super) fn position((row, col): KeptPosition) -> Result<Position, Damage> {
-    if row > NUMBER_MAX {
-        return Err("a number is too high");
-    }
-    Ok(Position { row: RowNumber(row), col })
-}
-
-pub(crate) fn nanos(moment: Moment) -> u64 {
-    u64::try_from(moment.since_boot().as_nanos()).unwrap_or(u64::MAX)
-}
-
-pub(crate) fn moment(nanos: u64) -> Moment {
-    Moment::from_boot(Duration::from_nanos(nanos))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::core::shell::commands::Submission;
-    use crate::core::shell::commands::record::Here;
+    use std::time::Duration;
+
+    use crate::core::ids::RowNumber;
+    use crate::core::moment::Moment;
+    use crate::core::shell::commands::record::{Here, Position};
 
     const HERE: Here = Here {
         position: Position { row: RowNumber(7), col: 2 },

@@ -296,6 +296,13 @@ fn a_row_with_nothing_but_the_trace_of_an_older_wrap_was_never_used() {
     agree(&steps, 1, Size { rows: 2, cols: 2 });
 }
 
+#[test]
+fn half_a_wide_character_on_a_screen_that_narrows_is_numbered_like_the_rest() {
+    let cols = |cols| Step::Resize(Size { rows: 2, cols });
+    let text = "\x1b[1m字a a0 \x1b[0A\x1b[0J".to_owned();
+    agree(&[cols(6), Step::Output(text), cols(2)], 1, Size { rows: 2, cols: 2 });
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 192, failure_persistence: None, ..Default::default() })]
 

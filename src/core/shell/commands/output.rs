@@ -3,12 +3,6 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use crate::core::frame::kept::NUMBER_MAX;
-use crate::core::shell::commands::record::CommandId;
-
-/// The output of commands that still run.
-pub type Printed = Vec<(CommandId, Arc<Output>)>;
-
 /// How many bytes of text share one chunk, the unit that copies share and that trimming drops.
 const CHUNK_BYTES: usize = 4 * 1024;
 
@@ -35,7 +29,6 @@ struct Chunk {
 impl Output {
     /// Puts together an output that was stored: its text, before which so many lines were trimmed.
     pub(crate) fn restored<'a>(trimmed: u64, text: impl IntoIterator<Item = &'a str>) -> Self {
-        let trimmed = trimmed.min(NUMBER_MAX);
         let mut output = Self { trimmed, ..Self::default() };
         text.into_iter().for_each(|piece| output.append(piece));
         output

@@ -51,9 +51,7 @@ pub struct CommandRecord {
     pub to: Option<Position>,
     /// How many lines that show what was typed come first.
     pub echo_lines: u16,
-    /// What it printed; empty until it has ended, when frames have it ([`Frame::output`]).
-    ///
-    /// [`Frame::output`]: crate::core::frame::Frame::output
+    /// What it printed; empty until it has ended, while frames have it.
     pub output: Arc<Output>,
     /// It showed something on the alternate screen.
     pub full_screen: bool,
