@@ -93,7 +93,7 @@ proptest! {
 
     #[test]
     fn on_a_clean_screen_the_output_is_what_stands_there(
-        parts in vec(prop_oneof![12 => output(), 1 => Just("\x1b[2J".to_owned())], 1..60),
+        parts in vec(output(), 1..60),
         size in (2..9u16, 2..14u16),
     ) {
         let mut shell = Shell::new(size.0, size.1);
