@@ -2,6 +2,7 @@
 
 use alacritty_terminal::vte::ansi::{ClearMode, LineClearMode};
 
+use crate::core::screen::recorder::row::Row;
 use crate::core::screen::recorder::{Recorder, narrow};
 
 impl Recorder {
@@ -19,9 +20,13 @@ impl Recorder {
         let place = self.cursor.place;
         match mode {
             ClearMode::Below => {
+                // Line editors clear the next row of what is typed when they come to it.
+                let goes_on = |above: &Row| above.is_echo && above.wrapped;
+                let above = place.row.checked_sub(1).map(usize::from);
+                let goes_on = above.and_then(|above| self.rows.get(above)).is_some_and(goes_on);
                 let row = self.row();
                 row.truncate(place.col);
-                row.is_echo &= place.col > 0;
+                row.is_echo &= place.col > 0 || goes_on;
                 self.rows.truncate(usize::from(place.row) + 1);
             }
             ClearMode::Above => {

@@ -11,6 +11,7 @@ use crate::core::moment::Moment;
 use crate::core::screen::tests::differential::output;
 use crate::core::screen::{Facts, Origin, Screen, ScreenLimits};
 use crate::core::shell::commands::record::CommandId;
+use crate::core::shell::commands::{EndsBy, Submission};
 
 const NONCE: &str = "5ec2e7";
 
@@ -183,6 +184,30 @@ fn what_a_command_conceals_is_blank() {
     let mut shell = Shell::new(6, 20);
     shell.command("user \x1b[8mhunter2 漢e\u{301}\x1b[28m shown \x1b7\x1b[8mno\x1b8yes\r\n");
     assert_eq!(shell.printed(), format!("user{} shown yes\n", " ".repeat(12)));
+}
+
+#[test]
+fn what_is_typed_over_several_rows_is_no_output() {
+    let mut shell = Shell::new(6, 10);
+    let submit = |shell: &mut Shell, typed: &str| {
+        shell.write("$ ");
+        let submission = Submission {
+            text: typed,
+            typed,
+            by: None,
+            ends_by: EndsBy::Kernel,
+            prompt: "$ ",
+            echoed: true,
+        };
+        shell.0.submit(Moment::default(), submission);
+    };
+    submit(&mut shell, "echo wider than it");
+    shell.write("echo wide\x1b[Jr than it\x1b[J\r\nout\r\n");
+    assert_eq!(shell.printed(), "out\n");
+    let mut cleared = Shell::new(6, 10);
+    submit(&mut cleared, "clear");
+    cleared.write("clear\r\n\x1b[H\x1b[Jafter\r\n");
+    assert_eq!(cleared.printed(), "after\n");
 }
 
 #[test]
