@@ -88,7 +88,7 @@ fn the_prefix_is_a_flag_and_a_key_of_the_configuration() {
     home.configure("attach.prefix = 'C-1'\n");
     let mut seat = Seat::attach(&home, "build");
     assert!(!seat.until_left().success());
-    seat.until_text("attach.prefix: 'C-1' is not a");
+    seat.until_text("the configuration has 1 problem");
 }
 
 #[test]

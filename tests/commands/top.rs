@@ -79,7 +79,7 @@ fn a_key_leaves_and_gives_the_terminal_back() {
         let mut terminal = top(&home, "");
         assert!(!terminal.is_cooked());
         terminal.type_in(key);
-        terminal.wait_for("free: type to take the keyboard");
+        terminal.wait_for(GIVEN_BACK);
         assert!(terminal.is_cooked());
         let (_, exit) = terminal.wait_for_end();
         assert_eq!(exit, Some(0), "{key:?}");
@@ -137,7 +137,7 @@ fn a_daemon_that_goes_ends_it_with_the_terminal_as_it_was() {
     let daemon = home.daemon();
     let mut terminal = top(&home, "");
     daemon.killed();
-    terminal.wait_for("free: type to take the keyboard");
+    terminal.wait_for(GIVEN_BACK);
     assert!(terminal.is_cooked());
     let (text, exit) = terminal.wait_for_end();
     assert_eq!(exit, Some(7));
