@@ -31,7 +31,7 @@ async fn recording(home: &Home, client: &mut Client) -> (Started, Value) {
     let said = json!({"session": session.id, "text": "recording", "since": 0});
     client.must("wait_for", said).await;
     // From then on nobody asks its shim for anything.
-    client.must("wait_for", json!({"session": session.id, "needs_input": true})).await;
+    client.must("wait_for", json!({"session": session.id, "idle_ms": 500})).await;
     let granted = json!({"session": session.id, "ttl_ms": 120_000});
     let lease = client.must("acquire_lease", granted).await["lease_id"].clone();
     (session, lease)
