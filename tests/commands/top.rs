@@ -120,7 +120,7 @@ fn the_selected_session_is_attached_to_and_killed() {
     terminal.wait_for(GIVEN_BACK);
     terminal.wait_for("hello");
     terminal.type_in("\x1cd");
-    terminal.wait_for("[detached from build]");
+    terminal.wait_for("[detached from");
     assert!(!terminal.is_cooked());
     terminal.type_in("k");
     terminal.wait_for("kill build?");
