@@ -79,14 +79,17 @@ fn bare(line: &str) -> String {
     line.replace(['\u{301}', ' '], "")
 }
 
-/// What stands on a screen differs below rows that scroll, where lines end without a return, where programs set tab stops, and where the emulator does not clear the first of two
-/// rows above the cursor, deletes more
-/// characters than there are, or inserts halves of wide characters.
+/// Whether a part means the same to a screen of the emulator's. That one differs in edits of rows, in wide characters, where
+/// lines end without a return, and below rows that scroll.
 fn alike(part: &str) -> bool {
-    let feeds = part.replace("\r\n", "").contains(['\n', '\x0b', '\x0c', '\u{85}']);
-    let sets = ["[1J", "\x1bH", "g", "\x1bD", "P", "[4h"].iter().any(|end| part.ends_with(end));
-    let region = part.starts_with("\x1b[") && part.ends_with('r');
-    !feeds && !sets && !region
+    match (part.strip_prefix("\x1b["), part.strip_prefix('\x1b')) {
+        (Some("1J"), _) => false,
+        (Some(sequence), _) => {
+            sequence.ends_with(['A', 'B', 'C', 'E', 'F', 'G', 'H', 'K', 'd', 'm'])
+        }
+        (None, Some(escape)) => matches!(escape, "7" | "8" | "M"),
+        (None, None) => part.is_ascii() && !part.replace("\r\n", "").contains(char::is_control),
+    }
 }
 
 proptest! {
