@@ -27,7 +27,7 @@ use crate::cli::failure::CliFailure;
 use crate::cli::output::{OutputForm, reader_gone};
 use crate::cli::table::render;
 use crate::cli::top::activity::{HEAD, SessionPicture};
-use crate::cli::top::choice::{Choice, Wish};
+use crate::cli::top::choice::{Choice, TopWish};
 use crate::cli::top::screen::{Painting, TopScreen};
 use crate::session::clock::Clock;
 use crate::transport::client::ClientError;
@@ -89,7 +89,7 @@ impl TopCommand {
                 () = feed.daemon.client().closed() => Err(ClientError::Closed.into()),
                 _ = ticks.tick() => feed.advance().await,
                 wish = view.wish() => match wish {
-                    Some(Wish::Leave) => return Ok(CommandExit::Done),
+                    Some(TopWish::Leave) => return Ok(CommandExit::Done),
                     wish => view.grant(wish, feed).await.map(|()| false),
                 },
             };
@@ -122,20 +122,20 @@ struct View<'a> {
 
 impl View<'_> {
     /// Waits for keys, and returns what they ask for, if anything.
-    async fn wish(&mut self) -> Option<Wish> {
+    async fn wish(&mut self) -> Option<TopWish> {
         let Some(screen) = &self.screen else { return std::future::pending().await };
         let mut keys = [0; 64];
         match screen.read(&mut keys).await {
             count @ 1.. => self.choice.on_keys(&keys[..count]),
             // The terminal is gone.
-            0 => Some(Wish::Leave),
+            0 => Some(TopWish::Leave),
         }
     }
 
-    async fn grant(&mut self, wish: Option<Wish>, feed: &Feed) -> Result<(), CliFailure> {
+    async fn grant(&mut self, wish: Option<TopWish>, feed: &Feed) -> Result<(), CliFailure> {
         match wish {
-            Some(Wish::Attach { session }) => self.attach(&session).await,
-            Some(Wish::Kill { session }) => {
+            Some(TopWish::Attach { session }) => self.attach(&session).await,
+            Some(TopWish::Kill { session }) => {
                 let kill = json!({"session": session, "action": "kill"});
                 let told = match feed.daemon.call("manage_session", kill).await {
                     Ok(answer) => answer.text,
@@ -145,7 +145,7 @@ impl View<'_> {
                 self.choice.tell(&told);
                 Ok(())
             }
-            Some(Wish::Leave) | None => Ok(()),
+            Some(TopWish::Leave) | None => Ok(()),
         }
     }
 

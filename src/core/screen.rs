@@ -309,8 +309,7 @@ impl Screen {
             told = true;
         }
         if self.emulator.recordings.take_change() {
-            next.printed = Stamped { value: self.emulator.recordings.printed(), changed: mark };
-            told = true;
+            told |= next.printed.update(self.emulator.recordings.printed(), mark);
         }
         if self.emulator.ledger.was_reset() {
             next.reset = mark;

@@ -36,7 +36,7 @@ pub struct ScreenFacts<'a> {
     pub cursor_visible: bool,
     /// What runs has written to places all over the screen.
     pub painted: bool,
-    /// One of the rows above the cursor ends like a question; false unless [`Shell::settled`].
+    /// One of the rows above the cursor ends like a question; false unless [`Shell::reads_keys`].
     pub asked_above: bool,
     /// The program that the session was started with has ended.
     pub exited: bool,
@@ -138,6 +138,12 @@ impl Shell {
     /// Whether the next look is such a one.
     pub fn settles(&self) -> bool {
         self.polling.settles()
+    }
+
+    /// Whether a program was seen to wait for a key.
+    pub fn reads_keys(&self) -> bool {
+        let reads = |seen: &KernelView| !seen.canonical && seen.reading == Some(true);
+        self.seen().is_some_and(reads)
     }
 
     /// Whether half a line may stand where a shell without a line editor reads, be it an answer of the

@@ -11,8 +11,7 @@ use crate::cli::attach::words::shortened;
 use crate::cli::ls::state;
 use crate::cli::table::render;
 use crate::core::frame::line::Line;
-use crate::core::keys::Piece;
-use crate::core::keys::tokens::Tokenizer;
+use crate::core::keys::tokens::keys_of;
 use crate::wire::session::SessionWire;
 
 /// How many bytes one read takes from the person.
@@ -40,9 +39,9 @@ pub async fn choose(
             },
             turn = terminal.turn(&mut typed, true) => match turn {
                 Ok(TerminalEvent::Typed(count)) => match chooser.on_typed(&typed[..count]) {
-                    Choice::Open => {}
-                    Choice::Session(id) => return Ok(Some(id)),
-                    Choice::None => return Ok(None),
+                    Chosen::Open => {}
+                    Chosen::Session(id) => return Ok(Some(id)),
+                    Chosen::None => return Ok(None),
                 },
                 Ok(TerminalEvent::Flushed) => {}
                 // The person closed the window.
@@ -54,7 +53,7 @@ pub async fn choose(
 
 /// What the person did.
 #[derive(Debug, PartialEq, Eq)]
-enum Choice {
+enum Chosen {
     Open,
     Session(String),
     None,
@@ -70,20 +69,12 @@ struct Chooser {
 
 impl Chooser {
     /// Follows the keys up to the one that ends the choice.
-    fn on_typed(&mut self, typed: &[u8]) -> Choice {
-        let mut tokens = Tokenizer::default();
-        let mut pieces = tokens.feed(typed);
-        pieces.extend(tokens.flush());
-        let keys = pieces.iter().flat_map(|piece| match piece {
-            Piece::Text(text) => text.chunks(1),
-            Piece::Key(key) => key.chunks(key.len()),
-            Piece::PasteStart | Piece::PasteEnd => [].chunks(1),
-        });
-        for key in keys {
+    fn on_typed(&mut self, typed: &[u8]) -> Chosen {
+        for key in keys_of(typed) {
             let number = std::mem::take(&mut self.number);
-            match key {
-                b"\r" | b"\n" => return Choice::Session(self.sessions[self.chosen].id.clone()),
-                b"q" | b"\x03" | b"\x1b" => return Choice::None,
+            match key.as_slice() {
+                b"\r" | b"\n" => return Chosen::Session(self.sessions[self.chosen].id.clone()),
+                b"q" | b"\x03" | b"\x1b" => return Chosen::None,
                 b"\x1b[A" | b"\x1bOA" | b"k" => self.chosen = self.chosen.saturating_sub(1),
                 b"\x1b[B" | b"\x1bOB" | b"j" => self.choose(self.chosen + 1),
                 [digit @ b'0'..=b'9'] => self.on_digit(number, usize::from(digit - b'0')),
@@ -94,7 +85,7 @@ impl Chooser {
                 },
             }
         }
-        Choice::Open
+        Chosen::Open
     }
 
     fn choose(&mut self, index: usize) {
@@ -160,14 +151,14 @@ mod tests {
     }
 
     #[track_caller]
-    fn check(typed: &str, choice: Choice) {
+    fn check(typed: &str, choice: Chosen) {
         let names: Vec<String> = (1..=12).map(|number| number.to_string()).collect();
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
         assert_eq!(chooser(&names).on_typed(typed.as_bytes()), choice, "{typed:?}");
     }
 
-    fn session(id: &str) -> Choice {
-        Choice::Session(format!("id-{id}"))
+    fn session(id: &str) -> Chosen {
+        Chosen::Session(format!("id-{id}"))
     }
 
     #[test]
@@ -181,13 +172,13 @@ mod tests {
         check("0\r", session("1"));
         check("12j\r", session("12"));
         check("\x1b[<65;1;1M\x1b[<65;1;1M\x1b[<64;1;1M\r", session("2"));
-        check("x\x1b[C", Choice::Open);
+        check("x\x1b[C", Chosen::Open);
     }
 
     #[test]
     fn q_escape_and_interrupt_leave() {
         for key in ["q", "\x1b", "\x03", "jq\r"] {
-            check(key, Choice::None);
+            check(key, Chosen::None);
         }
     }
 

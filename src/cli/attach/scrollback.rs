@@ -3,8 +3,7 @@
 //! It tracks the position in history and the keys that move it. The client requests the rows.
 
 use crate::core::frame::line::Line;
-use crate::core::keys::Piece;
-use crate::core::keys::tokens::Tokenizer;
+use crate::core::keys::tokens::keys_of;
 use crate::wire::rows::HistoryRows;
 
 /// The effect of a key on the position in history.
@@ -45,15 +44,8 @@ pub fn moves(typed: &[u8]) -> Vec<Move> {
         (b"\x03", Move::Leave),
         (b"\x1b", Move::Leave),
     ];
-    let mut tokens = Tokenizer::default();
-    let mut pieces = tokens.feed(typed);
-    pieces.extend(tokens.flush());
-    let keys = pieces.iter().flat_map(|piece| match piece {
-        Piece::Text(text) => text.chunks(1),
-        Piece::Key(key) => key.chunks(key.len()),
-        Piece::PasteStart | Piece::PasteEnd => [].chunks(1),
-    });
-    keys.filter_map(|key| Some(KEYS.iter().find(|known| known.0 == key)?.1)).collect()
+    let known = |key: Vec<u8>| Some(KEYS.iter().find(|known| known.0 == key)?.1);
+    keys_of(typed).into_iter().filter_map(known).collect()
 }
 
 /// A position in a session's history.

@@ -1,10 +1,13 @@
 //! What a person selects in `top` and asks for: keys in, wishes out. It knows no terminal and no daemon.
 
+use crate::core::keys::tokens::keys_of;
 use crate::core::one_line::one_line;
+
+const INTERRUPT: &[u8] = b"\x03";
 
 /// What a person wants.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Wish {
+pub(super) enum TopWish {
     Leave,
     Attach { session: String },
     Kill { session: String },
@@ -29,15 +32,6 @@ pub(super) struct Choice {
     told: Option<String>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Key {
-    Up,
-    Down,
-    Enter,
-    Interrupt,
-    Character(u8),
-}
-
 impl Choice {
     pub(super) fn selected(&self) -> usize {
         self.selected
@@ -52,8 +46,8 @@ impl Choice {
     }
 
     /// Takes the keys in order, up to the first that asks for something.
-    pub(super) fn on_keys(&mut self, bytes: &[u8]) -> Option<Wish> {
-        keys(bytes).into_iter().find_map(|key| self.on_key(key))
+    pub(super) fn on_keys(&mut self, bytes: &[u8]) -> Option<TopWish> {
+        keys_of(bytes).into_iter().find_map(|key| self.on_key(&key))
     }
 
     /// Tells the first line of this until the next key.
@@ -71,54 +65,29 @@ impl Choice {
         self.told.clone().unwrap_or_else(|| keys.to_owned())
     }
 
-    fn on_key(&mut self, key: Key) -> Option<Wish> {
+    fn on_key(&mut self, key: &[u8]) -> Option<TopWish> {
         self.told = None;
         if let Some(Choosable { id: session, .. }) = self.asked.take() {
             return match key {
-                Key::Character(b'y' | b'Y') => Some(Wish::Kill { session }),
-                Key::Interrupt => Some(Wish::Leave),
-                Key::Character(_) | Key::Up | Key::Down | Key::Enter => None,
+                b"y" | b"Y" => Some(TopWish::Kill { session }),
+                INTERRUPT => Some(TopWish::Leave),
+                _ => None,
             };
         }
         let last = self.sessions.len().saturating_sub(1);
         match key {
-            Key::Up => self.selected = self.selected.saturating_sub(1),
-            Key::Down => self.selected = (self.selected + 1).min(last),
-            Key::Enter => {
+            b"\x1b[A" | b"\x1bOA" => self.selected = self.selected.saturating_sub(1),
+            b"\x1b[B" | b"\x1bOB" => self.selected = (self.selected + 1).min(last),
+            b"\r" | b"\n" => {
                 let session = self.sessions.get(self.selected)?.id.clone();
-                return Some(Wish::Attach { session });
+                return Some(TopWish::Attach { session });
             }
-            Key::Character(b'k' | b'K') => self.asked = self.sessions.get(self.selected).cloned(),
-            Key::Character(b'q' | b'Q') | Key::Interrupt => return Some(Wish::Leave),
-            Key::Character(_) => {}
+            b"k" | b"K" => self.asked = self.sessions.get(self.selected).cloned(),
+            b"q" | b"Q" | INTERRUPT => return Some(TopWish::Leave),
+            _ => {}
         }
         None
     }
-}
-
-/// The keys of these bytes. A sequence that is none of ours is no key.
-fn keys(bytes: &[u8]) -> Vec<Key> {
-    let mut keys = Vec::new();
-    let mut rest = bytes;
-    while let [first, after @ ..] = rest {
-        rest = after;
-        match (first, after) {
-            (0x1b, [b'[' | b'O', sequence @ ..]) => {
-                let end = sequence.iter().position(|byte| (0x40..0x7f).contains(byte));
-                let (parameters, after) = sequence.split_at(end.unwrap_or(sequence.len()));
-                match (parameters, after.first()) {
-                    ([], Some(b'A')) => keys.push(Key::Up),
-                    ([], Some(b'B')) => keys.push(Key::Down),
-                    _ => {}
-                }
-                rest = after.get(1..).unwrap_or_default();
-            }
-            (b'\r' | b'\n', _) => keys.push(Key::Enter),
-            (0x03, _) => keys.push(Key::Interrupt),
-            (&byte, _) => keys.push(Key::Character(byte)),
-        }
-    }
-    keys
 }
 
 #[cfg(test)]
@@ -134,8 +103,8 @@ mod tests {
         ids.iter().map(session).collect()
     }
 
-    fn attach(session: &str) -> Option<Wish> {
-        Some(Wish::Attach { session: session.to_owned() })
+    fn attach(session: &str) -> Option<TopWish> {
+        Some(TopWish::Attach { session: session.to_owned() })
     }
 
     #[test]
@@ -172,12 +141,12 @@ mod tests {
             assert_eq!(choice.on_keys(no), None);
         }
         assert_eq!(choice.on_keys(b"y"), None);
-        assert_eq!(choice.on_keys(b"ky"), Some(Wish::Kill { session: "a".to_owned() }));
+        assert_eq!(choice.on_keys(b"ky"), Some(TopWish::Kill { session: "a".to_owned() }));
         choice.on_keys(b"\x1b[Bk");
         assert!(choice.bottom().starts_with("remove ENDED?"));
         // Which one was asked about counts, whatever comes to its place.
         choice.on_picture(sessions(&["a", "b"]));
-        assert_eq!(choice.on_keys(b"y"), Some(Wish::Kill { session: "ended".to_owned() }));
+        assert_eq!(choice.on_keys(b"y"), Some(TopWish::Kill { session: "ended".to_owned() }));
     }
 
     #[test]
@@ -193,7 +162,7 @@ mod tests {
     fn leaving_keys_leave_and_sequences_of_other_keys_do_nothing() {
         let mut choice = Choice::default();
         for leaving in [&b"q"[..], b"Q", b"\x03", b"k\x03"] {
-            assert_eq!(choice.on_keys(leaving), Some(Wish::Leave), "{leaving:?}");
+            assert_eq!(choice.on_keys(leaving), Some(TopWish::Leave), "{leaving:?}");
         }
         for other in [&b"\x1b[1;5q"[..], b"\x1b[", b"\x1b", b"x", b"\x1b[15~", b"\x1bOQ"] {
             assert_eq!(choice.on_keys(other), None, "{other:?}");

@@ -53,9 +53,9 @@ impl TopScreen {
             let line: String = line.chars().take(width).collect();
             let end = if index == 0 { "" } else { "\r\n" };
             let (on, off) = match style {
-                Style::Reverse if self.coloured => ("\x1b[7m", "\x1b[0m"),
-                Style::Bold if self.coloured => ("\x1b[1m", "\x1b[0m"),
-                Style::Plain | Style::Reverse | Style::Bold => ("", ""),
+                LineStyle::Reverse if self.coloured => ("\x1b[7m", "\x1b[0m"),
+                LineStyle::Bold if self.coloured => ("\x1b[1m", "\x1b[0m"),
+                LineStyle::Plain | LineStyle::Reverse | LineStyle::Bold => ("", ""),
             };
             write!(text, "{end}{on}{line}{off}\x1b[K")
                 .expect("text takes all that is written to it");
@@ -79,14 +79,14 @@ impl Drop for TopScreen {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Style {
+enum LineStyle {
     Plain,
     Reverse,
     Bold,
 }
 
 /// The lines of a screen of this height, from the top.
-fn lines(painting: &Painting<'_>, height: usize) -> Vec<(Style, String)> {
+fn lines(painting: &Painting<'_>, height: usize) -> Vec<(LineStyle, String)> {
     let Painting { summary, head, rows, selected, bottom } = painting;
     let shown = visible(rows.len(), *selected, height.saturating_sub(3));
     let hidden = rows.len() - shown.len();
@@ -95,12 +95,12 @@ fn lines(painting: &Painting<'_>, height: usize) -> Vec<(Style, String)> {
         hidden => format!("{summary}, {hidden} not shown"),
     };
     let rows = shown.map(|index| match index == *selected {
-        true => (Style::Bold, format!("> {}", rows[index])),
-        false => (Style::Plain, format!("  {}", rows[index])),
+        true => (LineStyle::Bold, format!("> {}", rows[index])),
+        false => (LineStyle::Plain, format!("  {}", rows[index])),
     });
-    let mut lines = vec![(Style::Plain, summary), (Style::Reverse, format!("  {head}"))];
+    let mut lines = vec![(LineStyle::Plain, summary), (LineStyle::Reverse, format!("  {head}"))];
     lines.extend(rows);
-    lines.push((Style::Plain, (*bottom).to_owned()));
+    lines.push((LineStyle::Plain, (*bottom).to_owned()));
     lines.truncate(height);
     lines
 }

@@ -4,6 +4,19 @@
 
 use crate::core::keys::{DELETE, ESCAPE, Piece, Unit};
 
+/// The keys in bytes that arrived together, each character one of them. Where a paste begins and ends is no key.
+pub fn keys_of(bytes: &[u8]) -> Vec<Vec<u8>> {
+    let mut tokens = Tokenizer::default();
+    let mut pieces = tokens.feed(bytes);
+    pieces.extend(tokens.flush());
+    let keys = pieces.iter().flat_map(|piece| match piece {
+        Piece::Text(text) => text.chunks(1),
+        Piece::Key(key) => key.chunks(key.len()),
+        Piece::PasteStart | Piece::PasteEnd => [].chunks(1),
+    });
+    keys.map(<[u8]>::to_vec).collect()
+}
+
 /// Splits a stream of bytes that arrives in parts. The pieces together equal the input.
 #[derive(Clone, Debug, Default)]
 pub struct Tokenizer {

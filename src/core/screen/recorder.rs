@@ -24,16 +24,23 @@ pub(super) use crate::core::screen::recorder::stored::StoredRecorder;
 
 /// A place on the screen, from 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Place {
+pub(crate) struct CursorPlace {
     pub(crate) row: u16,
     pub(crate) col: u16,
     /// The column is full, and the next character wraps.
     pub(crate) wraps: bool,
 }
 
+impl CursorPlace {
+    fn within(self, size: Size) -> Self {
+        let (row, col) = (self.row.min(size.rows - 1), self.col.min(size.cols - 1));
+        Self { row, col, ..self }
+    }
+}
+
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Cursor {
-    place: Place,
+struct Pen {
+    place: CursorPlace,
     charsets: [StandardCharset; 4],
     /// What is written is concealed, and so blank.
     conceals: bool,
@@ -46,19 +53,25 @@ struct Modes {
     origin: bool,
 }
 
+impl Default for Modes {
+    fn default() -> Self {
+        Self { insert: false, wrap: true, origin: false }
+    }
+}
+
 /// A screen on which one command prints.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Recorder {
     size: Size,
     /// The rows from the top; those below were never written.
     rows: VecDeque<Row>,
-    cursor: Cursor,
-    saved: Cursor,
+    cursor: Pen,
+    saved: Pen,
     charset: usize,
     modes: Modes,
     region: Range<u16>,
     /// The normal screen, while a program shows the alternate one.
-    normal: Option<(VecDeque<Row>, Cursor)>,
+    normal: Option<(VecDeque<Row>, Pen)>,
     lines: Output,
     /// How many lines that show what was typed are still to come before the output.
     echo_lines: u16,
@@ -79,15 +92,15 @@ impl Recorder {
     const JUMPS: u8 = 3;
 
     /// Begins to record at this place, behind so many lines that show what was typed. It keeps about so many bytes.
-    pub(crate) fn begin(size: Size, place: Place, echo_lines: u16, bytes_max: usize) -> Self {
-        let cursor = Cursor { place, ..Cursor::default() };
+    pub(crate) fn begin(size: Size, place: CursorPlace, echo_lines: u16, bytes_max: usize) -> Self {
+        let cursor = Pen { place, ..Pen::default() };
         let mut recorder = Self {
             size,
             rows: VecDeque::new(),
             cursor,
-            saved: Cursor::default(),
+            saved: Pen::default(),
             charset: 0,
-            modes: Modes { insert: false, wrap: true, origin: false },
+            modes: Modes::default(),
             region: 0..size.rows,
             normal: None,
             lines: Output::default(),
@@ -152,7 +165,7 @@ impl Recorder {
             None => (&self.rows, &self.cursor),
         };
         let output = self.lines.clone();
-        let mut lines = Lines { output, indent: self.indent };
+        let mut lines = LineWriter { output, indent: self.indent };
         lines.take_screen(rows, (cursor.place.row, self.region.end), self.at_beginning);
         lines.output.trim(self.bytes_max);
         lines.output
@@ -160,7 +173,7 @@ impl Recorder {
 
     /// All that was printed, at the end. A program that never left the alternate screen has written its last words there.
     pub(crate) fn whole_output(&self) -> Output {
-        let mut lines = Lines { output: self.output(), indent: 0 };
+        let mut lines = LineWriter { output: self.output(), indent: 0 };
         if self.normal.is_some() {
             end_line(&mut lines.output);
             lines.take_screen(&self.rows, (self.cursor.place.row, self.region.end), true);
@@ -170,14 +183,14 @@ impl Recorder {
     }
 
     /// Follows a change of the terminal's size, after which its cursor is here.
-    pub(crate) fn resize(&mut self, size: Size, place: Place) {
+    pub(crate) fn resize(&mut self, size: Size, place: CursorPlace) {
         let rewraps = size.cols != self.size.cols;
         self.size = size;
         self.region = 0..size.rows;
+        self.saved.place = self.saved.place.within(size);
         if let Some((rows, cursor)) = &mut self.normal {
             rows.truncate(usize::from(size.rows));
-            cursor.place.row = cursor.place.row.min(size.rows - 1);
-            cursor.place.col = cursor.place.col.min(size.cols - 1);
+            cursor.place = cursor.place.within(size);
             self.rows.truncate(usize::from(size.rows));
             self.cursor.place = place;
         } else if rewraps {
@@ -218,7 +231,7 @@ impl Recorder {
     /// Turns so many rows from the top of the screen into lines.
     fn settle(&mut self, count: u16) {
         let output = std::mem::take(&mut self.lines);
-        let mut lines = Lines { output, indent: self.indent };
+        let mut lines = LineWriter { output, indent: self.indent };
         for _ in 0..count {
             let row = self.rows.pop_front().unwrap_or_default();
             self.at_beginning &= !row.touched;
@@ -271,14 +284,14 @@ fn narrow(count: usize) -> u16 {
     u16::try_from(count).unwrap_or(u16::MAX)
 }
 
-/// Lines, as rows are added to them.
-struct Lines {
+/// Writes rows of a screen as lines.
+struct LineWriter {
     output: Output,
     /// How many blanks the next row begins with that nobody wrote.
     indent: u16,
 }
 
-impl Lines {
+impl LineWriter {
     /// Takes the rows down to the cursor, or to the last one with text below it.
     ///
     /// What stands below the rows that scroll is progress, which is painted again and again.

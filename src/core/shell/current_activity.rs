@@ -137,12 +137,11 @@ impl Shell {
         if !self.polling.quiet() && !paints {
             return (ActivityState::Running, running);
         }
-        let reads = kernel.reading == Some(true);
         let before = facts.before_cursor;
         let asks = is_question(before) || is_prompt(before) || is_continuation(before);
         if !kernel.canonical && !kernel.relaying {
             // Many programs read keys while they work: reading is no question.
-            let asked = asks || reads && (kernel.shell_in_front || facts.asked_above);
+            let asked = asks || self.reads_keys() && (kernel.shell_in_front || facts.asked_above);
             return if self.is_at_no_prompt() {
                 (ActivityState::NeedsInput, Evidence::Kernel)
             } else if asked || !facts.cursor_visible && self.other_prompt_stands(now) {

@@ -150,7 +150,7 @@ fn members(group: ProcessId) -> impl Iterator<Item = ProcessId> {
 
 /// How the processes of a group wait for their terminal.
 #[derive(Clone, Copy, Debug, Default)]
-struct Waiting {
+struct TerminalWait {
     /// One waits in a read of it; `None` if the kernel does not report wait functions.
     reads: Option<bool>,
     /// One waits for its standard input alone, as `read -t` does.
@@ -158,7 +158,7 @@ struct Waiting {
 }
 
 /// A running process waits in no read. Where keys are read, other threads may work meanwhile.
-fn waiting_of(group: ProcessId, lines: bool) -> Waiting {
+fn waiting_of(group: ProcessId, lines: bool) -> TerminalWait {
     let (mut known, mut selects) = (false, false);
     for pid in members(group) {
         let mut place = waits_in(pid);
@@ -174,11 +174,11 @@ fn waiting_of(group: ProcessId, lines: bool) -> Waiting {
         let place = place.unwrap_or_default();
         let reads = READS.contains(&place.as_str()) && reads_terminal(pid);
         if reads && (lines || is_single(pid)) {
-            return Waiting { reads: Some(true), selects };
+            return TerminalWait { reads: Some(true), selects };
         }
         selects |= POLLS.iter().any(|poll| place.starts_with(poll)) && selects_input(pid);
     }
-    Waiting { reads: known.then_some(false), selects }
+    TerminalWait { reads: known.then_some(false), selects }
 }
 
 /// Whether a process has one thread.

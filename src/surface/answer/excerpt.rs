@@ -66,12 +66,12 @@ impl Excerpt {
         let text = output.text();
         let equal_max = if wanted.equal_once { EQUAL_MAX } else { usize::MAX };
         let lines = told_once(&text, output.lines_trimmed() + 1, equal_max);
-        let whole = Lines { lines: &lines, line_max: LINE_BYTES_MAX, uri };
+        let whole = ToldLines { lines: &lines, line_max: LINE_BYTES_MAX, uri };
         let costs = lines.iter().map(|line| whole.cost(line));
         if wanted.sum() >= lines.len() && fitting(costs, room).count == lines.len() {
             return whole.told(lines.len(), &[], 0);
         }
-        Lines { line_max: LINE_BYTES_MAX.min(room / 4), ..whole }.excerpt(wanted, room)
+        ToldLines { line_max: LINE_BYTES_MAX.min(room / 4), ..whole }.excerpt(wanted, room)
     }
 }
 
@@ -107,14 +107,14 @@ fn told_once(text: &str, first_number: u64, equal_max: usize) -> Vec<Told<'_>> {
     told
 }
 
-struct Lines<'a> {
+struct ToldLines<'a> {
     lines: &'a [Told<'a>],
     /// How many bytes of one line are told.
     line_max: usize,
     uri: &'a str,
 }
 
-impl Lines<'_> {
+impl ToldLines<'_> {
     fn excerpt(&self, wanted: ExcerptLines, room: usize) -> Excerpt {
         let total = self.lines.len();
         // What stands for the others is in the text, and the URI once more beside it.
@@ -158,20 +158,11 @@ impl Lines<'_> {
 
     /// The first lines of these that name trouble, the graver first.
     fn trouble(&self, among: std::ops::Range<usize>, count_max: usize) -> Vec<usize> {
-        let graver = |words: &[&str]| {
-            let named = |index: &usize| names_any(&self.lines[*index].text, words);
-            among.clone().filter(named).take(count_max).collect::<Vec<_>>()
-        };
+        let named = |index: &usize, words: &[&str]| names_any(&self.lines[*index].text, words);
         let [errors, warnings] = TROUBLE;
-        let mut found = if count_max == 0 { Vec::new() } else { graver(errors) };
-        if found.len() < count_max {
-            let others = graver(warnings);
-            found.extend(
-                others.into_iter().filter(|index| !found.contains(index)).collect::<Vec<_>>(),
-            );
-            found.truncate(count_max);
-        }
-        found
+        let graver = among.clone().filter(|index| named(index, errors));
+        let others = among.filter(|index| named(index, warnings) && !named(index, errors));
+        graver.chain(others).take(count_max).collect()
     }
 
     fn told(&self, head: usize, trouble: &[usize], tail: usize) -> Excerpt {

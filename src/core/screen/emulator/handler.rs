@@ -120,7 +120,6 @@ impl Handler for Emulator {
     #[inline]
     fn newline(&mut self) {
         self.term.newline();
-        self.recordings.each(Handler::newline);
         self.after_scrolling();
     }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::core::frame::Printed;
 use crate::core::screen::emulator::Emulator;
-use crate::core::screen::recorder::{Place, Recorder};
+use crate::core::screen::recorder::{CursorPlace, Recorder};
 use crate::core::shell::commands::Commands;
 use crate::core::shell::commands::output::Output;
 use crate::core::shell::commands::record::{CommandId, CommandRecord, Position};
@@ -140,9 +140,9 @@ impl Emulator {
         }
     }
 
-    fn place(&self) -> Place {
+    fn place(&self) -> CursorPlace {
         let cursor = &self.term.grid().cursor;
         let (row, col) = (cursor.point.line.0 as u16, cursor.point.column.0 as u16);
-        Place { row, col, wraps: cursor.input_needs_wrap }
+        CursorPlace { row, col, wraps: cursor.input_needs_wrap }
     }
 }

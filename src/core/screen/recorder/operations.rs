@@ -7,7 +7,7 @@ use alacritty_terminal::vte::ansi::{
 use unicode_width::UnicodeWidthChar;
 
 use crate::core::screen::recorder::row::Row;
-use crate::core::screen::recorder::{Cursor, Recorder, narrow};
+use crate::core::screen::recorder::{Modes, Pen, Recorder, narrow};
 
 /// The distance of tab stops. Programs that set others have their output aligned to these.
 const TAB: u16 = 8;
@@ -90,6 +90,22 @@ impl Recorder {
     pub(crate) fn style(&mut self, attribute: &Attr) {
         if matches!(attribute, Attr::Hidden | Attr::CancelHidden | Attr::Reset) {
             self.cursor.conceals = *attribute == Attr::Hidden;
+        }
+    }
+
+    fn switch(&mut self, mode: PrivateMode, on: bool) {
+        let PrivateMode::Named(mode) = mode else { return };
+        if mode == NamedPrivateMode::SwapScreenAndSetRestoreCursor {
+            if on { self.show_alternate() } else { self.show_normal() }
+        } else if mode == NamedPrivateMode::LineWrap {
+            self.modes.wrap = on;
+        } else if mode == NamedPrivateMode::Origin {
+            self.modes.origin = on;
+            if on {
+                self.go(0, 0);
+            }
+        } else if mode == NamedPrivateMode::ColumnMode {
+            self.change_columns();
         }
     }
 
@@ -286,9 +302,8 @@ impl Handler for Recorder {
     fn reset_state(&mut self) {
         self.show_normal();
         self.clear(&ClearMode::All);
-        let fresh = Self::begin(self.size, self.cursor.place, 0, self.bytes_max);
-        (self.modes, self.region, self.charset) = (fresh.modes, fresh.region, fresh.charset);
-        (self.cursor, self.saved) = (Cursor::default(), Cursor::default());
+        (self.modes, self.region, self.charset) = (Modes::default(), 0..self.size.rows, 0);
+        (self.cursor, self.saved) = (Pen::default(), Pen::default());
     }
 
     fn reverse_index(&mut self) {
@@ -300,42 +315,19 @@ impl Handler for Recorder {
     }
 
     fn set_mode(&mut self, mode: Mode) {
-        if mode == Mode::Named(NamedMode::Insert) {
-            self.modes.insert = true;
-        }
+        self.modes.insert |= mode == Mode::Named(NamedMode::Insert);
     }
 
     fn unset_mode(&mut self, mode: Mode) {
-        if mode == Mode::Named(NamedMode::Insert) {
-            self.modes.insert = false;
-        }
+        self.modes.insert &= mode != Mode::Named(NamedMode::Insert);
     }
 
     fn set_private_mode(&mut self, mode: PrivateMode) {
-        let PrivateMode::Named(mode) = mode else { return };
-        if mode == NamedPrivateMode::SwapScreenAndSetRestoreCursor {
-            self.show_alternate();
-        } else if mode == NamedPrivateMode::LineWrap {
-            self.modes.wrap = true;
-        } else if mode == NamedPrivateMode::Origin {
-            self.modes.origin = true;
-            self.go(0, 0);
-        } else if mode == NamedPrivateMode::ColumnMode {
-            self.change_columns();
-        }
+        self.switch(mode, true);
     }
 
     fn unset_private_mode(&mut self, mode: PrivateMode) {
-        let PrivateMode::Named(mode) = mode else { return };
-        if mode == NamedPrivateMode::SwapScreenAndSetRestoreCursor {
-            self.show_normal();
-        } else if mode == NamedPrivateMode::LineWrap {
-            self.modes.wrap = false;
-        } else if mode == NamedPrivateMode::Origin {
-            self.modes.origin = false;
-        } else if mode == NamedPrivateMode::ColumnMode {
-            self.change_columns();
-        }
+        self.switch(mode, false);
     }
 
     fn set_scrolling_region(&mut self, top: usize, bottom: Option<usize>) {

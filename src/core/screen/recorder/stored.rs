@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::core::frame::Size;
 use crate::core::screen::recorder::row::Row;
-use crate::core::screen::recorder::{Cursor, Modes, Place, Recorder};
+use crate::core::screen::recorder::{CursorPlace, Modes, Pen, Recorder};
 use crate::core::shell::commands::output::Output;
 
 /// A recorder without the lines that left its screen.
@@ -15,12 +15,12 @@ use crate::core::shell::commands::output::Output;
 pub(crate) struct StoredRecorder {
     size: (u16, u16),
     rows: Vec<Row>,
-    cursor: StoredCursor,
-    saved: StoredCursor,
+    cursor: StoredPen,
+    saved: StoredPen,
     charset: u8,
     modes: Modes,
     region: (u16, u16),
-    normal: Option<(Vec<Row>, StoredCursor)>,
+    normal: Option<(Vec<Row>, StoredPen)>,
     echo_lines: u16,
     indent: u16,
     at_beginning: bool,
@@ -29,7 +29,7 @@ pub(crate) struct StoredRecorder {
 }
 
 /// A cursor, with the character sets that draw lines as bits, and whether it conceals.
-type StoredCursor = (Place, u8, bool);
+type StoredPen = (CursorPlace, u8, bool);
 
 impl StoredRecorder {
     pub(crate) fn of(recorder: &Recorder) -> Self {
@@ -87,23 +87,28 @@ impl StoredRecorder {
     fn rows_fit(&self, size: Size) -> bool {
         let normal = self.normal.as_ref().map(|(rows, _)| rows);
         [Some(&self.rows), normal].into_iter().flatten().all(|rows| {
-            let measured = rows.iter().all(|row| row.is_measured() && row.columns() <= size.cols);
+            // A row that was written before the screen narrowed is wider.
+            let measured =
+                rows.iter().all(|row| row.is_measured() && row.columns() <= Size::SIDE_MAX);
             measured && rows.len() <= usize::from(size.rows)
         })
     }
 }
 
-fn stored(cursor: &Cursor) -> StoredCursor {
+fn stored(cursor: &Pen) -> StoredPen {
     let bit = |(at, set): (usize, &StandardCharset)| u8::from(*set != StandardCharset::Ascii) << at;
     let sets = cursor.charsets.iter().enumerate().map(bit).sum();
     (cursor.place, sets, cursor.conceals)
 }
 
-fn restored((place, bits, conceals): StoredCursor, size: Size) -> Option<Cursor> {
+fn restored((place, bits, conceals): StoredPen, size: Size) -> Option<Pen> {
     let set = |at: u8| match bits >> at & 1_u8 {
         0 => StandardCharset::Ascii,
         _ => StandardCharset::SpecialCharacterAndLineDrawing,
     };
-    let inside = place.row < size.rows && place.col < size.cols;
-    inside.then(|| Cursor { place, charsets: [set(0), set(1), set(2), set(3)], conceals })
+    (place == place.within(size)).then(|| Pen {
+        place,
+        charsets: [set(0), set(1), set(2), set(3)],
+        conceals,
+    })
 }

@@ -190,6 +190,34 @@ fn what_a_command_conceals_is_blank() {
 }
 
 #[test]
+fn a_terminal_that_shrinks_takes_no_cursor_and_no_hidden_row_along() {
+    for alternate in [false, true] {
+        let mut shell = Shell::new(20, 60);
+        shell.begin().write("a wide line of a normal screen, of forty columns\r\n");
+        shell.write(if alternate { "\x1b[?1049h" } else { "" });
+        shell.write("\x1b[18;50H\x1b7\x1b[1;1Hanother wide line, of more than forty columns");
+        shell.0.resize(Size { rows: 4, cols: 10 });
+        let kept = shell.0.checkpoint(RowNumber(0));
+        let screen = Screen::restore(&kept.snapshot, [&kept.rows], ScreenLimits::default());
+        let mut restored = Shell(screen.unwrap());
+        restored.0.set_nonce(Some(NONCE.into()));
+        for shell in [&mut shell, &mut restored] {
+            shell.write("\x1b8\x1b[3@x\x1b[2P\x1b[?1049l\r\nend\r\n").mark("D;0");
+        }
+        assert!(shell.printed().ends_with("end\n"), "{}", shell.printed());
+        assert_eq!(restored.printed(), shell.printed());
+    }
+}
+
+#[test]
+fn what_prints_nothing_makes_no_frame() {
+    let mut shell = Shell::new(6, 20);
+    let before = shell.begin().write("text").frame().watermark;
+    shell.write("\x1b[31m\x1b[m\x1b[?2026h\x1b[?2026l");
+    assert_eq!(shell.frame().watermark, before);
+}
+
+#[test]
 fn what_is_typed_over_several_rows_is_no_output() {
     let mut shell = Shell::new(6, 10);
     let submit = |shell: &mut Shell, typed: &str| {

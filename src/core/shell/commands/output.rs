@@ -12,7 +12,7 @@ const CHUNK_BYTES: usize = 4 * 1024;
 /// text, so they cost little however long it is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Output {
-    chunks: VecDeque<Arc<Chunk>>,
+    chunks: VecDeque<Arc<TextChunk>>,
     bytes: usize,
     /// How many lines end in the chunks.
     ends: u64,
@@ -21,7 +21,7 @@ pub struct Output {
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Chunk {
+struct TextChunk {
     text: String,
     ends: u64,
 }
@@ -79,8 +79,12 @@ impl Output {
         let end = first.text.find('\n').map_or(0, |end| end + 1);
         first.text.drain(..end);
         first.ends -= 1;
+        let is_empty = first.text.is_empty();
         (self.bytes, self.ends) = (self.bytes - end, self.ends - 1);
         self.trimmed += 1;
+        if is_empty {
+            self.chunks.pop_front();
+        }
     }
 
     /// Drops the last lines that are like this.
@@ -201,6 +205,14 @@ mod tests {
             output.text_from(first + 1).lines().next(),
             Some(&*format!("line {}", first + 1))
         );
+    }
+
+    #[test]
+    fn a_line_that_is_cut_away_whole_leaves_nothing_behind() {
+        let mut output = Output::default();
+        output.append(&("x".repeat(CHUNK_BYTES) + "end\n"));
+        output.trim(CHUNK_BYTES);
+        assert_eq!((output.bytes(), output.lines_total(), output.lines_ended()), (0, 1, 1));
     }
 
     #[test]
