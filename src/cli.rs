@@ -19,6 +19,7 @@ pub mod failure;
 pub mod hint;
 pub mod history;
 pub mod install;
+pub mod integrate;
 pub mod keys;
 pub mod kill;
 pub mod lease;
@@ -106,6 +107,7 @@ enum AnyCommand {
     Top(top::TopCommand),
     Doctor(doctor::DoctorCommand),
     Completions(completions::CompletionsCommand),
+    Integrate(integrate::IntegrateCommand),
     Man(man::ManCommand),
     Install(install::InstallCommand),
     Upgrade(upgrade::UpgradeCommand),
@@ -180,6 +182,7 @@ impl AnyCommand {
             | Self::Top(_)
             | Self::Doctor(_)
             | Self::Completions(_)
+            | Self::Integrate(_)
             | Self::Man(_)
             | Self::Install(_)
             | Self::Upgrade(_)
@@ -212,6 +215,7 @@ impl AnyCommand {
             Self::Top(top) => top.run(context).await?.into(),
             Self::Doctor(doctor) => doctor.run(context).await?.into(),
             Self::Completions(completions) => completions.run()?.into(),
+            Self::Integrate(integrate) => integrate.run()?.into(),
             Self::Man(man) => man.run()?.into(),
             Self::Install(install) => install.run(context).await?.into(),
             Self::Upgrade(upgrade) => upgrade.run(context).await?.into(),

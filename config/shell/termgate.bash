@@ -22,6 +22,8 @@ __termgate_ps0='${__termgate_c+${__termgate_c:$((__termgate_ran=1,0))}}'
 __termgate_one='"__termgate_first${-//[!x]}" "$_"'
 __termgate_two='"__termgate_again${-//[!x]}" "$_"'
 
+__termgate_outer=       # Has what PS0 says for shells that are started from here say nothing.
+__termgate_nested=$PS0  # What it says for them.
 __termgate_ran=0        # Whether a command ran since the last prompt.
 __termgate_told=0       # Whether __termgate_first did its work.
 __termgate_shown=0      # Whether PROMPT_COMMAND is as the user knows it.
@@ -233,6 +235,7 @@ __termgate_settle() {
   if [[ $BASHOPTS != *promptvars* ]]; then
     __termgate_untold=';untold=1'
     PS0=${PS0//"$__termgate_ps0"/}
+    PS0=${PS0//"$__termgate_nested"/}
     PS1=${PS1//"$__termgate_ps1"/}
     builtin printf %s "$__termgate_b" >&2
     builtin return 0

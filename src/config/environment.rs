@@ -11,11 +11,14 @@ use crate::core::nearest::nearest_of;
 const PREFIX: &str = "TERMGATE_";
 /// The names, without prefix, of our variables that set no key. `BIN` holds the program for our scripts;
 /// other modules read the rest.
-const KEYLESS: [&str; 10] = [
+const KEYLESS: [&str; 13] = [
     "AUTOSTART",
     "BIN",
     "COMPLETE",
     "LEASE",
+    "NESTED_BASH",
+    "NESTED_ENV",
+    "NESTED_NONCE",
     "RUNTIME_DIR",
     "SESSION",
     "SHELL_ENV",

@@ -136,7 +136,7 @@ impl<P: Pty> Actor<P> {
         } = opening;
         let now = clock.now();
         let facts = Facts { lease: Arc::new(input.lease().view()), ..Facts::default() };
-        let (size, marks) = (screen.size(), record.nonce.is_some());
+        let (size, marks) = (screen.size(), record.nonces.own.is_some());
         let last = screen.commands().last();
         let paste = commands.paste;
         outlets.live.set_found_still(now, still_since);

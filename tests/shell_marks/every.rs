@@ -1,5 +1,6 @@
 //! What every shell tells, whatever it is.
 
+use std::collections::BTreeSet;
 use std::fs;
 
 use termgate::core::frame::Exit;
@@ -134,12 +135,17 @@ async fn no_program_finds_the_nonce_or_any_trace_but_the_session() {
         let mut shell = Shell::start(program, &[], files).await;
         let output = shell.output_of("env").await;
         let ours: Vec<&str> = output.lines().filter(|line| line.contains("ermgate")).collect();
-        let ours: Vec<&str> = ours.into_iter().filter(|line| !line.contains("PWD=")).collect();
-        assert_eq!(ours, ["TERM_PROGRAM=termgate"], "{program}: {output}");
-        let marked = output.lines().filter(|line| line.contains("TERMGATE_"));
-        let marked: Vec<&str> = marked.map(|line| line.split('=').next().unwrap()).collect();
-        assert_eq!(marked, ["TERMGATE_SESSION"], "{program}");
+        let names = ours.into_iter().map(|line| line.split('=').next().unwrap());
+        let names: BTreeSet<&str> = names.collect();
+        // What shells that are started from here look at, and where scripts are.
+        let nested = ["ENV", "PS0", "XDG_DATA_DIRS", "PWD", "OLDPWD", "TERM_PROGRAM"];
+        assert!(names.iter().all(|name| nested.contains(name)), "{program}: {names:?}");
+        let marked = output.lines().filter_map(|line| line.strip_prefix("TERMGATE_"));
+        let mut marked: Vec<&str> = marked.map(|line| line.split('=').next().unwrap()).collect();
+        marked.sort_unstable();
+        assert_eq!(marked, ["NESTED_BASH", "NESTED_NONCE", "SESSION"], "{program}");
         assert!(!output.contains("ZDOTDIR"), "{program}");
+        assert!(!shell.is_secret_in(&output), "{program}");
     }
 }
 

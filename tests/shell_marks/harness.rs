@@ -63,9 +63,14 @@ impl Shell {
             fs::write(path, text).unwrap();
         }
         let mut spec = spec(program, args, home.path());
-        let nonce = prepare(&mut spec, &scripts);
+        let nonce = prepare(&mut spec, &scripts).own;
         let pty = OwnPty::open(&spec).unwrap();
         Self { pty, home, nonce, output: Vec::new(), answered: 0, seen: 0 }
+    }
+
+    /// Whether this has the nonce that no program is to find.
+    pub(crate) fn is_secret_in(&self, text: &str) -> bool {
+        self.nonce.as_ref().is_some_and(|nonce| text.contains(nonce.as_str()))
     }
 
     /// A path below the home.

@@ -75,6 +75,8 @@ pub(crate) struct Recorder {
     lines: Output,
     /// How many lines that show what was typed are still to come before the output.
     echo_lines: u16,
+    /// How what was typed ends, until a restart: a line editor may end a row by itself where that is full.
+    echo_end: Option<Box<str>>,
     /// How many columns of the first row belong to the prompt, where nothing that is typed is shown.
     indent: u16,
     /// Rows at the top that nothing was written to are no output.
@@ -105,6 +107,7 @@ impl Recorder {
             normal: None,
             lines: Output::default(),
             echo_lines: echo_lines.saturating_sub(1),
+            echo_end: None,
             indent: if echo_lines == 0 { place.col } else { 0 },
             at_beginning: true,
             jumps: 0,
@@ -115,6 +118,13 @@ impl Recorder {
         let row = recorder.row();
         (row.touched, row.is_echo) = (true, echo_lines > 0);
         recorder
+    }
+
+    /// Knows this line as the last one that shows what was typed.
+    pub(crate) fn with_last_line_typed(mut self, line: &str) -> Self {
+        let skipped = line.chars().count().saturating_sub(self.size.cols.into());
+        self.echo_end = Some(line.chars().skip(skipped).collect::<String>().into());
+        self
     }
 
     /// Whether it changed since this was asked last.

@@ -13,6 +13,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use crate::core::ids::Watermark;
+use crate::core::moment::Moment;
 use crate::core::shell::activity::Evidence;
 use crate::core::shell::commands::output::Output;
 use crate::core::shell::commands::record::{CommandId, CommandRecord, Finish, Here, Position};
@@ -90,6 +91,17 @@ pub struct Commands {
     idled: Watermark,
     /// The shell said with its last prompt that its line editor knows our key.
     bound: bool,
+    /// The last code that a shell other than the one that marks told before a prompt.
+    told: Option<ToldCode>,
+}
+
+/// A code that a shell told before it showed its prompt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct ToldCode {
+    code: Option<i32>,
+    at: Moment,
+    /// Where its prompt begins.
+    position: Position,
 }
 
 impl Commands {
@@ -208,9 +220,31 @@ impl Commands {
     /// Ends the command that was sent, whose end nothing marks.
     pub fn finish_sent(&mut self, here: &Here, evidence: Evidence, ran: bool) {
         if let Some(sent) = &self.sent {
-            let id = sent.id;
-            self.finish(id, here, None, evidence, ran);
+            let (id, told) = (sent.id, self.told_code(sent));
+            let code = told.and_then(|told| told.code).filter(|_| !sent.is_comment());
+            let position = told.map_or(here.position, |told| told.position);
+            self.finish(id, &Here { position, ..*here }, code, evidence, ran);
         }
+    }
+
+    /// A shell that marks no more than this is about to show its prompt, and tells with what code its last command ended.
+    pub(crate) fn on_told_code(&mut self, code: Option<i32>, here: &Here) {
+        self.told = Some(ToldCode { code, at: here.now, position: here.position });
+    }
+
+    /// Whether such a shell has begun a prompt since this moment.
+    pub fn told_since(&self, since: Moment) -> bool {
+        self.told.is_some_and(|told| told.at > since)
+    }
+
+    /// Whether the end of what was sent was told in this way.
+    pub fn is_told(&self, sent: &SentCommand) -> bool {
+        self.told_code(sent).is_some()
+    }
+
+    fn told_code(&self, sent: &SentCommand) -> Option<ToldCode> {
+        let started = self.get(sent.id)?.started;
+        self.told.filter(|told| sent.ends_by != EndsBy::Marks && told.at > started)
     }
 
     /// Ends all that runs, because the program of the session has ended; what ran in its shell ended

@@ -36,6 +36,7 @@ impl Shell {
             Some(sent)
                 if judged.0 == ActivityState::NeedsInput
                     && (!self.moved_on(sent, facts)
+                        || facts.commands.is_told(sent)
                         || is_prompt(facts.before_cursor)
                             && !is_continuation(facts.before_cursor)) =>
             {
@@ -69,9 +70,7 @@ impl Shell {
                     false => (ActivityState::Prompt, Evidence::Osc133),
                 }
             }
-            ShellPhase::Unmarked if kernel.shell_in_front => {
-                self.unmarked_shell(kernel, facts.before_cursor)
-            }
+            ShellPhase::Unmarked if kernel.shell_in_front => self.unmarked_shell(kernel, facts),
             ShellPhase::Prompting | ShellPhase::Reading | ShellPhase::Unmarked => {
                 self.program(now, kernel, facts, Evidence::Kernel)
             }
@@ -81,8 +80,13 @@ impl Shell {
 
     /// A shell with a line editor turns canonical mode off while it waits; one without waits in a read,
     /// at its prompt and for its command `read`.
-    fn unmarked_shell(&self, kernel: &KernelView, before: &str) -> (ActivityState, Evidence) {
-        let (quiet, prompted) = (self.polling.quiet(), self.is_known_prompt(before));
+    fn unmarked_shell(
+        &self,
+        kernel: &KernelView,
+        facts: &ScreenFacts<'_>,
+    ) -> (ActivityState, Evidence) {
+        let (quiet, before) = (self.polling.quiet(), facts.before_cursor);
+        let prompted = self.is_known_prompt(before) || self.is_at_told_prompt(facts);
         if quiet && !prompted && self.typed.prompt.is_some() && is_continuation(before) {
             return (ActivityState::NeedsInput, Evidence::Pattern);
         }
@@ -133,6 +137,9 @@ impl Shell {
         if self.hides_a_line(kernel) {
             return (ActivityState::SecretPrompt, Evidence::Kernel);
         }
+        if self.told_prompt_waits(kernel, facts) {
+            return (ActivityState::NeedsInput, Evidence::Osc133);
+        }
         let paints = facts.painted && !kernel.canonical && self.polling.settled();
         if !self.polling.quiet() && !paints {
             return (ActivityState::Running, running);
@@ -160,6 +167,12 @@ impl Shell {
             (false, Some(false)) => (ActivityState::Running, running),
             (false, None) => (ActivityState::Unknown, Evidence::Kernel),
         }
+    }
+
+    /// Whether a shell inside of the session's waits at the prompt that it told of.
+    fn told_prompt_waits(&self, kernel: &KernelView, facts: &ScreenFacts<'_>) -> bool {
+        let may_read = kernel.reading != Some(false) || kernel.selects || kernel.relaying;
+        self.polling.settled() && may_read && self.is_at_told_prompt(facts)
     }
 
     /// Whether an interpreter that shows no prompt waits for a command.

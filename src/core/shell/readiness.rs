@@ -99,13 +99,14 @@ impl Shell {
                 Readiness::Starting
             }
             (ActivityState::NeedsInput, ShellPhase::Running | ShellPhase::Unmarked)
-                if !in_front && self.takes_command(commands, before) =>
+                if !in_front && self.takes_command(facts) =>
             {
                 ready(EndsBy::Prompt)
             }
             // A shell in the place of the one that marks is believed after a moment.
             (ActivityState::NeedsInput, ShellPhase::Running)
-                if in_front && edits && self.is_other_shell(before) =>
+                if in_front
+                    && (edits && self.is_other_shell(before) || self.is_at_told_prompt(facts)) =>
             {
                 Readiness::Soon
             }
@@ -130,12 +131,17 @@ impl Shell {
         is_prompt(before) && !before.contains('?')
     }
 
-    /// Whether what runs in the terminal takes a command behind this text.
-    fn takes_command(&self, commands: &Commands, before: &str) -> bool {
-        let answers = commands.sent().is_some_and(|sent| sent.ends_by == EndsBy::Prompt);
-        match answers {
+    /// Whether what runs in the terminal takes a command.
+    fn takes_command(&self, facts: &ScreenFacts<'_>) -> bool {
+        let (sent, before) = (facts.commands.sent(), facts.before_cursor);
+        match sent.is_some_and(|sent| sent.ends_by == EndsBy::Prompt) {
             true => is_continuation(before),
-            false => is_prompt(before) || is_continuation(before) || self.is_at_no_prompt(),
+            false => {
+                is_prompt(before)
+                    || is_continuation(before)
+                    || self.is_at_no_prompt()
+                    || self.is_at_told_prompt(facts)
+            }
         }
     }
 }

@@ -507,3 +507,42 @@ fn a_prompt_whose_marks_are_missing_is_one_when_the_shell_waits_with_its_line_ed
     judged.look(&raw(shell()), 3);
     assert_eq!(judged.ending(), Some(CommandEnding::Prompted));
 }
+
+#[test]
+fn a_shell_inside_of_another_is_at_its_prompt_however_that_looks() {
+    let mut judged = Judged::marked(&RUNNING);
+    let nested = reading(raw(program()), true);
+    let told = |judged: &mut Judged, code| {
+        judged.now = judged.now + Duration::from_secs(1);
+        let here = judged.here();
+        judged.commands.on_told_code(Some(code), &here);
+    };
+    told(&mut judged, 0);
+    judged.show(3, "in here, please ").look(&nested, 3);
+    judged.is(ActivityState::NeedsInput, Evidence::Osc133);
+    assert_eq!(judged.view().readiness, ready(EndsBy::Prompt, true));
+    // What was entered there runs until it tells again.
+    judged.now = judged.now + Duration::from_secs(1);
+    judged.send(EndsBy::Prompt);
+    judged.show(4, "in here, please ").quiet(&nested);
+    assert_eq!(judged.ending(), None);
+    told(&mut judged, 3);
+    judged.show(5, "in there, please ").look(&nested, 3);
+    assert_eq!(judged.ending(), Some(CommandEnding::Finished(Evidence::Osc133)));
+}
+
+#[test]
+fn a_shell_without_marks_that_tells_codes_is_at_its_prompt_though_that_ends_like_a_question() {
+    let mut judged = Judged::new();
+    let dash = reading(shell(), true);
+    judged.now = judged.now + Duration::from_secs(1);
+    let here = judged.here();
+    judged.commands.on_told_code(Some(0), &here);
+    judged.show(1, "yes? ").quiet(&dash);
+    judged.is(ActivityState::Prompt, Evidence::Kernel);
+    // Its command `read` tells nothing.
+    judged.now = judged.now + Duration::from_secs(1);
+    judged.shell.on_typed(judged.now, b"read x\r");
+    judged.show(2, "yes? ").quiet(&dash);
+    judged.is(ActivityState::NeedsInput, Evidence::Kernel);
+}

@@ -48,6 +48,7 @@ impl Shell {
                 // A command may have put another shell in the place of the one that marks.
                 let other = || {
                     self.polling.quiet() && self.edits() && self.is_other_shell(facts.before_cursor)
+                        || self.is_at_told_prompt(facts)
                 };
                 self.settled() && self.rests && (facts.commands.output_has_ended() || other())
             }
@@ -62,7 +63,8 @@ impl Shell {
         sent: &SentCommand,
         facts: &ScreenFacts<'_>,
     ) -> Option<Evidence> {
-        if !self.settled() || !self.moved_on(sent, facts) {
+        let told = facts.commands.is_told(sent);
+        if !self.settled() || !told && !self.moved_on(sent, facts) {
             return None;
         }
         let before = facts.before_cursor;
@@ -73,14 +75,18 @@ impl Shell {
             // The kernel knows that a shell reads before its prompt has come here. Another prompt than the
             // one before is believed when nothing follows.
             EndsBy::Kernel => {
-                let ended = state == ActivityState::Prompt && (returned || self.polling.quiet());
-                ended.then_some(evidence)
+                let returned = told || returned || self.polling.quiet();
+                let evidence = if told { Evidence::Osc133 } else { evidence };
+                (state == ActivityState::Prompt && returned).then_some(evidence)
             }
             EndsBy::Prompt => {
                 let same = if sent.prompt.is_empty() { self.is_at_no_prompt() } else { returned };
                 let other =
                     is_prompt(before) && !is_continuation(before) && self.other_prompt_stands(now);
                 let waits = matches!(state, ActivityState::NeedsInput | ActivityState::Prompt);
+                if told && self.is_at_told_prompt(facts) {
+                    return waits.then_some(Evidence::Osc133);
+                }
                 (self.polling.quiet() && waits && (same || other)).then_some(Evidence::Pattern)
             }
         }

@@ -13,6 +13,7 @@ use crate::core::lease::LeaseManager;
 use crate::core::lease::record::{LeaseParty, LeaseRecord};
 use crate::core::shell::commands::record::CommandId;
 use crate::session::actor::Actor;
+use crate::session::pty::shell::Nonces;
 use crate::session::pty::{Note, Pty};
 use crate::session::records::commands::CommandsRecord;
 use crate::session::records::identity::SessionRecord;
@@ -63,9 +64,9 @@ impl Records {
         pty.entrust(&self.session.without_secret().to_note());
     }
 
-    /// What the marks of its shell carry.
-    pub(super) fn nonce(&self) -> Option<Arc<str>> {
-        self.session.nonce.as_ref().map(|nonce| Arc::from(nonce.as_str()))
+    /// What the marks of its shells carry.
+    pub(super) fn nonces(&self) -> &Nonces {
+        &self.session.nonces
     }
 }
 

@@ -239,7 +239,7 @@ impl<P: Pty> Actor<P> {
         self.screen = again.screen.into();
         self.unfed.offset = again.offset;
         self.adopt_screen(last);
-        let marks = self.records.nonce().is_some();
+        let marks = self.records.nonces().own.is_some();
         self.shell = Shell::begin(self.clock.now(), marks, true).into();
         self.kept.forget();
         self.unfed.clear();
@@ -255,8 +255,7 @@ impl<P: Pty> Actor<P> {
 
     /// Tells a screen what it does not know by itself.
     pub(super) fn adopt_screen(&mut self, last: CommandId) {
-        let nonce = self.records.nonce();
-        self.screen.set_nonce(nonce);
+        self.screen.set_nonces(self.records.nonces().of_marks());
         self.screen.set_host(host_name());
         self.screen.number_commands_after(last);
     }

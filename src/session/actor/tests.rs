@@ -36,6 +36,7 @@ use crate::session::command::{
 use crate::session::control::Parting;
 use crate::session::facts::Board;
 use crate::session::handle::{About, Session, SessionEnds};
+use crate::session::pty::shell::Nonces;
 use crate::session::pty::tests::fake::{FakeTerminal, pair};
 use crate::session::tests::permitted::permit;
 
@@ -81,7 +82,10 @@ impl Desk {
         let tenant = TenantId::of_uid(1000);
         let screen = ScreenLimits::default();
         let unknown = SessionRecord::unknown(id, tenant.clone(), clock.now());
-        let record = SessionRecord { nonce: nonce.and_then(|nonce| nonce.parse().ok()), ..unknown };
+        let record = SessionRecord {
+            nonces: Nonces { own: nonce.and_then(|nonce| nonce.parse().ok()), nested: None },
+            ..unknown
+        };
         let lease = LeaseManager::new(Epoch::default(), LeaseLimits::default());
         let input = Input::new(lease, WriteWindow::Open);
         let rules = Rules {

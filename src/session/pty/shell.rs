@@ -6,16 +6,22 @@ use std::fmt;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 use std::str::FromStr;
+use std::sync::Arc;
 
 use uuid::Uuid;
 
+use crate::core::shell::commands::mark::MarkNonces;
 use crate::session::pty::command::SpawnSpec;
 
+pub mod nested;
+
 /// The scripts: each path below the script directory, and its text.
-pub const SCRIPTS: [(&str, &str); 3] = [
+pub const SCRIPTS: [(&str, &str); 5] = [
     (BASH, include_str!("../../../config/shell/termgate.bash")),
     (ZSH, include_str!("../../../config/shell/zsh/.zshenv")),
     (FISH, include_str!("../../../config/shell/termgate.fish")),
+    (nested::POSIX, include_str!("../../../config/shell/termgate.sh")),
+    (nested::FISH, include_str!("../../../config/shell/data/fish/vendor_conf.d/termgate.fish")),
 ];
 
 const BASH: &str = "termgate.bash";
@@ -97,12 +103,35 @@ impl MarkingShell {
     }
 }
 
+/// The nonces of a session; none for shells that mark nothing.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Nonces {
+    /// Of the shell that is started.
+    pub own: Option<Nonce>,
+    /// Of the shells that are started in it.
+    pub nested: Option<Nonce>,
+}
+
+impl Nonces {
+    /// What screens compare with.
+    pub fn of_marks(&self) -> MarkNonces {
+        let text = |nonce: &Option<Nonce>| nonce.as_ref().map(|nonce| Arc::from(nonce.as_str()));
+        MarkNonces { own: text(&self.own), nested: text(&self.nested) }
+    }
+}
+
+/// Has the shell that is started, and those inside of it, read their scripts below `scripts`.
+pub fn prepare(spec: &mut SpawnSpec, scripts: &Path) -> Nonces {
+    let nested = nested::prepare(spec, scripts);
+    Nonces { own: prepare_own(spec, scripts), nested }
+}
+
 /// Makes a known interactive shell read its script below `scripts`. Returns the nonce for its marks.
 ///
 /// Returns `None` and changes nothing for other programs, for shells with arguments that may mean a
 /// non-interactive run, and if the script is missing. A shell that is sent to a missing file would not find
 /// its user's files either.
-pub fn prepare(spec: &mut SpawnSpec, scripts: &Path) -> Option<Nonce> {
+fn prepare_own(spec: &mut SpawnSpec, scripts: &Path) -> Option<Nonce> {
     let shell = MarkingShell::of(&spec.program).filter(|_| interactive(&spec.args))?;
     let script = scripts.join(shell.script());
     if !script.is_file() {

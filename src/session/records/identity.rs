@@ -9,7 +9,7 @@ use crate::core::frame::Size;
 use crate::core::ids::{SessionId, TenantId};
 use crate::core::moment::Moment;
 use crate::session::error::{NAME_MAX, TAGS_MAX, check_name};
-use crate::session::pty::shell::Nonce;
+use crate::session::pty::shell::{Nonce, Nonces};
 use crate::session::records::{RecordError, cut, millis, moment, read, write};
 
 /// The most bytes of JSON for each text. Together they fit into a note.
@@ -27,8 +27,8 @@ pub struct SessionRecord {
     /// The initial working directory, cut if it is very long.
     pub cwd: PathBuf,
     pub tags: Vec<String>,
-    /// The nonce in the marks of the session's shell; `None` without shell integration.
-    pub nonce: Option<Nonce>,
+    /// What the marks of its shells carry.
+    pub nonces: Nonces,
     pub created_at: Moment,
     /// The last size of the terminal, if it is known.
     pub size: Option<Size>,
@@ -48,6 +48,8 @@ struct IdentityNote {
     tags: Vec<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     nonce: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    nested_nonce: Option<String>,
     /// Since boot. No session outlives a boot.
     #[serde(default)]
     created_ms: u64,
@@ -65,16 +67,16 @@ impl SessionRecord {
             command: String::new(),
             cwd: PathBuf::from("/"),
             tags: Vec::new(),
-            nonce: None,
+            nonces: Nonces::default(),
             created_at: now,
             size: None,
         }
     }
 
-    /// A copy without the nonce, for files that programs of the user can read.
+    /// A copy without the nonces, for files that programs of the user can read.
     #[must_use]
     pub fn without_secret(&self) -> Self {
-        Self { nonce: None, ..self.clone() }
+        Self { nonces: Nonces::default(), ..self.clone() }
     }
 
     pub fn to_note(&self) -> Vec<u8> {
@@ -85,7 +87,8 @@ impl SessionRecord {
             command: cut(&self.command, COMMAND_BYTES),
             cwd: cut(&self.cwd.to_string_lossy(), CWD_BYTES),
             tags: self.tags.iter().take(TAGS_MAX).map(|tag| cut(tag, TAG_BYTES)).collect(),
-            nonce: self.nonce.as_ref().map(|nonce| nonce.as_str().to_owned()),
+            nonce: text_of(self.nonces.own.as_ref()),
+            nested_nonce: text_of(self.nonces.nested.as_ref()),
             created_ms: millis(self.created_at.since_boot()),
             size: self.size.map(|size| (size.rows, size.cols)),
         })
@@ -96,8 +99,8 @@ impl SessionRecord {
     /// # Errors
     /// If the note is unreadable or belongs to another session.
     pub fn from_note(bytes: &[u8], id: SessionId) -> Result<Self, RecordError> {
-        let IdentityNote { id: of, tenant, name, command, cwd, tags, nonce, created_ms, size } =
-            read(bytes)?;
+        let note: IdentityNote = read(bytes)?;
+        let IdentityNote { id: of, tenant, name, command, cwd, tags, created_ms, size, .. } = note;
         if of != id.to_string() {
             return Err(RecordError::value("id", of));
         }
@@ -106,9 +109,14 @@ impl SessionRecord {
         let cwd = if cwd.is_empty() { PathBuf::from("/") } else { PathBuf::from(cwd) };
         let tags = tags.into_iter().take(TAGS_MAX).collect();
         // An unreadable nonce counts as none: no mark is then accepted.
-        let nonce = nonce.and_then(|nonce| nonce.parse().ok());
+        let nonce = |text: Option<String>| text.and_then(|nonce| nonce.parse().ok());
+        let nonces = Nonces { own: nonce(note.nonce), nested: nonce(note.nested_nonce) };
         let (name, created_at) = (Arc::from(name), moment(created_ms));
         let size = size.and_then(|(rows, cols)| Size::checked(rows, cols, Size::CELLS_MAX));
-        Ok(Self { id, tenant, name, command, cwd, tags, nonce, created_at, size })
+        Ok(Self { id, tenant, name, command, cwd, tags, nonces, created_at, size })
     }
+}
+
+fn text_of(nonce: Option<&Nonce>) -> Option<String> {
+    nonce.map(|nonce| nonce.as_str().to_owned())
 }

@@ -18,6 +18,7 @@ use crate::core::lease::record::{HoldingRecord, LeaseRecord};
 use crate::core::lease::request::OnDisconnect;
 use crate::core::shell::commands::record::CommandId;
 use crate::session::error::{NAME_MAX, TAGS_MAX};
+use crate::session::pty::shell::Nonces;
 
 fn id() -> SessionId {
     SessionId::from_random(Uuid::from_u128(7 << 80))
@@ -31,7 +32,10 @@ fn session() -> SessionRecord {
         command: "make \"all\"".to_owned(),
         cwd: PathBuf::from("/src"),
         tags: vec!["ci".to_owned()],
-        nonce: Some("0123456789abcdef0123456789abcdef".parse().unwrap()),
+        nonces: Nonces {
+            own: Some("0123456789abcdef0123456789abcdef".parse().unwrap()),
+            nested: Some("fedcba9876543210fedcba9876543210".parse().unwrap()),
+        },
         created_at: moment(86_400_123),
         size: Some(Size { rows: 40, cols: 120 }),
     }
@@ -65,7 +69,7 @@ fn what_lies_where_programs_can_read_it_says_all_but_what_marks_carry() {
     let open = session().without_secret();
     assert!(session().to_note().windows(5).any(|part| part == b"nonce"));
     assert!(!open.to_note().windows(5).any(|part| part == b"nonce"));
-    assert_eq!(SessionRecord { nonce: session().nonce, ..open }, session());
+    assert_eq!(SessionRecord { nonces: session().nonces, ..open }, session());
 }
 
 #[test]
@@ -167,7 +171,7 @@ fn a_call_that_cannot_have_sent_a_command_is_not_believed() {
 fn the_first_version_of_the_notes_is_read_by_every_later_one() {
     let note = br#"{"v":1,"id":"000000000007","tenant":"uid:1000","name":"build",
         "command":"make \"all\"","cwd":"/src","tags":["ci"],"created_ms":86400123}"#;
-    let expected = SessionRecord { nonce: None, size: None, ..session() };
+    let expected = SessionRecord { nonces: Nonces::default(), size: None, ..session() };
     assert_eq!(SessionRecord::from_note(note, id()).unwrap(), expected);
     let note = br#"{"v":1,"epoch":41,"holding":{"lease":"00000000-0000-0000-0000-000000000009",
         "tenant":"uid:1000","kind":"agent","label":"claude-code","ttl_ms":45000,
@@ -223,7 +227,7 @@ fn a_name_that_no_session_may_have_gives_way_to_the_id() {
 fn a_nonce_is_shown_to_nobody_and_one_that_cannot_be_is_none() {
     assert!(!format!("{:?}", session()).contains("0123456789abcdef"));
     let note = br#"{"v":1,"id":"000000000007","tenant":"uid:1","nonce":"guess"}"#;
-    assert_eq!(SessionRecord::from_note(note, id()).unwrap().nonce, None);
+    assert_eq!(SessionRecord::from_note(note, id()).unwrap().nonces, Nonces::default());
 }
 
 #[test]

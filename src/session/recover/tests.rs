@@ -34,6 +34,7 @@ use crate::session::pty::environment::ClientEnvironment;
 use crate::session::pty::held::shims::{HoldingLimits, OWN_PROGRAM, ShimSetup, Shims, socket_of};
 use crate::session::pty::kill::Survivor as LivingProcess;
 use crate::session::pty::processes::Process;
+use crate::session::pty::shell::Nonces;
 use crate::session::pty::tests::fake::{FakePty, FakeTerminal, pair};
 use crate::session::pty::{Note, ProcessId};
 use crate::session::registry::creating::Creation;
@@ -92,7 +93,7 @@ fn notes(number: u128) -> RecoveredNotes {
         command: "make".to_owned(),
         cwd: PathBuf::from("/src"),
         tags: vec!["ci".to_owned()],
-        nonce: None,
+        nonces: Nonces::default(),
         created_at: Moment::default(),
         size: Some(Size { rows: 5, cols: 20 }),
     };

@@ -32,6 +32,7 @@ use crate::session::pty::held::HeldPty;
 use crate::session::pty::held::shims::{end_shim, socket_of};
 use crate::session::pty::orphaned::GonePty;
 use crate::session::pty::own::OwnPty;
+use crate::session::pty::shell::Nonces;
 use crate::session::pty::spawn::SpawnError;
 use crate::session::pty::{Pty, shell};
 use crate::session::records::commands::CommandsRecord;
@@ -192,7 +193,8 @@ async fn start(
     mut spec: SpawnSpec,
 ) -> Result<(Session, SessionTask), CreateError> {
     let command = command_text(&creation.launch, &spec);
-    let nonce = registry.scripts().and_then(|scripts| shell::prepare(&mut spec, scripts));
+    let scripts = registry.scripts();
+    let nonces = scripts.map_or_else(Nonces::default, |scripts| shell::prepare(&mut spec, scripts));
     let record = SessionRecord {
         id: spec.session,
         tenant: creation.tenant.clone(),
@@ -200,7 +202,7 @@ async fn start(
         command,
         cwd: spec.cwd.clone(),
         tags: creation.tags.clone(),
-        nonce,
+        nonces,
         created_at: registry.clock().now(),
         size: Some(creation.size),
     };
@@ -248,9 +250,10 @@ pub(in crate::session) fn make<P: Pty>(
     pid: i32,
     setup: Setup<P>,
 ) -> (Session, SessionTask) {
-    let SessionRecord { id, tenant, name, command, cwd, tags, nonce, created_at, .. } =
+    let SessionRecord { id, tenant, name, command, cwd, tags, nonces, created_at, .. } =
         setup.record.clone();
-    let about = About { id, tenant, command, pid, cwd, tags, marks: nonce.is_some(), created_at };
+    let about =
+        About { id, tenant, command, pid, cwd, tags, marks: nonces.own.is_some(), created_at };
     let (opening, clock) = (&setup.opening, registry.clock().clone());
     let live = Arc::new(Live::new(name));
     live.set_gaps(opening.gaps.clone());

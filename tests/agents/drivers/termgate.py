@@ -28,9 +28,10 @@ def binary() -> str:
     return json.loads(metadata.stdout)["target_directory"] + "/debug/termgate"
 
 
-def search_path(root: Path) -> str:
-    """Where cases find programs: this Python, so that all machines run one, and the system's."""
+def search_path(root: Path, program: str) -> str:
+    """Where cases find programs: termgate, this Python, so that all machines run one, and the system's."""
     (root / "bin").mkdir()
+    (root / "bin/termgate").symlink_to(program)
     (root / "bin/python3").symlink_to(os.path.realpath(sys.executable))
     return f"{root}/bin:/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin"
 

@@ -32,6 +32,8 @@ pub(crate) struct Recording {
     /// Where the output began; a shell may mark that later than it was assumed.
     pub(crate) from: Position,
     pub(crate) recorder: Recorder,
+    /// What it had printed when a shell told that it ended. A shell that reads several lines tells so after each.
+    pub(crate) ended: Option<Output>,
 }
 
 impl Recordings {
@@ -69,6 +71,13 @@ impl Recordings {
         changed
     }
 
+    /// Notes that all that a command has printed may have come.
+    pub(crate) fn note_end(&mut self, id: CommandId) {
+        for recording in self.list.iter_mut().filter(|it| it.id == id) {
+            recording.ended = Some(recording.recorder.whole_output());
+        }
+    }
+
     /// Whether a command writes to places all over the screen.
     pub(crate) fn painted(&self) -> bool {
         self.list.iter().any(|recording| recording.recorder.painted())
@@ -104,7 +113,7 @@ impl Emulator {
                 self.recordings.list.push(recording);
                 continue;
             }
-            let mut output = recording.recorder.whole_output();
+            let mut output = recording.ended.unwrap_or_else(|| recording.recorder.whole_output());
             // Shells that trace what they run trace our commands as well.
             output.drop_last_lines(is_our_trace);
             let commands: &mut Commands = Arc::make_mut(&mut commands);
@@ -116,8 +125,11 @@ impl Emulator {
         for record in commands.iter().filter(|record| record.finish.is_none()) {
             if !self.recordings.knows(record) {
                 let (id, from) = (record.id, record.from);
-                let recorder = Recorder::begin(size, place, record.echo_lines, bytes_max);
-                self.recordings.list.push(Recording { id, from, recorder });
+                let sent = commands.sent().filter(|sent| sent.id == id && record.echo_lines > 0);
+                let line = sent.and_then(|sent| sent.typed.lines().last()).unwrap_or_default();
+                let recorder = Recorder::begin(size, place, record.echo_lines, bytes_max)
+                    .with_last_line_typed(line);
+                self.recordings.list.push(Recording { id, from, recorder, ended: None });
             }
         }
         self.shell.commands = commands;

@@ -12,15 +12,14 @@ use crate::core::moment::Moment;
 use crate::core::screen::Screen;
 use crate::core::screen::emulator::Emulator;
 use crate::core::shell::activity::Evidence;
-use crate::core::shell::commands::mark::Mark;
+use crate::core::shell::commands::mark::{Mark, MarkKind, MarkNonces};
 use crate::core::shell::commands::record::{CommandId, Here, Position};
 use crate::core::shell::commands::{Commands, EndsBy, ShellPhase, Submission};
 
 /// What is known about the shell.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct MarkedShell {
-    /// The value that its marks carry; none when it was not asked to mark anything.
-    pub(crate) nonce: Option<Arc<str>>,
+    pub(crate) nonces: MarkNonces,
     /// The machine it runs on.
     pub(crate) host: Option<Arc<str>>,
     /// The principal that typed last.
@@ -48,8 +47,13 @@ impl Emulator {
     }
 
     pub(super) fn on_mark(&mut self, params: &str) {
-        let Some(nonce) = &self.shell.nonce else { return };
-        let Some(mark) = Mark::parse(params, nonce) else { return };
+        let read = |nonce: &Option<Arc<str>>| Mark::parse(params, nonce.as_ref()?);
+        let Some(mark) = read(&self.shell.nonces.own) else {
+            if let Some(mark) = read(&self.shell.nonces.nested) {
+                self.on_nested_mark(&mark);
+            }
+            return;
+        };
         let here = self.here();
         let mut commands = std::mem::take(&mut self.shell.commands);
         let ran = commands.phase() == ShellPhase::Running;
@@ -67,6 +71,18 @@ impl Emulator {
         if ends {
             self.clean_screen();
             self.clean_input_modes();
+        }
+    }
+
+    fn on_nested_mark(&mut self, mark: &Mark) {
+        if let MarkKind::Ended(code) = mark.kind {
+            let here = self.here();
+            Arc::make_mut(&mut self.shell.commands).on_told_code(code, &here);
+            if let Some(sent) = self.shell.commands.sent()
+                && sent.ends_by != EndsBy::Marks
+            {
+                self.recordings.note_end(sent.id);
+            }
         }
     }
 
@@ -121,8 +137,8 @@ impl Emulator {
 }
 
 impl Screen {
-    pub fn set_nonce(&mut self, nonce: Option<Arc<str>>) {
-        self.emulator.shell.nonce = nonce;
+    pub fn set_nonces(&mut self, nonces: MarkNonces) {
+        self.emulator.shell.nonces = nonces;
     }
 
     /// Sets the name of this machine, so that directories of other machines are ignored.

@@ -31,13 +31,25 @@ impl Recorder {
 
     /// Whether the row below this one shows what was typed as well.
     fn echo_goes_on(&mut self) -> bool {
-        let row = self.row();
-        let (is_echo, wraps) = (row.is_echo, row.wrapped);
+        let wraps = self.row().wrapped || self.ends_early();
+        let is_echo = self.row().is_echo;
         let more = is_echo && (wraps || self.echo_lines > 0);
         if more && !wraps {
             self.echo_lines -= 1;
         }
         more
+    }
+
+    /// Whether this row is full and what was typed does not end here.
+    fn ends_early(&mut self) -> bool {
+        let (cols, last) = (self.size.cols, self.echo_lines == 0);
+        let Some(end) = self.echo_end.take_if(|_| last) else { return false };
+        let row = self.row();
+        let early = row.is_echo && row.columns() >= cols && !row.text().ends_with(&*end);
+        if early {
+            self.echo_end = Some(end);
+        }
+        early
     }
 
     /// Where so many tab stops lead.

@@ -75,6 +75,7 @@ impl StoredRecorder {
             normal,
             lines,
             echo_lines: self.echo_lines,
+            echo_end: None,
             indent: self.indent,
             at_beginning: self.at_beginning,
             jumps: self.jumps,

@@ -10,6 +10,7 @@ use crate::core::ids::RowNumber;
 use crate::core::moment::Moment;
 use crate::core::screen::tests::differential::output;
 use crate::core::screen::{Facts, Origin, Screen, ScreenLimits};
+use crate::core::shell::commands::mark::MarkNonces;
 use crate::core::shell::commands::record::CommandId;
 use crate::core::shell::commands::{EndsBy, Submission};
 
@@ -22,7 +23,7 @@ impl Shell {
     fn new(rows: u16, cols: u16) -> Self {
         let mut screen =
             Screen::new(Size { rows, cols }, ScreenLimits::default(), Origin::default());
-        screen.set_nonce(Some(NONCE.into()));
+        screen.set_nonces(MarkNonces { own: Some(NONCE.into()), nested: None });
         Self(screen)
     }
 
@@ -129,7 +130,7 @@ proptest! {
         let kept = shell.0.checkpoint(RowNumber(0));
         let screen = Screen::restore(&kept.snapshot, [&kept.rows], ScreenLimits::default());
         let mut restored = Shell(screen.unwrap());
-        restored.0.set_nonce(Some(NONCE.into()));
+        restored.0.set_nonces(MarkNonces { own: Some(NONCE.into()), nested: None });
         prop_assert_eq!(restored.printed(), shell.printed());
         for shell in [&mut shell, &mut restored] {
             after.iter().for_each(|part| { shell.write(part); });
@@ -200,7 +201,7 @@ fn a_terminal_that_shrinks_takes_no_cursor_and_no_hidden_row_along() {
         let kept = shell.0.checkpoint(RowNumber(0));
         let screen = Screen::restore(&kept.snapshot, [&kept.rows], ScreenLimits::default());
         let mut restored = Shell(screen.unwrap());
-        restored.0.set_nonce(Some(NONCE.into()));
+        restored.0.set_nonces(MarkNonces { own: Some(NONCE.into()), nested: None });
         for shell in [&mut shell, &mut restored] {
             shell.write("\x1b8\x1b[3@x\x1b[2P\x1b[?1049l\r\nend\r\n").mark("D;0");
         }
@@ -235,6 +236,13 @@ fn what_is_typed_over_several_rows_is_no_output() {
     submit(&mut shell, "echo wider than it");
     shell.write("echo wide\x1b[Jr than it\x1b[J\r\nout\r\n");
     assert_eq!(shell.printed(), "out\n");
+    // Some line editors break the row by themselves.
+    for (typed, shown) in [("echo wider", "echo wid\r\r\ner\r\n"), ("echo wid", "echo wid\r\n")] {
+        let mut broken = Shell::new(6, 10);
+        submit(&mut broken, typed);
+        broken.write(shown).write("er\r\nout\r\n");
+        assert_eq!(broken.printed(), "er\nout\n", "{typed}");
+    }
     let mut cleared = Shell::new(6, 10);
     submit(&mut cleared, "clear");
     cleared.write("clear\r\n\x1b[H\x1b[Jafter\r\n");
@@ -281,7 +289,7 @@ fn a_failed_emulator_loses_no_output_that_was_published() {
     shell.begin().write("before\r\nhalf");
     let frame = shell.frame();
     shell.0 = Screen::after_failure(&frame, ScreenLimits::default());
-    shell.0.set_nonce(Some(NONCE.into()));
+    shell.0.set_nonces(MarkNonces { own: Some(NONCE.into()), nested: None });
     shell.write("after\r\n").mark("D;0");
     assert_eq!(shell.printed(), "before\nhalf\nafter\n");
 }

@@ -3,6 +3,11 @@
 //! Anything that runs in a terminal can write a mark. Only the shell that was started with the
 //! nonce knows it, so that no other mark is believed. The letters are those of FinalTerm, which
 //! terminals agree on; `cmdline_url` is kitty's, E, `untold` and `bound` are ours.
+//!
+//! Shells inside of it, and shells whose prompt is all that we can change, have a nonce that every program of
+//! the session can read. They are believed what no other shell contradicts: the code of what was sent to them.
+
+use std::sync::Arc;
 
 use percent_encoding::percent_decode_str;
 
@@ -16,6 +21,15 @@ pub struct Mark {
     pub untold: bool,
     /// The line editor knows the key by which it begins an empty line.
     pub bound: bool,
+}
+
+/// The values that the marks of a session carry.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct MarkNonces {
+    /// Of the shell that the session was started with; none when it was not asked to mark anything.
+    pub own: Option<Arc<str>>,
+    /// Of all other shells in it.
+    pub nested: Option<Arc<str>>,
 }
 
 /// What a mark says.

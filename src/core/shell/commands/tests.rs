@@ -8,8 +8,10 @@ use crate::core::frame::{Frame, Size};
 use crate::core::ids::RowNumber;
 use crate::core::moment::Moment;
 use crate::core::screen::{Facts, Origin, Screen, ScreenLimits};
+use crate::core::shell::commands::mark::MarkNonces;
 
 const NONCE: &str = "5ec2e7";
+const NESTED: &str = "4e57ed";
 
 /// A screen on which a shell marks what it does.
 struct Shell {
@@ -20,7 +22,7 @@ impl Shell {
     fn new(rows: u16, cols: u16) -> Self {
         let size = Size { rows, cols };
         let mut screen = Screen::new(size, ScreenLimits::default(), Origin::default());
-        screen.set_nonce(Some(NONCE.into()));
+        screen.set_nonces(MarkNonces { own: Some(NONCE.into()), nested: Some(NESTED.into()) });
         Self { screen }
     }
 
@@ -411,10 +413,66 @@ fn all_of_it_is_there_after_a_restart() {
     let screen = Screen::restore(&kept.snapshot, [&kept.rows], ScreenLimits::default()).unwrap();
     assert_eq!(screen.commands(), shell.screen.commands());
     let mut after = Shell { screen };
-    after.screen.set_nonce(Some(NONCE.into()));
+    after.screen.set_nonces(MarkNonces { own: Some(NONCE.into()), nested: Some(NESTED.into()) });
     after.mark("D;2").prompt();
     after.printed(1, &["1", "2", "3", "4"]);
     after.printed(2, &["half"]);
     after.ended(2, Some(2), Evidence::Osc133);
     assert_eq!(after.record(2).directory.as_deref(), Some("/tmp"));
+}
+
+impl Shell {
+    fn at(seconds: u64) -> Moment {
+        Moment::from_boot(Duration::from_secs(seconds))
+    }
+
+    /// What a shell that tells codes and no more writes before its prompt.
+    fn told(&mut self, seconds: u64, code: i32, prompt: &str) {
+        let text = format!("\x1b]133;D;{code};nonce={NESTED}\x07{prompt}");
+        self.screen.feed(Self::at(seconds), text.as_bytes());
+    }
+}
+
+#[test]
+fn a_shell_inside_of_another_tells_the_code_and_the_end_of_what_was_sent_to_it() {
+    let mut shell = Shell::new(9, 20);
+    shell.prompt().write("dash\r\n").mark("C");
+    shell.told(1, 0, "first\r\nsecond> ");
+    let started = Shell::at(2);
+    let id = shell.screen.submit(
+        started,
+        Submission {
+            text: "false",
+            typed: "false",
+            by: None,
+            ends_by: EndsBy::Prompt,
+            prompt: "second> ",
+            echoed: true,
+        },
+    );
+    assert!(!shell.screen.commands().is_told(shell.screen.commands().sent().unwrap()));
+    shell.write("false\r\nout");
+    // Of several lines that were pasted each may end so.
+    shell.told(3, 7, "\r\nmore\r\n");
+    shell.told(4, 1, "first\r\nsecond> ");
+    assert!(shell.screen.commands().is_told(shell.screen.commands().sent().unwrap()));
+    shell.screen.finish_sent(Shell::at(5), Evidence::Osc133);
+    shell.ended(id.0, Some(1), Evidence::Osc133);
+    shell.printed(id.0, &["out", "more"]);
+}
+
+#[test]
+fn whoever_knows_no_more_than_programs_do_ends_no_command_of_the_shell() {
+    let mut shell = Shell::new(6, 20);
+    shell.prompt();
+    let id = shell.submit("make", EndsBy::Marks);
+    shell.write("make\r\n").mark("C");
+    for letter in ["D;0", "A", "B", "C", "E"] {
+        shell.write(&format!("\x1b]133;{letter};nonce={NESTED}\x07"));
+    }
+    assert_eq!(shell.screen.commands().phase(), ShellPhase::Running);
+    assert!(!shell.screen.commands().is_told(shell.screen.commands().sent().unwrap()));
+    shell.write("out\r\n").mark("D;9").prompt();
+    shell.ended(id.0, Some(9), Evidence::Osc133);
+    shell.printed(id.0, &["out"]);
 }

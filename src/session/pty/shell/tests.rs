@@ -44,12 +44,12 @@ fn a_shell_that_reads_commands_from_people_is_handed_a_nonce_of_its_own() {
     for program in ["/bin/bash", "/usr/bin/zsh", "/opt/fish/bin/fish"] {
         for args in words {
             let mut spec = spec(program, args);
-            let nonce = prepare(&mut spec, scripts.path()).expect(program);
+            let nonce = prepare_own(&mut spec, scripts.path()).expect(program);
             assert_eq!(variable(&spec, "TERMGATE_SHELL_NONCE"), Some(nonce.as_str()));
             assert_eq!(nonce.as_str().parse(), Ok(nonce.clone()));
             let kept = args.iter().all(|arg| spec.args.contains(&OsString::from(arg)));
             assert!(kept, "{program} {:?}", spec.args);
-            assert_ne!(prepare(&mut spec.clone(), scripts.path()), Some(nonce));
+            assert_ne!(prepare_own(&mut spec.clone(), scripts.path()), Some(nonce));
         }
     }
 }
@@ -70,7 +70,7 @@ fn what_is_not_surely_such_a_shell_is_started_as_it_is() {
     ];
     for (program, args) in words {
         let mut changed = spec(program, args);
-        assert_eq!(prepare(&mut changed, scripts.path()), None, "{program} {args:?}");
+        assert_eq!(prepare_own(&mut changed, scripts.path()), None, "{program} {args:?}");
         assert_eq!(changed, spec(program, args));
     }
 }
@@ -79,7 +79,7 @@ fn what_is_not_surely_such_a_shell_is_started_as_it_is() {
 fn a_shell_whose_script_is_missing_is_started_as_it_is() {
     let empty = tempfile::tempdir().unwrap();
     let mut changed = spec("/bin/bash", &[]);
-    assert_eq!(prepare(&mut changed, empty.path()), None);
+    assert_eq!(prepare_own(&mut changed, empty.path()), None);
     assert_eq!(changed, spec("/bin/bash", &[]));
 }
 
@@ -93,7 +93,7 @@ fn what_the_user_has_in_a_variable_that_is_needed_waits_under_another_name() {
         for own in [None, Some("/home/ada/own")] {
             let mut spec = spec(program, &["-l"]);
             spec.environment.extend(own.map(|own| (name.into(), own.into())));
-            prepare(&mut spec, scripts.path()).unwrap();
+            prepare_own(&mut spec, scripts.path()).unwrap();
             assert!(variable(&spec, name).unwrap().starts_with(scripts.path().to_str().unwrap()));
             assert_eq!(variable(&spec, aside), own);
         }
