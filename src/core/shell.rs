@@ -352,7 +352,9 @@ impl Shell {
             // Some paint for ever.
             ActivityState::FullScreen => {
                 let long = |since| now.since(since) >= FULL_SCREEN_PATIENCE;
-                self.polling.quiet() || self.full_screen_since.is_some_and(long)
+                // One that works may be about to end.
+                self.polling.quiet() && self.seen().is_none_or(|seen| !seen.works)
+                    || self.full_screen_since.is_some_and(long)
             }
             ActivityState::Prompt
             | ActivityState::Running

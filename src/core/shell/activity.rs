@@ -67,6 +67,8 @@ pub struct KernelView {
     pub reading: Option<bool>,
     /// A process in front waits for its standard input and nothing else, for a time.
     pub selects: bool,
+    /// A process in front was running just then; false if it was not looked for.
+    pub works: bool,
     /// A process in front may pass on what is typed, as to another machine, so that its waiting says
     /// nothing of the program that gets it.
     pub relaying: bool,

@@ -20,6 +20,7 @@ fn program() -> KernelView {
         echo: true,
         reading: None,
         selects: false,
+        works: false,
         relaying: false,
     }
 }
@@ -545,4 +546,14 @@ fn a_shell_without_marks_that_tells_codes_is_at_its_prompt_though_that_ends_like
     judged.shell.on_typed(judged.now, b"read x\r");
     judged.show(2, "yes? ").quiet(&dash);
     judged.is(ActivityState::NeedsInput, Evidence::Kernel);
+}
+
+#[test]
+fn a_full_screen_stands_still_only_while_its_program_does() {
+    let mut judged = Judged { alternate: true, ..Judged::marked(&RUNNING) };
+    let works = KernelView { works: true, ..reading(raw(program()), false) };
+    judged.quiet(&works);
+    assert!(!judged.view().waits);
+    judged.quiet(&reading(raw(program()), false));
+    assert!(judged.view().waits);
 }

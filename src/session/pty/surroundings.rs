@@ -58,6 +58,7 @@ pub fn look(evidence: TerminalEvidence, settled: bool) -> KernelView {
         echo,
         reading: asks.reads,
         selects: asks.selects,
+        works: asks.works,
         relaying,
     }
 }
@@ -68,7 +69,13 @@ pub fn look_again(evidence: TerminalEvidence, known: &KernelView) -> Option<Kern
     let TerminalEvidence { leader, canonical, echo, .. } = evidence;
     let in_front = known.foreground.as_ref().is_some_and(|known| known.group == leader.0);
     let same = evidence.leader_in_front() && in_front && known.shell_in_front;
-    let unlooked = KernelView { reading: None, selects: false, relaying: false, ..known.clone() };
+    let unlooked = KernelView {
+        reading: None,
+        selects: false,
+        works: false,
+        relaying: false,
+        ..known.clone()
+    };
     same.then_some(KernelView { canonical, echo, ..unlooked })
 }
 
@@ -155,11 +162,13 @@ struct TerminalWait {
     reads: Option<bool>,
     /// One waits for its standard input alone, as `read -t` does.
     selects: bool,
+    /// One runs.
+    works: bool,
 }
 
 /// A running process waits in no read. Where keys are read, other threads may work meanwhile.
 fn waiting_of(group: ProcessId, lines: bool) -> TerminalWait {
-    let (mut known, mut selects) = (false, false);
+    let (mut known, mut selects, mut works) = (false, false, false);
     for pid in members(group) {
         let mut place = waits_in(pid);
         let mut runs = place.is_none() && is_running(pid);
@@ -171,14 +180,15 @@ fn waiting_of(group: ProcessId, lines: bool) -> TerminalWait {
         // Of a process that may be examined, no place means that it waits in none.
         let examined = || TELLS_PLACES.load(Ordering::Relaxed) && told_of(pid, "syscall").is_some();
         known |= place.is_some() || runs || examined();
+        works |= runs;
         let place = place.unwrap_or_default();
         let reads = READS.contains(&place.as_str()) && reads_terminal(pid);
         if reads && (lines || is_single(pid)) {
-            return TerminalWait { reads: Some(true), selects };
+            return TerminalWait { reads: Some(true), selects, works };
         }
         selects |= POLLS.iter().any(|poll| place.starts_with(poll)) && selects_input(pid);
     }
-    TerminalWait { reads: known.then_some(false), selects }
+    TerminalWait { reads: known.then_some(false), selects, works }
 }
 
 /// Whether a process has one thread.
@@ -289,6 +299,7 @@ mod tests {
             echo: false,
             reading: Some(true),
             selects: false,
+            works: false,
             relaying: false,
         };
         let now = KernelView { canonical: false, echo: true, reading: None, ..known.clone() };

@@ -69,6 +69,8 @@ impl Emulator {
         self.shell.commands = commands;
         self.follow_commands();
         if ends {
+            // Whoever asked has ended, and the shell would take the answer for something typed.
+            self.answers.take();
             self.clean_screen();
             self.clean_input_modes();
         }
@@ -82,6 +84,7 @@ impl Emulator {
                 && sent.ends_by != EndsBy::Marks
             {
                 self.recordings.note_end(sent.id);
+                self.answers.take();
             }
         }
     }

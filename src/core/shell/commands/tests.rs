@@ -476,3 +476,16 @@ fn whoever_knows_no_more_than_programs_do_ends_no_command_of_the_shell() {
     shell.ended(id.0, Some(9), Evidence::Osc133);
     shell.printed(id.0, &["out"]);
 }
+
+#[test]
+fn what_a_program_asked_before_it_ended_is_not_answered_to_its_shell() {
+    let mut shell = Shell::new(6, 20);
+    shell.prompt().mark("C").write("\x1b[6n");
+    assert_eq!(shell.screen.take_answers(), b"\x1b[1;3R");
+    let ended = format!("\x1b[6n\x1b]133;D;0;nonce={NONCE}\x1b\\");
+    shell.write(&ended);
+    assert_eq!(shell.screen.take_answers(), b"");
+    // What the shell asks itself is for it.
+    shell.prompt().write("\x1b[6n");
+    assert_ne!(shell.screen.take_answers(), b"");
+}

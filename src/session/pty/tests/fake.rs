@@ -261,6 +261,7 @@ impl Pty for FakePty {
             echo: evidence.echo,
             reading: self.state.borrow().reading.filter(|_| settled),
             selects: false,
+            works: false,
             relaying: false,
         })
     }
