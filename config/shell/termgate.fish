@@ -60,6 +60,11 @@ if set -q TERMGATE_SHELL_NONCE
     end
 
     function __termgate_end --on-event fish_postexec
-        __termgate_write 133\;D\;$status$__termgate_nonce
+        set -l code $status
+        # It tells the end of `exit` before it ends, or asks whether to.
+        if builtin string match -qr '^\s*exit(\s|;|$)' -- "$argv"
+            return
+        end
+        __termgate_write 133\;D\;$code$__termgate_nonce
     end
 end

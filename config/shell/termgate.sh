@@ -19,19 +19,20 @@ unset __termgate_file
 # bash and zsh tell it in another way.
 if [ -z "${BASH_VERSION-}${ZSH_VERSION-}" ] && [ -n "${TERMGATE_NESTED_NONCE-}" ]; then
   __termgate_d=$(printf '\033]133;D;$?;nonce=%s\007' "$TERMGATE_NESTED_NONCE")
-  case ${KSH_VERSION-}${PS1-} in
+  case ${KSH_VERSION-} in
     *MIRBSD*)
       # What stands between two of the first character takes no room.
       __termgate_begin=$(printf '\001\r')
       PS1="$__termgate_begin${__termgate_begin%?}$__termgate_d${__termgate_begin%?}${PS1#"$__termgate_begin"}" ;;
-    *\\*)
-      # ash counts the characters of its prompt but for these.
-      PS1="\\[$__termgate_d\\]$PS1" ;;
-    '' | *@\(#\)*)
-      # ksh93 has no prompt yet.
-      : "${PS1=$([ "$(id -u)" = 0 ] && echo '# ' || echo '$ ')}"
-      PS1=$__termgate_d$PS1 ;;
-    *) PS1=$__termgate_d${PS1-} ;;
+    ?*)
+      # This one has no prompt yet.
+      PS1=$__termgate_d${PS1:-$([ "$(id -u)" = 0 ] && echo '# ' || echo '$ ')} ;;
+    *)
+      case ${PS1-} in
+        # ash counts the characters of its prompt but for these.
+        *\\*) PS1="\\[$__termgate_d\\]$PS1" ;;
+        *) PS1=$__termgate_d${PS1-} ;;
+      esac ;;
   esac
   unset __termgate_d __termgate_begin
 fi

@@ -232,6 +232,11 @@ impl Commands {
         self.told = Some(ToldCode { code, at: here.now, position: here.position });
     }
 
+    /// Whether there was such a shell.
+    pub fn tells_codes(&self) -> bool {
+        self.told.is_some()
+    }
+
     /// Whether such a shell has begun a prompt since this moment.
     pub fn told_since(&self, since: Moment) -> bool {
         self.told.is_some_and(|told| told.at > since)

@@ -90,6 +90,11 @@ impl Shell {
         if quiet && !prompted && self.typed.prompt.is_some() && is_continuation(before) {
             return (ActivityState::NeedsInput, Evidence::Pattern);
         }
+        // Line editors of some shells read what their command `read` asks for.
+        let missing = facts.commands.tells_codes() && !prompted;
+        if !kernel.canonical && quiet && missing && is_question(before) {
+            return (ActivityState::NeedsInput, Evidence::Pattern);
+        }
         if !kernel.canonical {
             // It does so before it writes its prompt. A line editor shows by itself what is typed.
             let state = match self.polling.settled() {

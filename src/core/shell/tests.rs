@@ -546,6 +546,9 @@ fn a_shell_without_marks_that_tells_codes_is_at_its_prompt_though_that_ends_like
     judged.shell.on_typed(judged.now, b"read x\r");
     judged.show(2, "yes? ").quiet(&dash);
     judged.is(ActivityState::NeedsInput, Evidence::Kernel);
+    // That of ksh reads with its line editor.
+    judged.show(3, "yes? ").quiet(&raw(dash));
+    judged.is(ActivityState::NeedsInput, Evidence::Pattern);
 }
 
 #[test]

@@ -14,8 +14,10 @@ use crate::session::pty::processes::{Process, is_running, told_of};
 use crate::session::pty::{ProcessId, TerminalEvidence};
 
 /// Programs that take commands from people.
-const SHELLS: [&str; 10] =
-    ["sh", "ash", "bash", "busybox", "dash", "fish", "ksh", "mksh", "yash", "zsh"];
+const SHELLS: [&str; 14] = [
+    "sh", "ash", "bash", "busybox", "dash", "fish", "ksh", "ksh2020", "ksh93", "lksh", "mksh",
+    "oksh", "yash", "zsh",
+];
 
 /// Their options that take a separate value.
 const WITH_WORD: [&str; 6] = ["--rcfile", "--init-file", "-O", "+O", "-o", "--init-command"];
