@@ -210,7 +210,8 @@ impl ServerHandler for Server {
     ) -> Result<ListToolsResult, ErrorData> {
         let standing = self.standing(&context.meta);
         let listed = self.shared.gateway.listed(&standing);
-        let tools = listed.into_iter().map(|entry| entry.description.clone()).collect();
+        let one = standing.bound_session().is_some();
+        let tools = listed.into_iter().map(|entry| entry.listed(one)).collect();
         Ok(ListToolsResult::with_all_items(tools)
             .with_ttl_ms(0)
             .with_cache_scope(rmcp::model::CacheScope::Private))

@@ -8,12 +8,19 @@ use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde_json::Value;
 
-/// The schema of a tool's parameters.
-pub fn of_parameters<T: JsonSchema>() -> JsonObject {
+/// The schema of a tool's parameters, with descriptions of their members where these are not `known` from other tools.
+pub fn of_parameters<T: JsonSchema>(known: bool) -> JsonObject {
     let mut schema = generate::<T>(SchemaSettings::draft2020_12());
     let members = schema.entry("properties").or_insert_with(|| Value::Object(JsonObject::new()));
     if let Value::Object(members) = members {
-        members.values_mut().for_each(without_descriptions_below);
+        for parameter in members.values_mut() {
+            match parameter.get_mut("properties") {
+                Some(Value::Object(below)) if !known => {
+                    below.values_mut().for_each(without_descriptions_below);
+                }
+                _ => without_descriptions_below(parameter),
+            }
+        }
     }
     schema
 }

@@ -12,6 +12,7 @@ use rmcp::model::{JsonObject, ToolAnnotations};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
 
 use crate::core::policy::PermittedAct;
@@ -66,6 +67,12 @@ pub trait Tool: DeserializeOwned + JsonSchema + Send {
     const OPEN_WORLD: bool = false;
     /// Whether calling it again with the same arguments changes nothing more.
     const IDEMPOTENT: bool = false;
+    /// Whether it needs its parameter `session` where a door has several of them.
+    const NEEDS_SESSION: bool = matches!(Self::ACCESS, ToolAccess::WriteSession(_));
+    /// Whether the conditions that it can wait for are described by other tools alone, since it is rarely called.
+    const CONDITIONS_KNOWN: bool = false;
+    /// Parameters that bridges fill in, and of which models are told nothing.
+    const UNLISTED: &'static [&'static str] = &[];
 
     type Result: Serialize + JsonSchema;
 
@@ -83,8 +90,10 @@ type Running = Pin<Box<dyn Future<Output = Result<Answer, SurfaceError>> + Send>
 pub struct ToolEntry {
     pub name: &'static str,
     pub access: ToolAccess,
-    /// The tool as clients are told of it.
+    /// The tool as clients of one session are told of it.
     pub description: rmcp::model::Tool,
+    parameters: JsonObject,
+    needs_session: bool,
     run: fn(Call, JsonObject) -> Running,
 }
 
@@ -97,20 +106,44 @@ impl std::fmt::Debug for ToolEntry {
 impl ToolEntry {
     /// The entry of one tool.
     pub fn of<T: Tool>() -> Self {
-        Self { name: T::NAME, access: T::ACCESS, description: describe::<T>(), run: run::<T> }
+        let parameters = schema::of_parameters::<T>(T::CONDITIONS_KNOWN);
+        Self {
+            name: T::NAME,
+            access: T::ACCESS,
+            description: describe::<T>(&parameters),
+            parameters,
+            needs_session: T::NEEDS_SESSION,
+            run: run::<T>,
+        }
+    }
+
+    /// The tool as clients are told of it at a door that has one session, or several.
+    pub fn listed(&self, one_session: bool) -> rmcp::model::Tool {
+        let mut tool = self.description.clone();
+        if self.needs_session && !one_session {
+            let schema = Arc::make_mut(&mut tool.input_schema);
+            let required = schema.entry("required").or_insert_with(|| Value::Array(Vec::new()));
+            if let Value::Array(names) = required {
+                names.insert(0, "session".into());
+            }
+        }
+        tool
     }
 
     /// Reads the arguments and calls the tool.
     pub async fn run(&self, call: Call, mut arguments: JsonObject) -> Result<Answer, SurfaceError> {
-        argument::unquote(&self.description.input_schema, &mut arguments);
-        argument::check(&self.description.input_schema, &arguments)?;
+        argument::unquote(&self.parameters, &mut arguments);
+        argument::check(&self.parameters, &arguments)?;
         (self.run)(call, arguments).await
     }
 }
 
-fn describe<T: Tool>() -> rmcp::model::Tool {
-    let mut tool =
-        rmcp::model::Tool::new(T::NAME, T::DESCRIPTION, Arc::new(schema::of_parameters::<T>()));
+fn describe<T: Tool>(parameters: &JsonObject) -> rmcp::model::Tool {
+    let mut listed = parameters.clone();
+    if let Some(Value::Object(members)) = listed.get_mut("properties") {
+        members.retain(|name, _| !T::UNLISTED.contains(&name.as_str()));
+    }
+    let mut tool = rmcp::model::Tool::new(T::NAME, T::DESCRIPTION, Arc::new(listed));
     tool.title = Some(T::TITLE.to_owned());
     tool.output_schema = Some(Arc::new(schema::of_result::<T::Result>()));
     let mut hints = ToolAnnotations::default();

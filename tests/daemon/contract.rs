@@ -11,7 +11,7 @@ use crate::daemon::driven::start;
 use crate::daemon::harness::{Era, TestDaemon, Wire};
 
 /// How large the list of all tools may be, in bytes: every model pays for it.
-const TOOLS_BYTES_MAX: usize = 20_000;
+const TOOLS_BYTES_MAX: usize = 20 * 1024;
 
 fn pretty(value: &Value) -> String {
     serde_json::to_string_pretty(value).unwrap()
@@ -80,6 +80,27 @@ async fn both_eras_are_listed_the_same_tools() {
     let newer = listed(&mut daemon.client(Era::Modern).await).await;
     daemon.stop().await;
     assert_eq!(older, newer);
+}
+
+#[tokio::test]
+async fn a_session_is_required_where_there_may_be_several_and_bridges_keep_to_themselves_what_they_add()
+ {
+    const FREE: [&str; 2] = ["list_sessions", "wait_for"];
+    for tool in all_tools().await {
+        let schema = &tool["inputSchema"];
+        let takes = schema["properties"].get("session").is_some();
+        let required =
+            schema["required"].as_array().is_some_and(|all| all.contains(&json!("session")));
+        let free = FREE.iter().any(|name| tool["name"] == *name);
+        assert_eq!(required, takes && !free, "{}", tool["name"]);
+        assert!(schema["properties"].get("env_client").is_none());
+        let until = schema["properties"]["until"]["properties"].as_object();
+        for (name, condition) in
+            until.into_iter().flatten().filter(|_| tool["name"] != "send_mouse")
+        {
+            assert!(condition["description"].is_string(), "until.{name} of {}", tool["name"]);
+        }
+    }
 }
 
 #[tokio::test]

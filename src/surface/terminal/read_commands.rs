@@ -50,6 +50,7 @@ impl Tool for ReadCommands {
     const DESCRIPTION: &'static str = "What ran in a session: by whom, when, how it ended. With `id` \
         its output, also after it scrolled away.";
     const ACCESS: ToolAccess = ToolAccess::Read;
+    const NEEDS_SESSION: bool = true;
 
     type Result = CommandList;
 

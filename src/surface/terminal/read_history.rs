@@ -68,6 +68,7 @@ impl Tool for ReadHistory {
     const DESCRIPTION: &'static str = "Rows by absolute number, scrolled off or on screen. Use \
         `tail` for the newest; continue from `next_row`.";
     const ACCESS: ToolAccess = ToolAccess::Read;
+    const NEEDS_SESSION: bool = true;
 
     type Result = HistoryRows;
 

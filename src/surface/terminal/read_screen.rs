@@ -41,6 +41,7 @@ impl Tool for ReadScreen {
     const DESCRIPTION: &'static str = "The screen as text (or styled lines, ansi, cells), with \
         cursor and watermark. Pass the watermark back as `since` to get only the rows that changed.";
     const ACCESS: ToolAccess = ToolAccess::Read;
+    const NEEDS_SESSION: bool = true;
 
     type Result = ScreenWire;
 

@@ -306,6 +306,8 @@ impl Tool for SendMouse {
     const DESTRUCTIVE: bool = true;
     const OPEN_WORLD: bool = true;
 
+    const CONDITIONS_KNOWN: bool = true;
+
     type Result = WriteResult;
 
     async fn call(self, call: Call) -> Result<Answer<WriteResult>, SurfaceError> {

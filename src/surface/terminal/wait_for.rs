@@ -106,23 +106,23 @@ impl WaitFor {
 /// What to wait for; the first that comes true ends the wait.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 pub struct WaitConditions {
-    /// Text that must appear
+    /// Text that appears
     pub text: Option<String>,
-    /// Or a regular expression to match
-    pub pattern: Option<String>,
-    /// Text that ends the wait as `stopped`
-    pub stop_text: Option<String>,
     /// Or a regular expression
+    pub pattern: Option<String>,
+    /// Text that stops the wait
+    pub stop_text: Option<String>,
+    /// Or such an expression
     pub stop_pattern: Option<String>,
-    /// Anything on the screen changes
+    /// Anything changes
     #[serde(default)]
     pub change: bool,
-    /// The screen has not changed for this time
+    /// No change for so long
     pub idle_ms: Option<u64>,
     /// A command ends
     #[serde(default)]
     pub command_done: bool,
-    /// The program waits for input
+    /// Input is needed
     #[serde(default)]
     pub needs_input: bool,
     /// The program ends

@@ -13,7 +13,7 @@ pub(super) const POSIX: &str = "termgate.sh";
 pub(super) const FISH: &str = "data/fish/vendor_conf.d/termgate.fish";
 const DATA: &str = "data";
 
-/// The variable that scripts and [`integration`] take the nonce from.
+/// The variable that scripts and [`NestedShell::integration`] take the nonce from.
 pub const NONCE: &str = "TERMGATE_NESTED_NONCE";
 /// The command that bash runs before each prompt.
 const BASH: &str = "TERMGATE_NESTED_BASH";
