@@ -6,6 +6,9 @@
 # last of them runs inside of __termgate_last, so that no DEBUG trap fires after it, which would take us
 # for the next command. Nothing here starts a process.
 
+# The nonce is for this shell alone, also where it exports whatever is set.
+__termgate_flags=$-
+builtin set +a
 __termgate_a=$'\e]133;A;bound=1;nonce='$TERMGATE_SHELL_NONCE$'\e\\'
 __termgate_b=$'\e]133;B;nonce='$TERMGATE_SHELL_NONCE$'\e\\'
 __termgate_c=$'\e]133;C;nonce='$TERMGATE_SHELL_NONCE$'\e\\'
@@ -34,6 +37,7 @@ __termgate_alone=       # Our PROMPT_COMMAND, where the user has none.
 __termgate_untold=      # What A says where no command is told that was read before it.
 __termgate_pwd=         # The directory that __termgate_where names.
 __termgate_where=
+[[ $__termgate_flags != *a* ]] || builtin set -a
 
 # The first thing at each prompt. Where bash knows no array, the user's commands follow in the same
 # text, and its status is theirs to see.

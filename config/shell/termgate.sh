@@ -1,14 +1,19 @@
-# Has an interactive dash, ksh, mksh or ash tell termgate with what code each command ended, in its prompt
-# (docs/SHELL.md). These shells read this file as $ENV, which stays for those that are started from them.
+# Has a dash, ksh, mksh or ash tell termgate with what code each command ended, in its prompt (docs/SHELL.md).
+# The session's shell reads this file as $ENV, which is at once what it was before.
 
-# What the shell would have read.
-if [ -n "${TERMGATE_NESTED_ENV-}" ]; then
-  eval "__termgate_file=\"$TERMGATE_NESTED_ENV\""
+__termgate_file=${TERMGATE_NESTED_ENV-}
+if [ -n "$__termgate_file" ]; then
+  ENV=$__termgate_file
+  unset TERMGATE_NESTED_ENV
+  eval "__termgate_file=\"$__termgate_file\""
+  case $__termgate_file in
+    '~/'*) __termgate_file=$HOME/${__termgate_file#??} ;;
+  esac
 else
+  unset ENV
   case ${KSH_VERSION-} in
-    '') __termgate_file= ;;
-    *MIRBSD*) __termgate_file=$HOME/.mkshrc ;;
-    *) __termgate_file=$HOME/.kshrc ;;
+    *MIRBSD* | *LEGACY*) __termgate_file=$HOME/.mkshrc ;;
+    *93* | *2020*) __termgate_file=$HOME/.kshrc ;;
   esac
 fi
 if [ -r "$__termgate_file" ]; then
@@ -16,11 +21,14 @@ if [ -r "$__termgate_file" ]; then
 fi
 unset __termgate_file
 
-# bash and zsh tell it in another way.
+# Before the first prompt nothing has ended, so that it has no code.
 if [ -z "${BASH_VERSION-}${ZSH_VERSION-}" ] && [ -n "${TERMGATE_NESTED_NONCE-}" ]; then
-  __termgate_d=$(printf '\033]133;D;$?;nonce=%s\007' "$TERMGATE_NESTED_NONCE")
+  unset __termgate_told
+  __termgate_d=$(
+    printf '\033]133;D;${__termgate_told+$?}${__termgate_told=};nonce=%s\007' "$TERMGATE_NESTED_NONCE"
+  )
   case ${KSH_VERSION-} in
-    *MIRBSD*)
+    *MIRBSD* | *LEGACY*)
       # What stands between two of the first character takes no room.
       __termgate_begin=$(printf '\001\r')
       PS1="$__termgate_begin${__termgate_begin%?}$__termgate_d${__termgate_begin%?}${PS1#"$__termgate_begin"}" ;;
@@ -28,9 +36,9 @@ if [ -z "${BASH_VERSION-}${ZSH_VERSION-}" ] && [ -n "${TERMGATE_NESTED_NONCE-}" 
       # This one has no prompt yet.
       PS1=$__termgate_d${PS1:-$([ "$(id -u)" = 0 ] && echo '# ' || echo '$ ')} ;;
     *)
-      case ${PS1-} in
+      case $(readlink /proc/$$/exe) in
         # ash counts the characters of its prompt but for these.
-        *\\*) PS1="\\[$__termgate_d\\]$PS1" ;;
+        */busybox*) PS1="\\[$__termgate_d\\]${PS1-}" ;;
         *) PS1=$__termgate_d${PS1-} ;;
       esac ;;
   esac

@@ -59,8 +59,7 @@ const LOOK_MAX: Duration = Duration::from_secs(1);
 /// `run` itself. If the daemon exits, as for an upgrade, the command keeps running, and `run` follows
 /// it under the next daemon.
 ///
-/// Exit codes are known in sessions that `new` created without a command, with bash, zsh or fish as your
-/// shell.
+/// Where the shell does not report the exit code, `run` ends with 123.
 #[derive(Debug, Args)]
 #[command(
     after_long_help = EXIT_CODES,

@@ -66,8 +66,6 @@ struct Typed {
     half_line: bool,
     /// An Enter was typed since the shell began to read where it reads.
     entered: bool,
-    /// When an Enter was typed last.
-    entered_at: Moment,
     /// A line was typed since a program was last seen to wait for one.
     answered: bool,
     /// What was sent to a program has not ended for it: it asks for the rest.
@@ -113,7 +111,6 @@ impl Shell {
                 between: found,
                 half_line: found,
                 entered: false,
-                entered_at: now,
                 answered: false,
                 goes_on: false,
                 prompt: None,
@@ -179,11 +176,7 @@ impl Shell {
         self.typed.answered |= bytes.iter().any(|byte| ENDS.contains(byte));
         self.typed.half_line = bytes.last().is_some_and(|byte| !ENDS.contains(byte));
         // A paste has line ends within.
-        let enters = bytes.last().is_some_and(|byte| ENTERS.contains(byte));
-        self.typed.entered |= enters;
-        if enters {
-            self.typed.entered_at = now;
-        }
+        self.typed.entered |= bytes.last().is_some_and(|byte| ENTERS.contains(byte));
         self.typed.at = now;
         self.stir(now);
         self.polling.stir_by_input(now);
@@ -341,9 +334,9 @@ impl Shell {
         self.typed.prompt.as_deref().is_some_and(shown)
     }
 
-    /// Whether a shell that tells codes and no more has begun its prompt since a line was typed.
+    /// Whether a shell that tells codes and no more has begun its prompt since anything was typed.
     fn is_at_told_prompt(&self, facts: &ScreenFacts<'_>) -> bool {
-        facts.commands.told_since(self.typed.entered_at)
+        facts.commands.told_since(self.typed.at)
     }
 
     fn waits(&self, now: Moment, state: ActivityState) -> bool {

@@ -184,7 +184,7 @@ fn a_command_that_asks_is_told_with_what_it_asks_and_how_to_answer() {
 fn a_code_that_nobody_says_has_a_code_of_its_own() {
     let home = Home::new();
     let _daemon = home.daemon();
-    home.printed("new --name s -- sh");
+    home.printed("new --name s -- env -u ENV sh");
     let output = ran(&home, "s", "echo out");
     assert_eq!((output.status.code(), text(&output.stdout)), (Some(123), "out\n"));
     assert!(text(&output.stderr).contains("unknown"), "{output:?}");

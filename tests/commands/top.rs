@@ -30,6 +30,7 @@ fn once_prints_one_table_of_all_that_there_is_to_know() {
     home.printed("new --name build --lease -- cat");
     home.printed("new --name gone -- true");
     home.printed("wait gone --exit");
+    home.printed("wait build --needs-input --since 0");
     let lease = home.envelope("lease ls");
     let holder = lease["data"]["sessions"][0]["lease"]["by"].as_str().unwrap_or("termgate#");
     let table = home.printed("top --once");
@@ -38,7 +39,7 @@ fn once_prints_one_table_of_all_that_there_is_to_know() {
     let head: Vec<&str> = lines[1].split_whitespace().collect();
     assert_eq!(head[..9].join(" "), "NAME STATE FOR HOLDER KIND WAITERS OBSERVERS IDLE OUTPUT/S");
     let cells: Vec<&str> = lines[2].split_whitespace().collect();
-    assert_eq!((cells[0], cells[1], cells[4], cells[5]), ("build", "running", "operator", "0"));
+    assert_eq!((cells[0], cells[1], cells[4], cells[5]), ("build", "asks", "operator", "0"));
     assert!(cells[2].ends_with('s'), "{table}");
     assert!(cells[3].starts_with(holder.split('#').next().unwrap()), "{table}");
     assert!(lines[3].contains("exited 0"), "{table}");

@@ -315,17 +315,17 @@ async fn a_command_that_ends_the_shell_has_the_code_of_the_shell() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn fish_tells_how_exit_ended_before_it_ends_itself() {
+async fn the_end_of_fish_is_the_end_of_its_exit() {
     let daemon = TestDaemon::writable().await;
     for name in ["fish"].into_iter().filter(|name| is_installed(name)) {
         for commands in [&["exit 3"][..], &["sh -c 'exit 3'", "exit"]] {
             let mut shell = Shell::start(&daemon, name).await;
-            for command in commands {
+            let (exit, before) = commands.split_last().unwrap();
+            for command in before {
                 shell.must(command, 3, "").await;
             }
-            let ended = shell.wait_for(json!({"exit": true})).await;
-            assert_eq!(ended["outcome"], "exited", "{ended}");
-            assert_eq!(ended["exit"]["code"], 3, "{ended}");
+            let ended = shell.run(exit).await;
+            assert_eq!((&ended.0["status"], &ended.0["exit_code"]), (&json!("exited"), &json!(3)));
         }
     }
     daemon.stop().await;

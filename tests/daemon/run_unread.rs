@@ -43,12 +43,14 @@ async fn where_the_kernel_collects_no_lines_a_shell_without_a_line_editor_is_sen
 async fn a_line_that_prints_nothing_ends_at_once_however_wide_it_is() {
     with_each(&["dash"], async |shell| {
         for prompt in ["$ ", "wide prompt: # "] {
-            shell.must(&format!("PS1='{prompt}'"), 0, "").await;
-            for line in ["true", "cd /", "true\ntrue"] {
-                shell.must(line, 0, "").await;
-            }
-            for columns in [79, 80, 81, 159, 160, 161, 2_500] {
-                shell.must(&idle_line(columns - prompt.len()), 0, "").await;
+            // Without the mark that tells codes.
+            let mut lines = vec![format!("PS1='{prompt}'")];
+            lines.extend(["true", "cd /", "true\ntrue"].map(str::to_owned));
+            let columns = [79, 80, 81, 159, 160, 161, 2_500];
+            lines.extend(columns.map(|columns| idle_line(columns - prompt.len())));
+            for line in lines {
+                let ended = shell.run(&line).await;
+                assert_eq!((ended.status(), ended.output()), ("completed", ""), "{}", ended.0);
             }
         }
     })

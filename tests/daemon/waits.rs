@@ -17,6 +17,7 @@ async fn the_end_of_a_command_that_was_typed_is_told_with_its_code_where_the_she
         });
         let typed = shell.call("send_text", typing).await;
         assert_eq!(typed["wait"]["outcome"], "command_done", "{}: {typed}", shell.name);
+        // dash tells no beginning, so that nothing is known of what was not sent as a command.
         let code = if shell.name == "dash" { Value::Null } else { json!(3) };
         assert_eq!(typed["wait"]["command"]["exit_code"], code, "{}: {typed}", shell.name);
     })

@@ -7,9 +7,9 @@
 
 typeset -g __termgate_nonce=";nonce=$TERMGATE_SHELL_NONCE"
 typeset -g __termgate_b=$'\e]133;B'$__termgate_nonce$'\e\\'
-# Shells that are started from here have what this says, and so tell their codes by it; ours tells the end of output,
-# as psvar has it, which nobody else reads.
-typeset -g __termgate_e=$'%{\e]133;%(97V.%97v.D;%?;nonce='$TERMGATE_NESTED_NONCE$')\e\\%}'
+# Shells that are started from here have what this says, and tell their codes by it; ours, which has psvar, tells the
+# end of output.
+typeset -g __termgate_e=$'%{\e]133;%(97V.E.D;%?;line=%i);nonce='$TERMGATE_NESTED_NONCE$'\e\\%}'
 typeset -gi __termgate_ran=0     # Whether a command ran since the last prompt.
 typeset -gi __termgate_told=0    # Whether this prompt's first marks are written.
 typeset -gi __termgate_bound=0   # Whether the line editor knows our key.
@@ -78,8 +78,8 @@ __termgate_begin() {
   if [[ ${PROMPT_EOL_MARK-} != "$__termgate_e"* && ${(t)PROMPT_EOL_MARK} != *readonly* ]]; then
     builtin typeset -gx PROMPT_EOL_MARK=$__termgate_e${${PROMPT_EOL_MARK-%B%S%#%s%b}//"$__termgate_e"/}
   fi
-  if [[ ${(t)psvar} != *(readonly|export)* && ${(t)PSVAR} != *(readonly|export)* ]]; then
-    psvar[97]="E$__termgate_nonce"
+  if [[ ${(t)psvar} != *readonly* ]]; then
+    psvar[97]=1
   fi
   __termgate_order
   __termgate_ran=1

@@ -93,6 +93,8 @@ pub struct Commands {
     bound: bool,
     /// The last code that a shell other than the one that marks told before a prompt.
     told: Option<ToldCode>,
+    /// The shell said, where programs can as well, that the output of what runs has ended.
+    end_told: bool,
 }
 
 /// A code that a shell told before it showed its prompt.

@@ -13,7 +13,8 @@ use crate::core::shell::commands::record::{CommandId, CommandRecord, Position};
 fn is_our_trace(line: &str) -> bool {
     let traced = line.trim_start_matches('+');
     let begins = traced.trim_start_matches([' ', '"']).starts_with("__termgate_");
-    begins && (traced.len() < line.len() || line.starts_with('"'))
+    let is_code = traced.trim_start().starts_with(r"printf '\033]133;D;%s;nonce=");
+    (begins || is_code) && (traced.len() < line.len() || line.starts_with('"'))
 }
 
 /// The recorders of the commands that run: usually one, and more where a command runs inside another.
@@ -34,6 +35,8 @@ pub(crate) struct Recording {
     pub(crate) recorder: Recorder,
     /// What it had printed when a shell told that it ended. A shell that reads several lines tells so after each.
     pub(crate) ended: Option<Output>,
+    /// What it had printed when a shell told that its sign for a missing line end follows.
+    pub(crate) before_sign: Option<Output>,
 }
 
 impl Recordings {
@@ -78,6 +81,13 @@ impl Recordings {
         }
     }
 
+    /// Notes that a shell may be about to write its sign for a missing line end.
+    pub(crate) fn note_sign(&mut self) {
+        for recording in &mut self.list {
+            recording.before_sign = Some(recording.recorder.whole_output());
+        }
+    }
+
     /// Whether a command writes to places all over the screen.
     pub(crate) fn painted(&self) -> bool {
         self.list.iter().any(|recording| recording.recorder.painted())
@@ -91,6 +101,16 @@ impl Recordings {
     /// Whether it already records this command from where it began.
     fn knows(&self, record: &CommandRecord) -> bool {
         self.list.iter().any(|it| (it.id, it.from) == (record.id, record.from))
+    }
+}
+
+impl Recording {
+    /// All that the command printed.
+    fn output(self) -> Output {
+        let whole = self.recorder.whole_output();
+        // What follows the sign on other lines is no sign's.
+        let before_sign = self.before_sign.filter(|it| it.lines_ended() == whole.lines_ended());
+        self.ended.or(before_sign).unwrap_or(whole)
     }
 }
 
@@ -113,7 +133,7 @@ impl Emulator {
                 self.recordings.list.push(recording);
                 continue;
             }
-            let mut output = recording.ended.unwrap_or_else(|| recording.recorder.whole_output());
+            let mut output = recording.output();
             // Shells that trace what they run trace our commands as well.
             output.drop_last_lines(is_our_trace);
             let commands: &mut Commands = Arc::make_mut(&mut commands);
@@ -129,7 +149,13 @@ impl Emulator {
                 let line = sent.and_then(|sent| sent.typed.lines().last()).unwrap_or_default();
                 let recorder = Recorder::begin(size, place, record.echo_lines, bytes_max)
                     .with_last_line_typed(line);
-                self.recordings.list.push(Recording { id, from, recorder, ended: None });
+                self.recordings.list.push(Recording {
+                    id,
+                    from,
+                    recorder,
+                    ended: None,
+                    before_sign: None,
+                });
             }
         }
         self.shell.commands = commands;

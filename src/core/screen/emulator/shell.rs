@@ -77,6 +77,10 @@ impl Emulator {
     }
 
     fn on_nested_mark(&mut self, mark: &Mark) {
+        if mark.kind == MarkKind::OutputEnd {
+            Arc::make_mut(&mut self.shell.commands).on_told_end();
+            self.recordings.note_sign();
+        }
         if let MarkKind::Ended(code) = mark.kind {
             let here = self.here();
             Arc::make_mut(&mut self.shell.commands).on_told_code(code, &here);

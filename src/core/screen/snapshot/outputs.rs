@@ -84,7 +84,13 @@ impl<'a> KeptOutputs<'a> {
             let recorder = recorder.recorder(size, lines.output(), recordings.command_bytes_max());
             let recorder = recorder.ok_or("a command prints on no such screen")?;
             if commands.is_open(id) {
-                recordings.list.push(Recording { id, from, recorder, ended: None });
+                recordings.list.push(Recording {
+                    id,
+                    from,
+                    recorder,
+                    ended: None,
+                    before_sign: None,
+                });
             }
         }
         Ok(())

@@ -53,13 +53,15 @@ impl Mark {
         let mut words = params.split(';');
         let kind = words.next()?;
         let (mut carried, mut code, mut text) = (None, None, None);
-        let (mut untold, mut bound) = (false, false);
+        let (mut untold, mut bound, mut begins) = (false, false, false);
         for word in words {
             match word.split_once('=') {
                 Some(("nonce", value)) => carried = Some(value),
                 Some(("cmdline_url", value)) => text = Some(text_of(value)),
                 Some(("untold", value)) => untold = value == "1",
                 Some(("bound", value)) => bound = value == "1",
+                // A shell that has just begun has ended nothing.
+                Some(("line", value)) => begins = matches!(value, "0" | "1"),
                 Some(_) => {}
                 None => code = code.or_else(|| word.parse().ok()),
             }
@@ -71,7 +73,7 @@ impl Mark {
             "A" => MarkKind::PromptStart,
             "B" => MarkKind::PromptEnd,
             "C" => MarkKind::Started,
-            "D" => MarkKind::Ended(code),
+            "D" => MarkKind::Ended(code.filter(|_| !begins)),
             "E" => MarkKind::OutputEnd,
             _ => return None,
         };

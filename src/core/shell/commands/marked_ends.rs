@@ -79,7 +79,7 @@ impl Commands {
     ) {
         let begun = self.sent_to_shell();
         self.phase = ShellPhase::Running;
-        self.prompted_at = None;
+        (self.prompted_at, self.end_told) = (None, false);
         let reading_at = self.reading_at.take();
         let id = begun.unwrap_or_else(|| {
             let text = told.or_else(|| reading_at.map(typed)).unwrap_or_default();
@@ -150,10 +150,16 @@ impl Commands {
         }
     }
 
+    /// A zsh is about to write its sign for a missing line end. It says so where all programs can, which may end no
+    /// output by it.
+    pub(crate) fn on_told_end(&mut self) {
+        self.end_told |= self.phase == ShellPhase::Running;
+    }
+
     /// Whether what runs under the shell's marks writes no more: the shell is on its way to its prompt.
     pub fn output_has_ended(&self) -> bool {
-        let running = self.running();
-        self.phase == ShellPhase::Running && running.is_some_and(|record| record.to.is_some())
+        let marked = || self.running().is_some_and(|record| record.to.is_some());
+        self.phase == ShellPhase::Running && (self.end_told || marked())
     }
 
     /// Ends what runs under the shell's marks, and whatever was sent to it.

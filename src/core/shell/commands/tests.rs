@@ -472,9 +472,9 @@ fn whoever_knows_no_more_than_programs_do_ends_no_command_of_the_shell() {
     }
     assert_eq!(shell.screen.commands().phase(), ShellPhase::Running);
     assert!(!shell.screen.commands().is_told(shell.screen.commands().sent().unwrap()));
-    shell.write("out\r\n").mark("D;9").prompt();
+    shell.write("out\r\nmore\r\n").mark("D;9").prompt();
     shell.ended(id.0, Some(9), Evidence::Osc133);
-    shell.printed(id.0, &["out"]);
+    shell.printed(id.0, &["out", "more"]);
 }
 
 #[test]
