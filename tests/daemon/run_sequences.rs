@@ -4,7 +4,7 @@ use proptest::collection::vec;
 use proptest::prelude::{BoxedStrategy, Just, Strategy, prop_oneof};
 use proptest::strategy::ValueTree;
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::daemon::harness::TestDaemon;
 use crate::daemon::shells::{ALL, POSIX, Shell};
