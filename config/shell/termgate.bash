@@ -26,7 +26,7 @@ __termgate_one='"__termgate_first${-//[!x]}" "$_"'
 __termgate_two='"__termgate_again${-//[!x]}" "$_"'
 
 __termgate_outer=       # Has what PS0 says for shells that are started from here say nothing.
-__termgate_nested=$PS0  # What it says for them.
+__termgate_nested=${PS0-} # What it says for them.
 __termgate_ran=0        # Whether a command ran since the last prompt.
 __termgate_told=0       # Whether __termgate_first did its work.
 __termgate_shown=0      # Whether PROMPT_COMMAND is as the user knows it.

@@ -135,3 +135,27 @@ fn every_mistake_of_a_configuration_is_shown_when_no_daemon_starts() {
     assert_eq!((lines.len(), failed.status.code()), (3, Some(USAGE)), "{told}");
     assert_eq!(home.envelope("new")["error_code"], "invalid_configuration");
 }
+
+#[test]
+fn a_line_for_other_shells_is_printed_in_sessions_alone() {
+    let home = Home::new();
+    let outside = home.run("integrate bash");
+    assert_eq!(outside.status.code(), Some(2), "{outside:?}");
+    assert!(String::from_utf8_lossy(&outside.stderr).contains("in a session of termgate"));
+    let nonce = "0123456789abcdef0123456789abcdef";
+    let inside = |nonce: &str, line: &str| {
+        home.termgate(line).env("TERMGATE_NESTED_NONCE", nonce).output().unwrap()
+    };
+    for shell in ["bash", "zsh", "fish", "sh"] {
+        let line = String::from_utf8(inside(nonce, &format!("integrate {shell}")).stdout).unwrap();
+        assert!(
+            line.starts_with(' ') && line.contains(nonce) && line.lines().count() == 1,
+            "{line}"
+        );
+    }
+    let json = inside(nonce, "integrate sh --json").stdout;
+    let told: serde_json::Value = serde_json::from_slice(&json).unwrap();
+    assert_eq!(told["data"]["shell"], "sh");
+    // What is no nonce goes into no line.
+    assert_eq!(inside("$(reboot)", "integrate bash").status.code(), Some(2));
+}

@@ -7,7 +7,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
 use crate::session::pty::command::SpawnSpec;
-use crate::session::pty::shell::{Nonce, put_aside};
+use crate::session::pty::shell::{Nonce, interactive, put_aside};
 
 pub(super) const POSIX: &str = "termgate.sh";
 pub(super) const FISH: &str = "data/fish/vendor_conf.d/termgate.fish";
@@ -65,14 +65,15 @@ pub(super) fn prepare(spec: &mut SpawnSpec, scripts: &Path) -> Option<Nonce> {
     Some(nonce)
 }
 
+/// Whether a POSIX shell is started that certainly reads the file: one that runs a script reads none, and so would
+/// never give the variable back.
 fn is_posix(spec: &SpawnSpec) -> bool {
-    let name = spec.program.file_name();
-    let name = if name == Some(OsStr::new("busybox")) {
-        spec.args.first().map(OsString::as_os_str)
-    } else {
-        name
+    let (name, args) = match (spec.program.file_name(), spec.args.split_first()) {
+        (Some(name), Some((applet, args))) if name == "busybox" => (Some(applet.as_os_str()), args),
+        (name, _) => (name, spec.args.as_slice()),
     };
-    name.and_then(OsStr::to_str).is_some_and(|name| POSIX_SHELLS.contains(&name))
+    let named = name.and_then(OsStr::to_str).is_some_and(|name| POSIX_SHELLS.contains(&name));
+    named && interactive(args)
 }
 
 /// Where fish looks for files of others, ours last; what stands for none is that of the XDG base directories.
@@ -172,6 +173,19 @@ mod tests {
     fn a_variable_that_programs_use_as_well_is_left_to_them() {
         assert_eq!(prepared("/bin/bash", &[]).0.get("ENV"), None);
         assert_eq!(prepared("/bin/zsh", &[("ENV", "production")]).0["ENV"], "production");
+        let shell = |program: &str, args: &[&str]| {
+            let args = args.iter().map(OsString::from).collect();
+            is_posix(&SpawnSpec { args, ..spec(program, &[]) })
+        };
+        assert!(shell("/bin/sh", &["-i"]) && shell("/bin/busybox", &["ash", "-l"]));
+        for (program, args) in [
+            ("/bin/sh", &["-c", "npm start"][..]),
+            ("/bin/dash", &["script"]),
+            ("/bin/busybox", &["ash", "-c", "x"]),
+            ("/bin/busybox", &["ls"]),
+        ] {
+            assert!(!shell(program, args), "{program} {args:?}");
+        }
     }
 
     #[test]
