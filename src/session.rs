@@ -17,6 +17,7 @@ pub mod records;
 pub mod recover;
 pub mod registry;
 pub mod restore;
+pub mod row_followers;
 pub mod stats;
 #[cfg(test)]
 mod tests;

@@ -17,13 +17,21 @@ pub mod session;
 pub mod status;
 pub mod wait;
 
+use std::fmt;
+
 use serde::Serialize;
 
-/// The word of a value that is one on the wire; empty for anything else.
-pub fn word(value: &impl Serialize) -> String {
-    match serde_json::to_value(value) {
-        Ok(serde_json::Value::String(word)) => word,
-        Ok(_) | Err(_) => String::new(),
+/// The word of a value that is one on the wire.
+pub fn word<T: Serialize>(value: &T) -> Word<'_, T> {
+    Word(value)
+}
+
+#[derive(Debug)]
+pub struct Word<'a, T>(&'a T);
+
+impl<T: Serialize> fmt::Display for Word<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.serialize(f)
     }
 }
 

@@ -133,7 +133,9 @@ fn row(command: &CommandWire, now: u64) -> [String; 7] {
 fn code(command: &CommandWire) -> String {
     match (command.exit_code, command.status) {
         (Some(code), _) => code.to_string(),
-        (None, status @ (CommandStatus::Running | CommandStatus::NotRun)) => word(&status),
+        (None, status @ (CommandStatus::Running | CommandStatus::NotRun)) => {
+            word(&status).to_string()
+        }
         (None, CommandStatus::Completed | CommandStatus::Exited) => "?".to_owned(),
     }
 }

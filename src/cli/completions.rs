@@ -48,7 +48,7 @@ enum CompletionShell {
 
 impl CompletionsCommand {
     pub fn run(self) -> Result<CommandReport, CliFailure> {
-        let (name, shells) = (word(&self.shell), Shells::builtins());
+        let (name, shells) = (word(&self.shell).to_string(), Shells::builtins());
         let shell = shells.completer(&name);
         let shell = shell.ok_or_else(|| anyhow!("no script for {name}"))?;
         let mut script = Vec::new();

@@ -171,7 +171,7 @@ mod tests {
     }
 
     fn error(code: &str, cause: Option<RefusalCause>) -> ErrorWire {
-        let cause = cause.map(|cause| word(&cause));
+        let cause = cause.map(|cause| word(&cause).to_string());
         let error = json!({
             "error_code": code, "message": "m", "hint": "the daemon's own",
             "details": {"cause": cause},

@@ -7,7 +7,6 @@ use serde_json::json;
 use crate::cli::failure::CliFailure;
 use crate::cli::output::CommandReport;
 use crate::session::pty::shell::nested::{NONCE, NestedShell};
-use crate::wire::word;
 
 /// Print the line that has a shell on another machine tell exit codes
 ///
@@ -43,6 +42,6 @@ impl IntegrateCommand {
             IntegratedShell::Sh => NestedShell::Posix,
         };
         let line = shell.integration(&nonce);
-        Ok(CommandReport::new(json!({"shell": word(&self.shell), "line": line}), line))
+        Ok(CommandReport::new(json!({"shell": self.shell, "line": line}), line))
     }
 }

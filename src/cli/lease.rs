@@ -217,7 +217,7 @@ fn row(session: &SessionWire) -> [String; 7] {
         session.id.clone(),
         session.name.clone(),
         holder(session),
-        or_dash(lease.kind.as_ref().map(word)),
+        or_dash(lease.kind.as_ref().map(|kind| word(kind).to_string())),
         or_dash(lease.expires_in_ms.map(rough)),
         lease.waiters.to_string(),
         or_dash(lease.reason.clone()),

@@ -93,7 +93,9 @@ pub fn state(session: &SessionWire) -> String {
             format!("killed {name}")
         }
         (None, None, Some(ExitCause::ShimLost)) => "shim lost".to_owned(),
-        (None, None, None) if session.state == SessionState::Exited => word(&session.state),
+        (None, None, None) if session.state == SessionState::Exited => {
+            word(&session.state).to_string()
+        }
         (None, None, None) => doing(&session.activity).to_owned(),
     }
 }

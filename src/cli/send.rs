@@ -144,7 +144,7 @@ fn notes(written: &WriteResult) -> Vec<String> {
     let warning = written.warning.as_ref().map(|warning| format!("warning: {warning}"));
     let outcome = written.wait.as_ref().map(|wait| {
         if wait.outcome != WaitOutcome::DaemonLeft {
-            return word(&wait.outcome);
+            return word(&wait.outcome).to_string();
         }
         format!(
             "the daemon was upgraded after you typed {}; do not type them again: continue with \

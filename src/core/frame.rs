@@ -189,7 +189,7 @@ impl Frame {
         }
         let blanks = self.size.value.cols.saturating_sub(line.columns());
         // A wide character leaves the last column empty when only half of it fits.
-        let wide = next.glyphs().first().is_some_and(|glyph| glyph.columns == 2);
+        let wide = next.glyphs().next().is_some_and(|glyph| glyph.columns == 2);
         if wide && blanks == 1 { 0 } else { blanks.into() }
     }
 

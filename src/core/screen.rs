@@ -8,6 +8,7 @@ mod answers;
 mod cells;
 mod emulator;
 mod guard;
+mod links;
 mod recorder;
 mod row_numbers;
 pub mod sequence;

@@ -36,7 +36,8 @@ pub struct ScreenFacts<'a> {
     pub cursor_visible: bool,
     /// What runs has written to places all over the screen.
     pub painted: bool,
-    /// One of the rows above the cursor ends like a question; false unless [`Shell::reads_keys`].
+    /// One of the rows above the cursor ends like a question; false unless [`Shell::settled`] and
+    /// [`Shell::reads_keys`].
     pub asked_above: bool,
     /// The program that the session was started with has ended.
     pub exited: bool,

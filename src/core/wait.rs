@@ -243,6 +243,11 @@ impl Wait {
         self.missed_rows
     }
 
+    /// The first row that was not compared, if there are patterns to compare rows with.
+    pub fn next_row(&self) -> Option<RowNumber> {
+        (!self.conditions.patterns.is_empty()).then_some(self.top)
+    }
+
     /// The watermark up to which everything was judged.
     pub fn seen(&self) -> Watermark {
         self.seen

@@ -3,12 +3,11 @@
 //! Tool calls are the most frequent requests. They have a path of their own, without a task or queue between a line
 //! and its answer.
 
-use std::collections::BTreeMap;
 use std::future::Future;
 
 use rmcp::ErrorData;
 use rmcp::model::{JsonObject, ProtocolVersion, RequestMetaObject};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
@@ -75,8 +74,18 @@ pub struct ToolResult {
     content: [Text; 1],
     structured_content: Structured,
     is_error: bool,
-    #[serde(rename = "_meta", skip_serializing_if = "BTreeMap::is_empty")]
-    meta: BTreeMap<&'static str, Envelope>,
+    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
+    meta: Option<ResultMeta>,
+}
+
+/// What only programs read.
+#[derive(Debug)]
+struct ResultMeta(Envelope);
+
+impl Serialize for ResultMeta {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map([(ENVELOPE_KEY, &self.0)])
+    }
 }
 
 #[derive(Debug, Serialize)]
@@ -110,14 +119,14 @@ impl ToolResult {
             content: [Text { r#type: "text", text }],
             structured_content,
             is_error,
-            meta: BTreeMap::new(),
+            meta: None,
         }
     }
 
     /// Adds metadata about the call for programs.
     #[must_use]
     pub fn in_envelope(mut self, envelope: Envelope) -> Self {
-        self.meta.insert(ENVELOPE_KEY, envelope);
+        self.meta = Some(ResultMeta(envelope));
         self
     }
 }

@@ -181,7 +181,8 @@ impl<P: Pty> Actor<P> {
         let (input, frame) = (self.input.deadline(), self.frame_due());
         let (checkpoint, look, ending) =
             (self.checkpoint_due(), self.look_due(), self.ending.deadline());
-        let all = [input, frame, checkpoint, look, ending, self.running.deadline()];
+        let (running, held) = (self.running.deadline(), self.unfed.held_until());
+        let all = [input, frame, checkpoint, look, ending, running, held];
         all.into_iter().flatten().min()
     }
 
@@ -237,6 +238,7 @@ impl<P: Pty> Actor<P> {
         self.checkpoint_if_due();
         self.mind_silence();
         self.publish_if_due();
+        self.hold_for_followers();
         self.answer_writes();
         self.answer_waiters();
         self.look_if_due();

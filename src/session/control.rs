@@ -3,6 +3,7 @@
 //! it without an await.
 
 use std::collections::{BTreeSet, VecDeque};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::{Notify, oneshot};
@@ -93,12 +94,15 @@ impl Entries {
 pub struct Urgent {
     /// `None` once the session's task has ended; later entries are dropped.
     entries: Mutex<Option<Entries>>,
+    /// Something was posted since they were taken.
+    news: AtomicBool,
     posted: Notify,
 }
 
 impl Default for Urgent {
     fn default() -> Self {
-        Self { entries: Mutex::new(Some(Entries::default())), posted: Notify::new() }
+        let entries = Mutex::new(Some(Entries::default()));
+        Self { entries, news: AtomicBool::new(false), posted: Notify::new() }
     }
 }
 
@@ -107,6 +111,7 @@ impl Urgent {
     pub fn post(&self, change: impl FnOnce(&mut Entries)) {
         if let Some(entries) = self.lock().as_mut() {
             change(entries);
+            self.news.store(true, Ordering::Release);
         }
         self.posted.notify_one();
     }
@@ -116,8 +121,9 @@ impl Urgent {
         self.posted.notified().await;
     }
 
-    pub fn take(&self) -> Entries {
-        self.lock().as_mut().map(std::mem::take).unwrap_or_default()
+    /// What was posted since this was last asked.
+    pub fn take(&self) -> Option<Entries> {
+        self.news.swap(false, Ordering::AcqRel).then(|| self.lock().as_mut().map(std::mem::take))?
     }
 
     /// Accepts no more entries. Callers that wait for an answer learn that the session is gone.

@@ -12,7 +12,9 @@ use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::core::caller::{Caller, PrincipalName};
 use crate::core::frame::Frame;
-use crate::core::ids::{ConnectionId, LeaseId, PrincipalId, SessionId, TenantId, Watermark};
+use crate::core::ids::{
+    ConnectionId, LeaseId, PrincipalId, RowNumber, SessionId, TenantId, Watermark,
+};
 use crate::core::input::WriteWindow;
 use crate::core::input::idempotency::IdempotencyKey;
 use crate::core::lease::request::{
@@ -27,6 +29,7 @@ use crate::session::command::{
 };
 use crate::session::control::{Entries, GivenUp, Interrupt, Parting, Urgent};
 use crate::session::error::SessionError;
+use crate::session::row_followers::RowFollower;
 use crate::session::stats::{Attending, CommandTurn, Live};
 
 /// What was said of a session when it was created.
@@ -204,6 +207,11 @@ impl Session {
         let attending = Attending::start(Arc::clone(&self.0.live));
         self.0.urgent.post(|_| {});
         attending
+    }
+
+    /// Keeps the rows from this one on in history until they are read, or for a tenth of a second.
+    pub fn follow_rows(&self, from: RowNumber) -> RowFollower {
+        RowFollower::start(Arc::clone(&self.0.live.row_followers), from)
     }
 
     pub async fn closed(&self) {

@@ -11,6 +11,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use crate::core::frame::Frame;
 use crate::core::moment::Moment;
 use crate::session::records::Gaps;
+use crate::session::row_followers::RowFollowers;
 
 const NEVER: u64 = u64::MAX;
 
@@ -21,6 +22,7 @@ pub struct Live {
     observers: AtomicUsize,
     /// The number of callers that wait for facts from the kernel.
     attending: AtomicUsize,
+    pub row_followers: Arc<RowFollowers>,
     /// Serializes callers that send commands.
     line: Arc<Semaphore>,
     pub output_bytes: EventCounter,
@@ -49,6 +51,7 @@ impl Live {
             lease_expires_ms: AtomicU64::new(NEVER),
             observers: AtomicUsize::new(0),
             attending: AtomicUsize::new(0),
+            row_followers: Arc::default(),
             line: Arc::new(Semaphore::new(1)),
             output_bytes: EventCounter::default(),
             directory: Mutex::new(None),

@@ -1,5 +1,6 @@
 //! Reading arguments: every complaint names the parameter and says what it must be.
 
+use std::fmt;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
@@ -15,7 +16,23 @@ use crate::surface::error::SurfaceError;
 /// [`SurfaceError::Argument`] for the first argument that has no parameter, or is not of its type,
 /// among its words or within its bounds.
 pub fn check(schema: &JsonObject, arguments: &JsonObject) -> Result<(), SurfaceError> {
-    check_members(schema, arguments, "")
+    check_members(schema, arguments, None)
+}
+
+/// Where a value stands, as a complaint names it, such as `until.text`.
+#[derive(Clone, Copy)]
+struct Path<'a> {
+    outer: Option<&'a Path<'a>>,
+    name: &'a str,
+}
+
+impl fmt::Display for Path<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.outer {
+            Some(outer) => write!(f, "{outer}.{}", self.name),
+            None => f.write_str(self.name),
+        }
+    }
 }
 
 /// Turns numbers and booleans that models send as strings into what the schema asks for. A string that is
@@ -41,19 +58,19 @@ pub fn unquote(schema: &JsonObject, arguments: &mut JsonObject) {
     }
 }
 
-/// Checks the members of an object; `prefix` is the path to it, such as `until.`.
+/// Checks the members of an object, which stands at `outer`.
 fn check_members(
     schema: &JsonObject,
     members: &JsonObject,
-    prefix: &str,
+    outer: Option<&Path<'_>>,
 ) -> Result<(), SurfaceError> {
     let Some(Value::Object(parameters)) = schema.get("properties") else { return Ok(()) };
     for (name, value) in members {
-        let path = format!("{prefix}{name}");
+        let path = Path { outer, name };
         let Some(parameter) = parameters.get(name) else {
             let names: Vec<&str> = parameters.keys().map(String::as_str).collect();
             let problem = format!("no such parameter; there are: {}", names.join(", "));
-            return Err(SurfaceError::argument(path, problem));
+            return Err(SurfaceError::argument(path.to_string(), problem));
         };
         check_value(parameter, value, &path)?;
     }
@@ -61,10 +78,10 @@ fn check_members(
 }
 
 /// Checks a value at `path` and all that is in it.
-fn check_value(schema: &Value, value: &Value, path: &str) -> Result<(), SurfaceError> {
-    let meant =
-        alternative(schema, value).map_err(|problem| SurfaceError::argument(path, problem))?;
-    if meant != schema {
+fn check_value(schema: &Value, value: &Value, path: &Path<'_>) -> Result<(), SurfaceError> {
+    let meant = alternative(schema, value)
+        .map_err(|problem| SurfaceError::argument(path.to_string(), problem))?;
+    if !std::ptr::eq(meant, schema) {
         return check_value(meant, value, path);
     }
     if let (Some(of_items), Value::Array(items)) = (schema.get("items"), value) {
@@ -75,7 +92,7 @@ fn check_value(schema: &Value, value: &Value, path: &str) -> Result<(), SurfaceE
         }
     }
     if let (Value::Object(schema), Value::Object(inner)) = (schema, value) {
-        check_members(schema, inner, &format!("{path}."))?;
+        check_members(schema, inner, Some(path))?;
     }
     Ok(())
 }
@@ -152,7 +169,9 @@ fn among(words: &Value, value: &Value) -> bool {
 pub fn read<T: DeserializeOwned>(arguments: JsonObject) -> Result<T, SurfaceError> {
     // Some clients send null for what they leave out.
     let given = arguments.into_iter().filter(|(_, value)| !value.is_null()).collect();
-    serde_path_to_error::deserialize(Value::Object(given)).map_err(|error| {
+    let given = Value::Object(given);
+    // Only a complaint needs the place, which costs more than all else.
+    T::deserialize(&given).or_else(|_| serde_path_to_error::deserialize(given)).map_err(|error| {
         let path = error.path().to_string();
         let problem = error.into_inner().to_string();
         let (parameter, problem) = if path == "." { named_in(&problem) } else { (path, problem) };

@@ -232,19 +232,23 @@ pub fn find_known(
     given: Option<&str>,
 ) -> Result<Known, SurfaceError> {
     let bound = standing.bound_session();
+    let sees = |known: &Known| standing.sees(known.id(), known.tenant());
     let Some(given) = given.filter(|given| !given.is_empty()) else {
         let id = bound.ok_or_else(|| {
             let problem = if given.is_some() { "is empty" } else { "missing" };
             let problem = format!("{problem}: give an id, a unique prefix or a name");
             SurfaceError::argument("session", problem)
         })?;
-        let gone = || SurfaceError::SessionNotFound(id.to_string());
-        let found = seen_known(sessions, standing).into_iter().find(|known| known.id() == id);
-        return found.ok_or_else(gone);
+        let found = sessions.known_by_id(id).filter(sees);
+        return found.ok_or_else(|| SurfaceError::SessionNotFound(id.to_string()));
     };
+    let named = given.parse().ok().and_then(|id| sessions.known_by_id(id));
+    if let Some(known) = named.filter(sees) {
+        return Ok(known);
+    }
     let mut by_prefix = Vec::new();
     for session in seen_known(sessions, standing) {
-        if *session.name() == *given || session.id().to_string() == given {
+        if *session.name() == *given {
             return Ok(session);
         }
         if session.id().to_string().starts_with(given) {

@@ -4,7 +4,7 @@
 
 use std::collections::HashMap;
 use std::panic::resume_unwind;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::available_parallelism;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -31,7 +31,8 @@ const PIECE_BYTES: usize = 1 << 10;
 pub struct Turns {
     turns: Arc<Semaphore>,
     at_once: usize,
-    tenants: Mutex<HashMap<TenantId, Weak<Tenant>>>,
+    /// Those that have turns or memory, and others until a new one comes.
+    tenants: Mutex<HashMap<TenantId, Arc<Tenant>>>,
 }
 
 #[derive(Debug)]
@@ -63,14 +64,14 @@ impl Turns {
     /// What somebody of this tenant may use.
     pub fn share_of(&self, tenant: &TenantId) -> Share {
         let mut tenants = self.tenants.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = tenants.get(tenant).and_then(Weak::upgrade);
+        let known = tenants.get(tenant).cloned();
         let tenant = known.unwrap_or_else(|| {
             let memory = Arc::new(Semaphore::new(TENANT_BYTES_MAX / PIECE_BYTES));
             let turns = Arc::new(Semaphore::new(self.at_once));
             let reads = Arc::new(Semaphore::new(TENANT_READS_MAX));
             let fresh = Arc::new(Tenant { turns, memory, reads });
-            tenants.retain(|_, known| known.strong_count() > 0);
-            tenants.insert(tenant.clone(), Arc::downgrade(&fresh));
+            tenants.retain(|_, known| Arc::strong_count(known) > 1);
+            tenants.insert(tenant.clone(), Arc::clone(&fresh));
             fresh
         });
         Share { tenant, turns: Arc::clone(&self.turns) }

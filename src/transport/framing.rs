@@ -122,7 +122,10 @@ pub fn message_line(message: &impl Serialize, id: Option<&RequestId>) -> Bytes {
 
 /// Writes a message as one line, including the line end.
 pub fn to_line<M: Serialize>(message: &M) -> serde_json::Result<Bytes> {
-    let mut line = serde_json::to_vec(message)?;
+    /// Most lines are shorter, and need no second allocation.
+    const BYTES: usize = 2 * 1024;
+    let mut line = Vec::with_capacity(BYTES);
+    serde_json::to_writer(&mut line, message)?;
     line.push(b'\n');
     Ok(line.into())
 }

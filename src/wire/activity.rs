@@ -127,7 +127,7 @@ impl ActivityWire {
     /// The activity in a few words, such as `running make (known by the kernel)`.
     pub fn summary(&self) -> String {
         let program = self.foreground.as_ref().and_then(|foreground| foreground.program.as_deref());
-        let program = program.map_or_else(String::new, |program| format!(" {program}"));
-        format!("{}{program} (known by {})", word(&self.state), self.evidence.plain())
+        let (blank, program) = program.map_or(("", ""), |program| (" ", program));
+        format!("{}{blank}{program} (known by {})", word(&self.state), self.evidence.plain())
     }
 }

@@ -2,11 +2,12 @@
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
+use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::core::frame::line::{Attributes, Color, Line, Run, Style};
+use crate::core::frame::line::{Attributes, Color, Line, Link, Run, Style};
 use crate::core::ids::RowNumber;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Deserialize, JsonSchema)]
@@ -26,6 +27,14 @@ pub struct RunWire {
     pub len: u16,
     #[serde(flatten)]
     pub style: StyleWire,
+}
+
+/// A stretch of columns that links to a target.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct LinkWire {
+    pub col: u16,
+    pub len: u16,
+    pub target: String,
 }
 
 /// One character with the columns it covers, when more than one, and its style, when not plain.
@@ -161,9 +170,24 @@ pub struct LineWire {
     pub runs: Option<Vec<RunWire>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cells: Option<Vec<CellWire>>,
+    /// The links in styled rows and those of cells.
+    // Rare, and the list of tools is as long as it may be.
+    #[schemars(skip)]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub links: Vec<LinkWire>,
     /// How many columns at its end are left out for their size.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub columns_left_out: Option<u16>,
+}
+
+impl LinkWire {
+    fn of(link: &Link) -> Self {
+        Self { col: link.column, len: link.columns, target: link.target.to_string() }
+    }
+
+    fn link(&self) -> Link {
+        Link { column: self.col, columns: self.len, target: self.target.as_str().into() }
+    }
 }
 
 impl LineWire {
@@ -178,6 +202,10 @@ impl LineWire {
             text,
             runs: (format == Format::Styled && !line.runs.is_empty()).then(|| runs(line)),
             cells: (format == Format::Cells).then(|| cells(line)),
+            links: match format {
+                Format::Styled | Format::Cells => line.links.iter().map(LinkWire::of).collect(),
+                Format::Plain | Format::Ansi => Vec::new(),
+            },
             columns_left_out: None,
         }
     }
@@ -196,6 +224,7 @@ impl LineWire {
 /// The line that a styled row, or one of cells, stands for.
 impl From<&LineWire> for Line {
     fn from(row: &LineWire) -> Self {
+        let links = row.links.iter().map(LinkWire::link).collect();
         let Some(cells) = &row.cells else {
             let run = |run: &RunWire| Run {
                 column: run.col,
@@ -203,7 +232,7 @@ impl From<&LineWire> for Line {
                 style: (&run.style).into(),
             };
             let runs = row.runs.iter().flatten().map(run).collect();
-            return Self { text: row.text.as_str().into(), runs, wrapped: false };
+            return Self { text: row.text.as_str().into(), runs, links, wrapped: false };
         };
         let (mut text, mut runs, mut column) = (String::new(), Vec::new(), 0);
         for cell in cells {
@@ -214,7 +243,7 @@ impl From<&LineWire> for Line {
             text.push_str(&cell.ch);
             column += columns;
         }
-        Self { text: text.into(), runs: runs.into(), wrapped: false }
+        Self { text: text.into(), runs: runs.into(), links, wrapped: false }
     }
 }
 
@@ -249,12 +278,15 @@ fn cells(line: &Line) -> Vec<CellWire> {
 pub fn ansi(line: &Line) -> String {
     let mut out = String::with_capacity(line.text.len() + line.runs.len() * 16);
     let mut style = Style::default();
+    let mut target = None;
     let mut column = 0;
     for glyph in line.glyphs() {
         change_style(&mut out, &mut style, line.style_at(glyph.column));
+        change_link(&mut out, &mut target, line.link_at(glyph.column));
         out.push_str(glyph.text);
         column = glyph.column + glyph.columns;
     }
+    change_link(&mut out, &mut target, None);
     let painted = line.runs.last().map_or(0, |run| run.column + run.columns);
     for column in column..painted {
         change_style(&mut out, &mut style, line.style_at(column));
@@ -294,6 +326,13 @@ fn change_style(out: &mut String, from: &mut Style, to: Style) {
     out.push('m');
 }
 
+fn change_link<'a>(out: &mut String, from: &mut Option<&'a Arc<str>>, to: Option<&'a Arc<str>>) {
+    if *from != to {
+        *from = to;
+        let _ = write!(out, "\x1b]8;;{}\x1b\\", to.map_or("", |target| target));
+    }
+}
+
 fn push_color(out: &mut String, color: Color, kind: &str) {
     // Writing into a string cannot fail.
     let _ = match color {
@@ -310,13 +349,22 @@ mod tests {
     fn styled(text: &str, column: u16, columns: u16, attributes: Attributes) -> Line {
         let style = Style { foreground: Color::Indexed(1), attributes, ..Style::default() };
         let runs = Box::new([Run { column, columns, style }]);
-        Line { text: text.into(), runs, wrapped: false }
+        Line { text: text.into(), runs, ..Line::default() }
     }
 
     #[test]
     fn escape_sequences_paint_the_run_and_return_to_plain() {
         let line = styled("abc", 1, 1, Attributes::BOLD);
         assert_eq!(ansi(&line), "a\x1b[0;1;38;5;1mb\x1b[0mc");
+    }
+
+    #[test]
+    fn a_link_is_opened_and_closed_around_its_text() {
+        let link = |column, target: &str| Link { column, columns: 1, target: target.into() };
+        let links = Box::new([link(1, "http://b"), link(2, "http://c")]);
+        let line = Line { text: "abcd".into(), links, ..Line::default() };
+        let expected = "a\x1b]8;;http://b\x1b\\b\x1b]8;;http://c\x1b\\c\x1b]8;;\x1b\\d";
+        assert_eq!(ansi(&line), expected);
     }
 
     #[test]
@@ -341,7 +389,8 @@ mod tests {
     fn runs_and_cells_read_back_as_the_line_they_were_made_of() {
         let style = Style { background: Color::Rgb(10, 11, 12), ..Style::default() };
         let runs = Box::new([Run { column: 0, columns: 2, style }]);
-        let line = Line { text: "漢a".into(), runs, wrapped: false };
+        let links = Box::new([Link { column: 2, columns: 1, target: "http://a".into() }]);
+        let line = Line { text: "漢a".into(), runs, links, wrapped: false };
         for format in [Format::Styled, Format::Cells] {
             let written =
                 serde_json::to_string(&LineWire::of(RowNumber(1), &line, format)).unwrap();

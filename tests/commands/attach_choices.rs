@@ -111,3 +111,23 @@ fn a_program_writes_to_the_clipboard_only_where_the_person_permits_it() {
         home.printed("kill build");
     }
 }
+
+#[test]
+fn a_link_of_a_program_is_a_link_on_the_persons_terminal() {
+    let home = Home::new();
+    let _daemon = home.daemon();
+    let target = "https://example.org/a";
+    start(
+        &home,
+        &format!("printf 'see \\033]8;;{target}\\033\\\\here\\033]8;;\\007 now'; exec cat"),
+    );
+    let mut terminal = Terminal::of(home.termgate("attach build"));
+    let shown = terminal.wait_for(" now");
+    let link = format!("see \x1b]8;;{target}\x1b\\here\x1b]8;;\x1b\\ now");
+    assert!(shown.contains(&link), "{shown:?}");
+    let read = home.printed("read build --format ansi");
+    assert!(read.contains(&link), "{read:?}");
+    let read = home.printed("read build --format styled");
+    let line: serde_json::Value = serde_json::from_str(read.lines().next().unwrap()).unwrap();
+    assert_eq!(line["links"][0], serde_json::json!({"col": 4, "len": 4, "target": target}));
+}

@@ -52,7 +52,7 @@ impl Words {
             words.uris.extend(uris.map(|uri| uri.split("{?").next().unwrap().to_owned()));
         }
         words.words.extend(Code::ALL.map(|code| code.as_str().to_owned()));
-        words.words.extend(STATES.map(|state| word(&state)));
+        words.words.extend(STATES.map(|state| word(&state).to_string()));
         words.words.extend(contract_words());
         words.commands = commands();
         words

@@ -1,6 +1,5 @@
 //! A bar across the terminal: one row of text in one style.
 
-use crate::cli::attach::renderer::cut;
 use crate::core::frame::line::{Attributes, Color, Line, Run, Style};
 
 /// How a bar looks, by what it says about the person's keys.
@@ -36,7 +35,7 @@ impl Bar {
     pub fn line(&self, cols: u16) -> Line {
         let line = Line { text: self.text.as_str().into(), ..Line::default() };
         let runs = [Run { column: 0, columns: cols, style: self.style() }];
-        Line { runs: runs.into(), ..cut(&line, 0, cols) }
+        Line { runs: runs.into(), ..line.cut(0, cols) }
     }
 
     fn style(&self) -> Style {

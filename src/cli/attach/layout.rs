@@ -3,7 +3,7 @@
 //! A session larger than the terminal is cropped around its cursor; a smaller one is at the top left.
 
 use crate::cli::attach::bar::Bar;
-use crate::cli::attach::renderer::{PaintedCursor, Picture, TerminalSize, cut};
+use crate::cli::attach::renderer::{PaintedCursor, Picture, TerminalSize};
 use crate::cli::attach::view::SessionView;
 use crate::core::frame::line::Line;
 use crate::core::keys::modes::InputModes;
@@ -42,7 +42,7 @@ impl VisiblePart {
         self.follow(view, inner);
         let rows = inner.rows.min(view.rows.saturating_sub(self.top));
         let line = |index: u16| view.line(u64::from(self.top + index)).cloned().unwrap_or_default();
-        let lines = (0..rows).map(|index| cut(&line(index), self.left, inner.cols)).collect();
+        let lines = (0..rows).map(|index| line(index).cut(self.left, inner.cols)).collect();
         let cols = inner.cols.min(view.cols.saturating_sub(self.left));
         self.shown = TerminalSize { rows, cols };
         let pointer = self.pointer(view, inner);
@@ -89,7 +89,7 @@ fn moved(start: u16, wanted: u16, size: u16, room: u16) -> u16 {
 pub fn history(rows: &[Line], view: &SessionView, room: TerminalSize, status: &Bar) -> Picture {
     let inner = room_for_session(room);
     let shown = rows.iter().take(usize::from(inner.rows));
-    let lines = shown.map(|line| cut(line, 0, inner.cols)).collect();
+    let lines = shown.map(|line| line.cut(0, inner.cols)).collect();
     let modes = InputModes::default();
     finished(Picture { lines, modes, ..Picture::default() }, view, room, status)
 }

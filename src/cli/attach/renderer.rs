@@ -6,7 +6,7 @@
 use std::fmt::Write as _;
 
 use crate::core::frame::ClipboardWrite;
-use crate::core::frame::line::{Line, Run};
+use crate::core::frame::line::Line;
 use crate::core::keys::modes::{InputModes, MouseEncoding, MouseReporting};
 use crate::wire::line::ansi;
 
@@ -203,40 +203,6 @@ fn encoding(encoding: MouseEncoding) -> &'static str {
         MouseEncoding::Utf8 => "\x1b[?1005h",
         MouseEncoding::Sgr => "\x1b[?1006h",
     }
-}
-
-/// The part of a line from column `from` that fits. A wide character that is cut in half becomes a
-/// blank.
-pub fn cut(line: &Line, from: u16, cols: u16) -> Line {
-    let end = u32::from(from) + u32::from(cols);
-    if from == 0 && columns(line) <= end {
-        return line.clone();
-    }
-    let mut text = String::new();
-    for glyph in line.glyphs() {
-        let (start, after) = (u32::from(glyph.column), u32::from(glyph.column + glyph.columns));
-        if after <= u32::from(from) || start >= end {
-            continue;
-        }
-        if start >= u32::from(from) && after <= end {
-            text.push_str(glyph.text);
-        } else {
-            text.push(' ');
-        }
-    }
-    let part = |run: &Run| {
-        let start = run.column.max(from);
-        let after = (u32::from(run.column) + u32::from(run.columns)).min(end);
-        let columns = u16::try_from(after.checked_sub(u32::from(start))?).ok()?;
-        (columns > 0).then_some(Run { column: start - from, columns, style: run.style })
-    };
-    Line { text: text.into(), runs: line.runs.iter().filter_map(part).collect(), wrapped: false }
-}
-
-fn columns(line: &Line) -> u32 {
-    let text = line.glyphs().last().map_or(0, |glyph| glyph.column + glyph.columns);
-    let painted = line.runs.last().map_or(0, |run| run.column + run.columns);
-    u32::from(text.max(painted))
 }
 
 #[cfg(test)]

@@ -201,7 +201,7 @@ pub fn named(by: &str, kind: PrincipalKind) -> String {
 fn short_name(by: &str, kind: PrincipalKind) -> String {
     match kind {
         PrincipalKind::Human => person(by).to_owned(),
-        PrincipalKind::Agent | PrincipalKind::Operator => word(&kind),
+        PrincipalKind::Agent | PrincipalKind::Operator => word(&kind).to_string(),
     }
 }
 

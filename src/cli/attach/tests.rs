@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 use crate::cli::attach::bar::Bar;
 use crate::cli::attach::layout::{VisiblePart, room_for_session};
-use crate::cli::attach::renderer::{Canvas, ENTER, TerminalSize, cut, with_wheel};
+use crate::cli::attach::renderer::{Canvas, ENTER, TerminalSize, with_wheel};
 use crate::cli::attach::view::SessionView;
 use crate::core::frame::delta::View as Wanted;
 use crate::core::frame::line::Line;
@@ -112,7 +112,7 @@ impl Attached {
         assert!(ours.0 < inner.rows, "the cursor is on the status line");
         for row in 0..inner.rows {
             let line = self.session.line(top + row);
-            let wanted = cut(&line, left, inner.cols);
+            let wanted = line.cut(left, inner.cols);
             looks_like(&self.person.line(row), &wanted, row);
         }
         if inner != room {

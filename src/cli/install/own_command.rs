@@ -61,7 +61,7 @@ pub fn words(template: &[&str], server: &ServerEntry, scope: InstallScope) -> Ve
     let mut words = Vec::new();
     for part in template {
         match *part {
-            "{scope}" => words.push(word(&scope)),
+            "{scope}" => words.push(word(&scope).to_string()),
             "{name}" => words.push(server.name.clone()),
             "{program}" => words.push(server.launch.program.clone()),
             "{arguments}" => words.extend(server.launch.arguments.iter().cloned()),

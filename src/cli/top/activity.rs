@@ -131,7 +131,7 @@ fn row(shown: &Shown) -> [String; 10] {
         state(session),
         state_time(session),
         holder(session),
-        session.lease.kind.as_ref().map(word).unwrap_or_default(),
+        session.lease.kind.as_ref().map(|kind| word(kind).to_string()).unwrap_or_default(),
         session.lease.waiters.to_string(),
         session.observers.to_string(),
         rough(session.idle_ms),

@@ -6,7 +6,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use crate::core::frame::line::{Line, Run};
+use crate::core::frame::line::{Line, Link, Run};
 use crate::core::ids::{RowNumber, Watermark};
 
 /// How many rows share one chunk, the unit that clones copy and that trimming drops.
@@ -30,29 +30,38 @@ impl Default for HistoryLimits {
 pub struct HistoryRow<'a> {
     pub text: &'a str,
     pub runs: &'a [Run],
+    pub links: &'a [Link],
     pub wrapped: bool,
     pub changed: Watermark,
 }
 
 impl<'a> HistoryRow<'a> {
     pub fn of(line: &'a Line, changed: Watermark) -> Self {
-        Self { text: &line.text, runs: &line.runs, wrapped: line.wrapped, changed }
+        let Line { text, runs, links, wrapped } = line;
+        Self { text, runs, links, wrapped: *wrapped, changed }
     }
 
     pub fn line(&self) -> Line {
-        Line { text: self.text.into(), runs: self.runs.into(), wrapped: self.wrapped }
+        let Self { text, runs, links, wrapped, .. } = *self;
+        Line { text: text.into(), runs: runs.into(), links: links.into(), wrapped }
     }
 
     fn bytes(&self) -> usize {
-        size_of::<RowEnd>() + self.text.len() + size_of_val(self.runs)
+        let targets: usize = self.links.iter().map(|link| link.target.len()).sum();
+        size_of::<RowEnd>()
+            + self.text.len()
+            + size_of_val(self.runs)
+            + size_of_val(self.links)
+            + targets
     }
 }
 
-/// The end of a row's text and runs in its chunk. They begin at the end of the row before.
+/// The end of a row's text, runs and links in its chunk. They begin at the end of the row before.
 #[derive(Clone, Copy, Debug, Default)]
 struct RowEnd {
     text_end: u32,
     runs_end: u32,
+    links_end: u32,
     changed: Watermark,
     wrapped: bool,
 }
@@ -62,6 +71,7 @@ struct RowEnd {
 struct Chunk {
     text: String,
     runs: Vec<Run>,
+    links: Vec<Link>,
     places: Vec<RowEnd>,
     bytes: usize,
 }
@@ -70,11 +80,13 @@ impl Chunk {
     fn push(&mut self, row: HistoryRow<'_>) {
         self.text.push_str(row.text);
         self.runs.extend_from_slice(row.runs);
+        self.links.extend_from_slice(row.links);
         self.bytes += row.bytes();
         // A row has at most a thousand cells with a few marks each, so a chunk's ends fit.
         self.places.push(RowEnd {
             text_end: self.text.len() as u32,
             runs_end: self.runs.len() as u32,
+            links_end: self.links.len() as u32,
             changed: row.changed,
             wrapped: row.wrapped,
         });
@@ -86,6 +98,7 @@ impl Chunk {
         Some(HistoryRow {
             text: &self.text[before.text_end as usize..place.text_end as usize],
             runs: &self.runs[before.runs_end as usize..place.runs_end as usize],
+            links: &self.links[before.links_end as usize..place.links_end as usize],
             wrapped: place.wrapped,
             changed: place.changed,
         })
@@ -94,6 +107,7 @@ impl Chunk {
     fn close(&mut self) {
         self.text.shrink_to_fit();
         self.runs.shrink_to_fit();
+        self.links.shrink_to_fit();
         self.places.shrink_to_fit();
     }
 }
@@ -134,6 +148,19 @@ impl History {
 
     pub fn is_empty(&self) -> bool {
         self.rows == 0
+    }
+
+    pub fn limits(&self) -> HistoryLimits {
+        self.limits
+    }
+
+    /// Whether the rows from `row` on take half the room or more.
+    pub fn is_half_after(&self, row: RowNumber) -> bool {
+        let rows = self.end().0.saturating_sub(row.max(self.first).0);
+        let chunks = (rows as usize).div_ceil(CHUNK_ROWS);
+        let bytes: usize = self.chunks.iter().rev().take(chunks).map(|chunk| chunk.bytes).sum();
+        rows > 0
+            && (rows as usize * 2 >= self.limits.rows_max || bytes * 2 >= self.limits.bytes_max)
     }
 
     pub fn bytes(&self) -> usize {
@@ -202,7 +229,7 @@ mod tests {
     use super::*;
 
     fn row(text: &str) -> HistoryRow<'_> {
-        HistoryRow { text, runs: &[], wrapped: false, changed: Watermark(1) }
+        HistoryRow { text, runs: &[], links: &[], wrapped: false, changed: Watermark(1) }
     }
 
     fn history_of(rows: usize, limits: HistoryLimits) -> History {

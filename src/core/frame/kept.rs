@@ -3,12 +3,15 @@
 //! Other versions of the daemon read these bytes, so the types change only with a new version of the
 //! format that contains them. Reading checks every value.
 
+use std::borrow::Cow;
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 use unicode_width::UnicodeWidthChar;
 
 use crate::core::frame::Size;
 use crate::core::frame::history::{History, HistoryLimits, HistoryRow};
-use crate::core::frame::line::{Attributes, Color, Line, Run, Style};
+use crate::core::frame::line::{Attributes, Color, Line, Link, Run, Style};
 use crate::core::ids::{RowNumber, Watermark};
 
 /// A colour, as stored.
@@ -71,24 +74,67 @@ impl KeptRun {
     }
 }
 
+/// A link, as stored.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct KeptLink<'a> {
+    pub(crate) column: u16,
+    pub(crate) columns: u16,
+    #[serde(borrow)]
+    pub(crate) target: Cow<'a, str>,
+}
+
+impl<'a> KeptLink<'a> {
+    pub(crate) fn of(link: &'a Link) -> Self {
+        let Link { column, columns, target } = link;
+        Self { column: *column, columns: *columns, target: Cow::Borrowed(target) }
+    }
+
+    pub(crate) fn into_owned(self) -> KeptLink<'static> {
+        KeptLink { target: Cow::Owned(self.target.into_owned()), ..self }
+    }
+
+    fn link(&self) -> Link {
+        Link { column: self.column, columns: self.columns, target: Arc::from(&*self.target) }
+    }
+}
+
 /// A line, as stored.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct KeptLine<'a> {
     text: &'a str,
     runs: Vec<KeptRun>,
+    #[serde(borrow)]
+    links: Vec<KeptLink<'a>>,
     wrapped: bool,
 }
 
-impl<'a> KeptLine<'a> {
-    pub(crate) fn of(text: &'a str, runs: &[Run], wrapped: bool) -> Self {
-        Self { text, runs: runs.iter().map(KeptRun::of).collect(), wrapped }
+impl<'a> From<HistoryRow<'a>> for KeptLine<'a> {
+    fn from(row: HistoryRow<'a>) -> Self {
+        Self {
+            text: row.text,
+            runs: row.runs.iter().map(KeptRun::of).collect(),
+            links: row.links.iter().map(KeptLink::of).collect(),
+            wrapped: row.wrapped,
+        }
     }
+}
 
+impl<'a> From<&'a Line> for KeptLine<'a> {
+    fn from(line: &'a Line) -> Self {
+        HistoryRow::of(line, Watermark::default()).into()
+    }
+}
+
+impl KeptLine<'_> {
     /// The line; none when no screen can have shown it. Older versions stored concealed text.
     pub(crate) fn line(&self) -> Option<Line> {
         let runs: Box<[Run]> = self.runs.iter().map(KeptRun::run).collect();
-        let possible = text_is_possible(self.text) && runs_are_possible(&runs);
-        let line = || Line { text: self.text.into(), runs, wrapped: self.wrapped };
+        let links: Box<[Link]> = self.links.iter().map(KeptLink::link).collect();
+        let possible = text_is_possible(self.text)
+            && are_in_order(runs.iter().map(|run| (run.column, run.columns)))
+            && are_in_order(links.iter().map(|link| (link.column, link.columns)))
+            && links.iter().all(|link| Link::is_allowed(&link.target));
+        let line = || Line { text: self.text.into(), runs, links, wrapped: self.wrapped };
         possible.then(|| line().concealed())
     }
 }
@@ -100,18 +146,18 @@ fn text_is_possible(text: &str) -> bool {
     columns <= usize::from(u16::MAX) && !text.chars().any(char::is_control)
 }
 
-/// Whether the runs are in order, do not overlap and fit on a screen.
-fn runs_are_possible(runs: &[Run]) -> bool {
+/// Whether these stretches of columns are in order, do not overlap and fit on a screen.
+fn are_in_order(stretches: impl IntoIterator<Item = (u16, u16)>) -> bool {
     let mut end = 0;
-    runs.iter().all(|run| {
-        let begins_behind = run.column >= end && run.columns > 0;
-        end = run.column.saturating_add(run.columns);
+    stretches.into_iter().all(|(column, columns)| {
+        let begins_behind = column >= end && columns > 0;
+        end = column.saturating_add(columns);
         begins_behind && end <= Size::SIDE_MAX
     })
 }
 
 /// The written version of the block format, the first byte of each block.
-const FORMAT: u8 = 1;
+const FORMAT: u8 = 2;
 
 /// Every row number and watermark is below this: 2^53.
 pub(crate) const NUMBER_MAX: u64 = 1 << 53;
@@ -142,8 +188,7 @@ impl History {
         let rows = u32::try_from(self.end().0 - since.0).unwrap_or(u32::MAX);
         let mut bytes = append(&BlockHead { format: FORMAT, first: since.0, rows }, Vec::new());
         for (_, row) in self.range(since, since.plus(rows as usize)) {
-            let line = KeptLine::of(row.text, row.runs, row.wrapped);
-            bytes = append(&KeptRow { line, changed: row.changed.0 }, bytes);
+            bytes = append(&KeptRow { line: row.into(), changed: row.changed.0 }, bytes);
         }
         bytes
     }
@@ -204,7 +249,8 @@ mod tests {
     fn what_an_older_version_kept_of_concealed_text_is_not_shown() {
         let style = Style { attributes: Attributes::CONCEALED, ..Style::default() };
         let runs = [Run { column: 5, columns: 6, style }];
-        let line = KeptLine::of("user secret end", &runs, false).line().unwrap();
+        let line = Line { text: "user secret end".into(), runs: runs.into(), ..Line::default() };
+        let line = KeptLine::from(&line).line().unwrap();
         assert_eq!(&*line.text, "user        end");
     }
 }

@@ -1,5 +1,7 @@
 //! One row of text with its colours: the compact form that history stores and deltas compare.
 
+use std::sync::Arc;
+
 use unicode_width::UnicodeWidthChar;
 
 /// A colour as the program set it.
@@ -70,6 +72,30 @@ pub struct Run {
     pub style: Style,
 }
 
+/// A stretch of columns that the program linked to a target (OSC 8).
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Link {
+    /// The first column, from 0.
+    pub column: u16,
+    /// How many columns it covers, at least 1.
+    pub columns: u16,
+    pub target: Arc<str>,
+}
+
+impl Link {
+    /// The most bytes of a target, as in other terminals.
+    pub const BYTES_MAX: usize = 2_083;
+
+    /// Whether a terminal may show this target: other schemes can run a program, or name nothing outside.
+    pub fn is_allowed(target: &str) -> bool {
+        const SCHEMES: [&str; 4] = ["http", "https", "mailto", "file"];
+        let scheme = target.split_once(':').map(|(scheme, _)| scheme);
+        scheme.is_some_and(|scheme| SCHEMES.iter().any(|it| scheme.eq_ignore_ascii_case(it)))
+            && target.len() <= Self::BYTES_MAX
+            && target.bytes().all(|byte| byte.is_ascii_graphic())
+    }
+}
+
 /// One row: its text without trailing plain blanks, and its styled runs.
 ///
 /// Text that the program conceals (SGR 8) is not stored. Blanks under a concealed run replace it, so
@@ -79,6 +105,8 @@ pub struct Line {
     pub text: Box<str>,
     /// In order of columns, without overlap or plain runs.
     pub runs: Box<[Run]>,
+    /// In order of columns, without overlap.
+    pub links: Box<[Link]>,
     /// Whether the text continues in the next row because it reached the edge, not because the
     /// program ended the line.
     pub wrapped: bool,
@@ -98,7 +126,9 @@ impl Line {
     /// The line's memory in bytes, with the allocator's overhead estimated.
     pub fn bytes(&self) -> usize {
         const OVERHEAD: usize = 72;
-        OVERHEAD + self.text.len() + self.runs.len() * size_of::<Run>()
+        let targets: usize =
+            self.links.iter().map(|link| size_of::<Link>() + link.target.len()).sum();
+        OVERHEAD + self.text.len() + self.runs.len() * size_of::<Run>() + targets
     }
 
     /// How many columns the text covers.
@@ -122,24 +152,23 @@ impl Line {
         &self.text[start.min(stop)..stop]
     }
 
-    pub fn glyphs(&self) -> Vec<Glyph<'_>> {
-        let mut glyphs: Vec<Glyph<'_>> = Vec::with_capacity(self.text.len());
-        let mut column = 0u16;
-        let mut start = 0;
-        for (at, character) in self.text.char_indices() {
-            let columns = character.width().unwrap_or(0) as u16;
-            let end = at + character.len_utf8();
-            if columns == 0 {
-                if let Some(last) = glyphs.last_mut() {
-                    last.text = &self.text[start..end];
+    pub fn glyphs(&self) -> impl Iterator<Item = Glyph<'_>> {
+        let (mut column, mut rest) = (0, &*self.text);
+        std::iter::from_fn(move || {
+            loop {
+                let first = rest.chars().next()?.width().unwrap_or(0) as u16;
+                let mark = |character: char| character.width().unwrap_or(0) == 0;
+                let end = rest.char_indices().skip(1).find(|(_, character)| !mark(*character));
+                let (text, behind) = rest.split_at(end.map_or(rest.len(), |(at, _)| at));
+                rest = behind;
+                // A mark at the very beginning has no character to join.
+                if first > 0 {
+                    let glyph = Glyph { column, columns: first, text };
+                    column += first;
+                    return Some(glyph);
                 }
-                continue;
             }
-            start = at;
-            glyphs.push(Glyph { column, columns, text: &self.text[at..end] });
-            column += columns;
-        }
-        glyphs
+        })
     }
 
     /// The line with blanks in place of concealed text.
@@ -165,6 +194,54 @@ impl Line {
         let covers = |run: &&Run| run.column <= column && column - run.column < run.columns;
         self.runs.iter().find(covers).map_or_else(Style::default, |run| run.style)
     }
+
+    /// The target that a column links to.
+    pub fn link_at(&self, column: u16) -> Option<&Arc<str>> {
+        let covers = |link: &&Link| link.column <= column && column - link.column < link.columns;
+        self.links.iter().find(covers).map(|link| &link.target)
+    }
+
+    /// How many columns its text and its runs cover.
+    pub fn painted_columns(&self) -> u16 {
+        self.runs.last().map_or(0, |run| run.column + run.columns).max(self.columns())
+    }
+
+    /// The part of the line from column `from` on that has so many columns at most. A wide character that is
+    /// cut in half becomes a blank.
+    #[must_use]
+    pub fn cut(&self, from: u16, columns: u16) -> Self {
+        let end = from.saturating_add(columns);
+        if from == 0 && self.painted_columns() <= end {
+            return self.clone();
+        }
+        let mut text = String::new();
+        for glyph in self.glyphs() {
+            let (start, after) = (glyph.column, glyph.column + glyph.columns);
+            if after <= from || start >= end {
+                continue;
+            }
+            text.push_str(if start >= from && after <= end { glyph.text } else { " " });
+        }
+        let part = |column: u16, columns: u16| {
+            let start = column.max(from);
+            let columns = column.saturating_add(columns).min(end).saturating_sub(start);
+            (columns > 0).then(|| (start - from, columns))
+        };
+        let run = |run: &Run| {
+            let (column, columns) = part(run.column, run.columns)?;
+            Some(Run { column, columns, ..*run })
+        };
+        let link = |link: &Link| {
+            let (column, columns) = part(link.column, link.columns)?;
+            Some(Link { column, columns, target: Arc::clone(&link.target) })
+        };
+        Self {
+            text: text.into(),
+            runs: self.runs.iter().filter_map(run).collect(),
+            links: self.links.iter().filter_map(link).collect(),
+            wrapped: self.wrapped,
+        }
+    }
 }
 
 #[cfg(test)]
@@ -178,7 +255,7 @@ mod tests {
     #[test]
     fn wide_characters_cover_two_columns_and_marks_join_their_character() {
         let line = line("a漢e\u{301}z");
-        let glyphs: Vec<_> = line.glyphs().iter().map(|g| (g.column, g.columns, g.text)).collect();
+        let glyphs: Vec<_> = line.glyphs().map(|g| (g.column, g.columns, g.text)).collect();
         assert_eq!(glyphs, [(0, 1, "a"), (1, 2, "漢"), (3, 1, "e\u{301}"), (4, 1, "z")]);
     }
 
@@ -190,6 +267,24 @@ mod tests {
         assert_eq!(&*line.clone().concealed().text, "user          end");
         line.runs = Box::new([Run { column: 4, columns: 40, style }]);
         assert_eq!(&*line.concealed().text, "user");
+    }
+
+    #[test]
+    fn a_part_of_a_line_keeps_its_runs_and_links_and_half_a_wide_character_is_a_blank() {
+        let style = Style { attributes: Attributes::BOLD, ..Style::default() };
+        let link = |column, columns| Link { column, columns, target: "http://a".into() };
+        let line = Line {
+            text: "a漢字b".into(),
+            runs: Box::new([Run { column: 1, columns: 4, style }]),
+            links: Box::new([link(0, 1), link(3, 3)]),
+            wrapped: false,
+        };
+        let part = line.cut(2, 2);
+        assert_eq!(&*part.text, "  ");
+        assert_eq!(*part.runs, [Run { column: 0, columns: 2, style }]);
+        assert_eq!(*part.links, [link(1, 1)]);
+        assert_eq!(&*line.cut(1, 4).text, "漢字");
+        assert_eq!(line.cut(0, 6), line);
     }
 
     #[test]

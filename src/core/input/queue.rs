@@ -200,15 +200,17 @@ impl WriteQueue {
 
     /// Takes out the writes of which no byte is left, in order.
     pub(super) fn take_done(&mut self) -> Vec<Queued> {
-        let (done, left): (VecDeque<_>, _) = self.writes.drain(..).partition(Queued::is_done);
-        self.writes = left;
+        let mut done = Vec::new();
+        while let Some(at) = self.writes.iter().position(Queued::is_done) {
+            done.extend(self.writes.remove(at));
+        }
         self.paste = done.iter().fold(self.paste, |paste, queued| queued.paste_after(paste));
         let cut_is_out = self.writes.front().is_none_or(|front| front.progress.sent() == 0);
         if self.closes_paste && cut_is_out {
             self.close_former_paste();
             (self.paste, self.closes_paste) = (None, false);
         }
-        done.into()
+        done
     }
 
     /// Has whatever comes next not be taken for pasted text.

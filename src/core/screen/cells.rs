@@ -7,8 +7,9 @@ use alacritty_terminal::term::cell::{Cell, Flags};
 use alacritty_terminal::vte::ansi::{Color as CellColor, NamedColor};
 
 use crate::core::frame::history::HistoryRow;
-use crate::core::frame::line::{Attributes, Color, Line, Run, Style};
+use crate::core::frame::line::{Attributes, Color, Line, Link, Run, Style};
 use crate::core::ids::Watermark;
+use crate::core::screen::links::Links;
 
 /// The flags that make a blank cell visible.
 const DRAWN: Flags = Flags::INVERSE.union(Flags::ALL_UNDERLINES).union(Flags::STRIKEOUT);
@@ -32,7 +33,10 @@ const BACKGROUND: CellColor = CellColor::Named(NamedColor::Background);
 pub(crate) struct RowReader {
     text: String,
     runs: Vec<Run>,
+    links: Vec<Link>,
     wrapped: bool,
+    /// The targets of the links in cells.
+    pub(crate) targets: Links,
 }
 
 impl RowReader {
@@ -40,17 +44,22 @@ impl RowReader {
         let cells = &row[..];
         self.text.clear();
         self.runs.clear();
+        self.links.clear();
         self.wrapped = cells.last().is_some_and(|cell| cell.flags.contains(Flags::WRAPLINE));
         let painted = cells.iter().rposition(|cell| !is_plain(cell)).map_or(0, |at| at + 1);
         let written = (0..painted).rev().find(|at| !is_blank(&cells[*at]) && !is_torn(cells, *at));
         let written = written.map_or(0, |at| at + 1);
-        self.read_text(cells, written);
+        if self.read_text(cells, written) {
+            self.targets.read(&cells[..written], &mut self.links);
+        }
         if cells[..painted].iter().any(has_style) {
             self.read_runs(&cells[..painted], written);
         }
     }
 
-    fn read_text(&mut self, cells: &[Cell], written: usize) {
+    /// Reads the text, and returns whether a cell has more than its character and look.
+    fn read_text(&mut self, cells: &[Cell], written: usize) -> bool {
+        let mut more = false;
         self.text.reserve(written);
         for (at, cell) in cells[..written].iter().enumerate() {
             // Nearly every cell is a single plain character.
@@ -58,6 +67,7 @@ impl RowReader {
                 self.text.push(cell.c);
                 continue;
             }
+            more |= cell.extra.is_some();
             match place(cells, at) {
                 CellPlace::Character => {
                     self.text.push(if cell.c == '\t' { ' ' } else { cell.c });
@@ -68,6 +78,7 @@ impl RowReader {
             }
         }
         self.text.truncate(self.text.trim_end_matches(' ').len());
+        more
     }
 
     fn read_runs(&mut self, cells: &[Cell], written: usize) {
@@ -97,17 +108,22 @@ impl RowReader {
     }
 
     pub(crate) fn equals(&self, line: &Line) -> bool {
-        *self.text == *line.text && *self.runs == *line.runs && self.wrapped == line.wrapped
+        *self.text == *line.text
+            && *self.runs == *line.runs
+            && *self.links == *line.links
+            && self.wrapped == line.wrapped
     }
 
     pub(crate) fn row(&self, changed: Watermark) -> HistoryRow<'_> {
-        HistoryRow { text: &self.text, runs: &self.runs, wrapped: self.wrapped, changed }
+        let Self { text, runs, links, wrapped, .. } = self;
+        HistoryRow { text, runs, links, wrapped: *wrapped, changed }
     }
 
     pub(crate) fn line(&self) -> Line {
         Line {
             text: self.text.as_str().into(),
             runs: self.runs.as_slice().into(),
+            links: self.links.as_slice().into(),
             wrapped: self.wrapped,
         }
     }

@@ -16,7 +16,7 @@ use alacritty_terminal::grid::{Dimensions, Grid};
 use alacritty_terminal::index::Line as GridLine;
 use alacritty_terminal::term::cell::Cell;
 use alacritty_terminal::term::{Config, Osc52, Term, TermMode};
-use alacritty_terminal::vte::ansi::CharsetIndex;
+use alacritty_terminal::vte::ansi::{CharsetIndex, Handler as _};
 
 use crate::core::frame::line::Line;
 use crate::core::frame::{ClipboardWrite, Size};
@@ -201,6 +201,10 @@ impl Emulator {
                 self.clipboard = ClipboardWrite { count, data: data.into() };
             }
             Sequence::Mark(params) => self.on_mark(&params),
+            Sequence::Link(target) => {
+                let link = target.map(|target| self.ledger.links().open(&target));
+                self.term.set_hyperlink(link);
+            }
             Sequence::Answers(answers) => {
                 answers.iter().for_each(|answer| self.answers.push(answer));
             }

@@ -12,6 +12,7 @@ use crate::core::frame::line::Line;
 use crate::core::frame::{Frame, Stamped};
 use crate::core::ids::{RowNumber, Watermark};
 use crate::core::screen::cells::RowReader;
+use crate::core::screen::links::Links;
 
 /// A line with the watermark of its last change.
 pub(crate) type StampedLine = Stamped<Arc<Line>>;
@@ -64,6 +65,11 @@ impl RowNumbers {
 
     pub(crate) fn was_cleared(&self) -> bool {
         self.cleared
+    }
+
+    /// The targets of links in cells.
+    pub(crate) fn links(&mut self) -> &mut Links {
+        &mut self.reader.targets
     }
 
     /// Makes the next frame one that cannot be sent as a delta.

@@ -1,10 +1,12 @@
 //! Parses control strings: titles, reports, and queries with their fixed answers.
 //!
-//! termgate ignores links and changes of colours, which no frame shows. A program can write to the clipboard
-//! of people who permit it, and never read one. Reports are unverified: any output can contain them, even a printed file.
+//! termgate ignores changes of colours, which no frame shows. A program can write to the clipboard of people who
+//! permit it, and never read one. Reports and links are unverified: any output can contain them, even a printed
+//! file.
 
 use percent_encoding::percent_decode_str;
 
+use crate::core::frame::line::Link;
 use crate::core::screen::ScreenLimits;
 use crate::core::screen::guard::ControlString;
 
@@ -15,6 +17,8 @@ pub(crate) enum Sequence {
     Mark(String),
     /// A text for the clipboard, in Base64.
     Clipboard(String),
+    /// The target of the text that follows; none ends a link.
+    Link(Option<String>),
     Answers(Vec<String>),
 }
 
@@ -53,6 +57,7 @@ fn command(text: &[u8], end: &str, limits: &ScreenLimits, host: Option<&str>) ->
             (!answers.is_empty()).then_some(Sequence::Answers(answers))
         }
         "7" => directory(rest, host).map(Sequence::Report),
+        "8" => link(rest),
         "9" => match rest.strip_prefix("4;") {
             Some(progress) => self::progress(progress).map(Sequence::Report),
             None => {
@@ -106,6 +111,12 @@ fn progress(text: &str) -> Option<Report> {
         _ => return None,
     };
     Some(Report::Progress(progress))
+}
+
+/// Parses `parameters;target`. A target that no terminal may show ends a link.
+fn link(text: &str) -> Option<Sequence> {
+    let (_, target) = text.split_once(';')?;
+    Some(Sequence::Link(Link::is_allowed(target).then(|| target.to_owned())))
 }
 
 /// Parses `selection;base64` if it writes to the clipboard. A question and other selections mean nothing.
@@ -280,6 +291,27 @@ mod tests {
         {
             check(other, None);
         }
+    }
+
+    #[test]
+    fn a_link_has_a_target_that_a_terminal_may_show() {
+        let link = |target: &str| Some(Sequence::Link(Some(target.to_owned())));
+        check("8;;https://example.org/a;b", link("https://example.org/a;b"));
+        check("8;id=1:x=y;FILE:///tmp/a%20b", link("FILE:///tmp/a%20b"));
+        let longest = format!("http:{}", "a".repeat(Link::BYTES_MAX - 5));
+        check(&format!("8;;{longest}"), link(&longest));
+        let targets = [
+            "",
+            "javascript:alert(1)",
+            "example.org",
+            "http://a b",
+            "http://ä",
+            &format!("{longest}a"),
+        ];
+        for none in targets {
+            check(&format!("8;;{none}"), Some(Sequence::Link(None)));
+        }
+        check("8;", None);
     }
 
     #[test]

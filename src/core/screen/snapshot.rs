@@ -18,7 +18,7 @@ use crate::core::screen::snapshot::shell::{KeptShell, WrittenCommands};
 
 /// The start of a snapshot: a magic number and the version of the format. Increase the version when
 /// any type below changes.
-const FORMAT: [u8; 5] = *b"TGSC\x03";
+const FORMAT: [u8; 5] = *b"TGSC\x04";
 
 /// Why stored bytes cannot be restored to a screen.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

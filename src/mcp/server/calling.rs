@@ -1,6 +1,7 @@
 //! Tool calls: their protocol revision, turn, progress and results.
 
 use std::convert::Infallible;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -79,12 +80,13 @@ impl CallHandler for Server {
             permit: None,
             touched,
         };
-        let calling = self.call(entry, call, arguments, turn, room);
+        // Pinned once: each place that awaits it by value would make every call larger by its size.
+        let mut calling = pin!(self.call(entry, call, arguments, turn, room));
         let (answer, room) = match meta.get_progress_token() {
             None => calling.await,
             Some(token) => tokio::select! {
                 biased;
-                answer = calling => answer,
+                answer = &mut calling => answer,
                 never = self.tell_progress(token) => match never {},
             },
         };

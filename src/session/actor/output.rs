@@ -27,6 +27,19 @@ const SLICE_MIN: usize = 1024;
 
 const SLICE_FIRST: usize = 16 * 1024;
 
+/// How long output waits for somebody who compares every row and does not keep up.
+const HOLD_MAX: Duration = Duration::from_millis(100);
+
+/// Output that waits for those who compare every row.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Hold {
+    #[default]
+    None,
+    Until(Moment),
+    /// They were waited for, and are not until they have caught up.
+    GivenUp,
+}
+
 impl<P: Pty> Actor<P> {
     pub(super) async fn on_output(&mut self, output: std::io::Result<ReadOutput>) {
         match output {
@@ -114,12 +127,33 @@ impl<P: Pty> Actor<P> {
         let answered = usize::try_from(self.unfed.answered.saturating_sub(self.unfed.offset));
         let answered = answered.unwrap_or(usize::MAX);
         let most = if answered > 0 { answered } else { usize::MAX };
-        let most = most.min(self.screen.slice_bytes());
+        let most = most.min(self.screen.slice_bytes()).min(self.unfed.most);
         let slice = self.unfed.take(most);
         let begun = self.clock.now();
         self.feed(slice.bytes(), answered == 0);
         self.unfed.put_back(slice, self.clock.now().since(begun));
         self.note_output();
+    }
+
+    /// Has the rest of the output wait once those who compare every row have not read half of what history
+    /// holds, and has no slice add more than the other half.
+    pub(super) fn hold_for_followers(&mut self) {
+        let row = self.outlets.live.row_followers.next_row();
+        self.unfed.most = match row {
+            Some(_) => self.screen.history().limits().rows_max / 2,
+            None => usize::MAX,
+        };
+        let behind = row.is_some_and(|row| self.screen.history().is_half_after(row));
+        let now = self.clock.now();
+        self.unfed.hold = match self.unfed.hold {
+            _ if !behind => Hold::None,
+            Hold::None => {
+                self.publish_output();
+                Hold::Until(now + HOLD_MAX)
+            }
+            Hold::Until(until) if now < until => Hold::Until(until),
+            Hold::Until(_) | Hold::GivenUp => Hold::GivenUp,
+        };
     }
 
     /// Gives the output from here on to the emulator.
@@ -157,15 +191,30 @@ pub(super) struct Unfed {
     /// When it was read.
     since: Moment,
     slice: usize,
+    /// The longest slice that those who compare every row allow, in bytes: each may end a row.
+    most: usize,
+    hold: Hold,
 }
 
 impl Unfed {
     pub(super) fn new(now: Moment, offset: u64, answered: u64) -> Self {
-        Self { offset, answered, bytes: Vec::new(), fed: 0, since: now, slice: SLICE_FIRST }
+        let (bytes, fed, slice, most) = (Vec::new(), 0, SLICE_FIRST, usize::MAX);
+        Self { offset, answered, bytes, fed, since: now, slice, most, hold: Hold::None }
     }
 
     pub(super) fn is_empty(&self) -> bool {
         self.fed == self.bytes.len()
+    }
+
+    pub(super) fn is_held(&self) -> bool {
+        self.held_until().is_some()
+    }
+
+    pub(super) fn held_until(&self) -> Option<Moment> {
+        match self.hold {
+            Hold::Until(until) => Some(until),
+            Hold::None | Hold::GivenUp => None,
+        }
     }
 
     /// When the oldest of it was read; none when there is none.
@@ -185,7 +234,7 @@ impl Unfed {
 
     /// Takes the next slice out, of so many bytes at most, to be given back with [`Unfed::put_back`].
     pub(super) fn take(&mut self, most: usize) -> Slice {
-        let length = self.slice.min(most).min(self.bytes.len() - self.fed);
+        let length = self.slice.min(most.max(1)).min(self.bytes.len() - self.fed);
         let from = self.fed;
         self.fed += length;
         Slice { bytes: std::mem::take(&mut self.bytes), from, length }

@@ -83,7 +83,9 @@ impl<P: Pty> Actor<P> {
         let Mailbox { commands, people } = mailbox;
         let urgent = Arc::clone(&self.outlets.urgent);
         let wants_to_write = self.ending.exit.is_none() && self.input.next_bytes().is_some();
-        let reads = self.ending.exit.is_none() && self.unfed.is_empty();
+        let held = self.unfed.is_held();
+        let reads = self.ending.exit.is_none() && self.unfed.is_empty() && !held;
+        let followers = Arc::clone(&self.outlets.live.row_followers);
         tokio::select! {
             biased;
             () = urgent.posted(), if asks => return TurnDone::Asked,
@@ -105,7 +107,8 @@ impl<P: Pty> Actor<P> {
                     self.on_returned();
                 }
             }
-            () = make_way(asks), if !self.unfed.is_empty() => {
+            () = followers.progress(), if held => {}
+            () = make_way(asks), if !self.unfed.is_empty() && !held => {
                 self.feed_slice();
                 self.catch_up();
             }
@@ -178,7 +181,9 @@ impl<P: Pty> Actor<P> {
 
     /// Takes in what was posted, and does nothing of it but to note that the daemon ends.
     pub(super) fn collect_posted(&mut self) {
-        self.reserve.inbox.add(self.outlets.urgent.take());
+        if let Some(posted) = self.outlets.urgent.take() {
+            self.reserve.inbox.add(posted);
+        }
         self.ending.parting = self.ending.parting.max(self.reserve.inbox.parting.take());
     }
 }

@@ -97,8 +97,8 @@ impl<P: Pty> Actor<P> {
     ) -> T {
         let settled = self.shell.settled();
         let before_cursor = if settled { self.screen.before_cursor() } else { String::new() };
-        let asked_above =
-            self.shell.reads_keys() && is_asked(&self.screen.above_cursor(ASKED_ROWS));
+        let asks_above = settled && self.shell.reads_keys();
+        let asked_above = asks_above && is_asked(&self.screen.above_cursor(ASKED_ROWS));
         let commands = Arc::clone(self.screen.commands());
         let facts = ScreenFacts {
             commands: &commands,

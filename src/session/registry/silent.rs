@@ -20,6 +20,14 @@ pub enum Known {
 }
 
 impl Known {
+    fn of(entry: &SessionEntry) -> Option<Self> {
+        match (&entry.session, &entry.silent) {
+            (Some(session), _) => Some(Self::Here(session.clone())),
+            (None, Some(Some(record))) => Some(Self::Silent(Arc::clone(record))),
+            (None, Some(None) | None) => None,
+        }
+    }
+
     pub fn id(&self) -> SessionId {
         match self {
             Self::Here(session) => session.id(),
@@ -49,12 +57,12 @@ impl Known {
 impl Registry {
     /// Every session that is there, in no order.
     pub fn known(&self) -> Vec<Known> {
-        let known = |entry: &SessionEntry| match (&entry.session, &entry.silent) {
-            (Some(session), _) => Some(Known::Here(session.clone())),
-            (None, Some(Some(record))) => Some(Known::Silent(Arc::clone(record))),
-            (None, Some(None) | None) => None,
-        };
-        self.0.entries.iter().filter_map(|entry| known(&entry)).collect()
+        self.0.entries.iter().filter_map(|entry| Known::of(&entry)).collect()
+    }
+
+    /// The session with this id, if it is there.
+    pub fn known_by_id(&self, id: SessionId) -> Option<Known> {
+        Known::of(self.0.entries.get(&id)?.value())
     }
 
     /// The session with this id once somebody answers for its terminal; none when there is none.

@@ -6,7 +6,7 @@ use std::ops::Deref;
 use serde_json::{Value, json};
 
 use crate::core::frame::delta::{Delta, Update};
-use crate::core::frame::line::{Line, Run};
+use crate::core::frame::line::Line;
 use crate::core::ids::RowNumber;
 use crate::surface::answer::budget::{escaped_bytes, json_bytes};
 use crate::wire::delta::{DeltaWire, UpdateWire};
@@ -110,9 +110,9 @@ impl Form {
 
 /// As many columns of a row as there is room for.
 fn beginning(row: RowNumber, line: &Line, format: Format, room: PageRoom) -> LineWire {
-    let width = width(line);
+    let width = line.painted_columns();
     let told = |columns: u16| {
-        let first = first_columns(line, columns);
+        let first = line.cut(0, columns);
         let left_out = Some(width - columns);
         LineWire { columns_left_out: left_out, ..LineWire::of(row, &first, format) }
     };
@@ -126,27 +126,8 @@ fn beginning(row: RowNumber, line: &Line, format: Format, room: PageRoom) -> Lin
         }
     }
     let half = |glyph: &(u16, u16)| glyph.0 < fits && fits < glyph.0 + glyph.1;
-    let mut glyphs = line.glyphs().into_iter().map(|glyph| (glyph.column, glyph.columns));
+    let mut glyphs = line.glyphs().map(|glyph| (glyph.column, glyph.columns));
     told(glyphs.find(half).map_or(fits, |(column, _)| column))
-}
-
-/// How many columns show anything.
-fn width(line: &Line) -> u16 {
-    let text = line.glyphs().last().map_or(0, |glyph| glyph.column + glyph.columns);
-    line.runs.last().map_or(0, |run| run.column + run.columns).max(text)
-}
-
-/// The beginning of a line, without a wide character that goes beyond it.
-fn first_columns(line: &Line, columns: u16) -> Line {
-    let glyphs = line.glyphs();
-    let within = glyphs.iter().take_while(|glyph| glyph.column + glyph.columns <= columns);
-    let runs = line.runs.iter().filter(|run| run.column < columns);
-    let cut = |run: &Run| Run { columns: run.columns.min(columns - run.column), ..*run };
-    Line {
-        text: within.map(|glyph| glyph.text).collect::<String>().into(),
-        runs: runs.map(cut).collect(),
-        wrapped: line.wrapped,
-    }
 }
 
 /// Whether two rows are told as one line: neighbours without text.
@@ -220,7 +201,7 @@ impl DeltaWire {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::core::frame::line::{Attributes, Color, Style};
+    use crate::core::frame::line::{Attributes, Color, Run, Style};
 
     const FORMS: [Form; 6] = [
         Form::Text,

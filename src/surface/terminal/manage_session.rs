@@ -76,7 +76,8 @@ impl Tool for ManageSession {
         }
         let session = target.session.id().to_string();
         let name = target.session.name().to_string();
-        let text = format!("session {session} {name:?}: {}", word(&done).replace('_', " "));
+        let text =
+            format!("session {session} {name:?}: {}", word(&done).to_string().replace('_', " "));
         Ok(Answer { result: Managed { session, name, done }, text })
     }
 }

@@ -16,6 +16,7 @@ use crate::core::wait::{Conditions, Outcome, Wait};
 use crate::session::clock::Clock;
 use crate::session::drain::WaitingCall;
 use crate::session::handle::Session;
+use crate::session::row_followers::RowFollower;
 use crate::session::stats::Attending;
 use crate::surface::error::SurfaceError;
 use crate::surface::terminal::waited::lease_end;
@@ -55,6 +56,8 @@ pub struct Watch {
     long: bool,
     /// All of a frame was looked at.
     looked: bool,
+    /// Keeps rows until they are compared.
+    follower: Option<RowFollower>,
     /// Kept as long as only the kernel knows what is waited for.
     attending: Option<Attending>,
 }
@@ -71,8 +74,9 @@ impl Watch {
         let frame = Arc::clone(&frames.borrow_and_update());
         let wait = Wait::new(conditions, bounds.since, &frame, bounds.started)
             .map_err(|error| SurfaceError::argument("text", error.to_string()))?;
+        let follower = wait.next_row().map(|row| session.follow_rows(row));
         let (long, looked, attending) = (false, false, None);
-        Ok(Self { session, frames, frame, wait, bounds, share, long, looked, attending })
+        Ok(Self { session, frames, frame, wait, bounds, share, long, looked, follower, attending })
     }
 
     /// Waits until a condition holds, the time is over, the lease is lost or the daemon leaves.
@@ -155,7 +159,11 @@ impl Watch {
             return Err(WaitOutcome::PatternTooCostly);
         }
         self.looked = true;
-        Ok(self.wait.on_look(look))
+        let met = self.wait.on_look(look);
+        if let Some((follower, row)) = self.follower.as_ref().zip(self.wait.next_row()) {
+            follower.advance(row);
+        }
+        Ok(met)
     }
 
     /// Has the kernel asked as long as only it knows what is waited for.

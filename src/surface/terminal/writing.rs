@@ -114,7 +114,7 @@ pub async fn write(
     let share = &call.share();
     let clock = call.daemon.sessions.clock().clone();
     let started = clock.now();
-    let waiting = WaitAfter::of(&options, share, &clock).await?;
+    let waiting = Box::pin(WaitAfter::of(&options, share, &clock)).await?;
     let target = call.take_target()?;
     call.touched(&target.session);
     let order = order(&call, &target.session, content, &options, waiting.is_some())?;
@@ -129,7 +129,8 @@ pub async fn write(
         let bounds = Bounds { since, started, timeout: waiting.timeout, epoch: written.epoch };
         let watch =
             Watch::begin(target.session.clone(), waiting.conditions, bounds, share.clone())?;
-        let waited = watch.end(&clock, &call.daemon.departure.waiting()).await;
+        // Boxed, since most writes do not wait, and each would be larger by this.
+        let waited = Box::pin(watch.end(&clock, &call.daemon.departure.waiting())).await;
         // The lease was kept alive up to here.
         drop(written.kept.take());
         result.watermark = waited.watermark.unwrap_or(result.watermark);

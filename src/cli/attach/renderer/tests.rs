@@ -5,7 +5,7 @@ use std::sync::Arc;
 use proptest::prelude::*;
 
 use super::*;
-use crate::core::frame::line::{Attributes, Color, Style};
+use crate::core::frame::line::{Attributes, Color, Link, Run, Style};
 use crate::core::frame::{Frame, ScreenMode, Size};
 use crate::core::moment::Moment;
 use crate::core::screen::{Facts, Origin, Screen, ScreenLimits};
@@ -82,16 +82,21 @@ fn style() -> impl Strategy<Value = Style> {
     })
 }
 
-/// A line of letters, at most as wide as the room, some of them in a style.
+/// A line of letters, at most as wide as the room, some of them in a style, and some a link.
 fn line() -> impl Strategy<Value = Line> {
     let text = prop::collection::vec(prop::sample::select(vec!["a", "Z", "\u{e9}", "漢"]), 0..6);
-    (text, style(), 0u16..4).prop_map(|(text, style, from)| {
+    let target = prop::sample::select(vec!["", "http://a", "mailto:b"]);
+    (text, style(), 0u16..4, target).prop_map(|(text, style, from, target)| {
         let text: String = text.concat();
-        let columns = columns(&Line { text: text.as_str().into(), ..Line::default() }) as u16;
-        let run = Run { column: from, columns: columns.saturating_sub(from), style };
-        let styled = run.columns > 0 && style != Style::default();
-        let runs = if styled { vec![run] } else { Vec::new() };
-        Line { text: text.into(), runs: runs.into(), wrapped: false }
+        let plain = Line { text: text.into(), ..Line::default() };
+        let Some(glyph) = plain.glyphs().find(|glyph| glyph.column >= from) else {
+            return plain;
+        };
+        let (column, columns) = (glyph.column, plain.columns() - glyph.column);
+        let run = (style != Style::default()).then_some(Run { column, columns, style });
+        let link = Link { column, columns, target: target.into() };
+        let links = (!target.is_empty()).then_some(link).into_iter().collect();
+        Line { runs: run.into_iter().collect(), links, ..plain }
     })
 }
 
@@ -232,18 +237,6 @@ fn the_clipboard_gets_what_was_written_while_the_person_was_there() {
     assert!(!person.paint(&written(4)).contains(copy));
     assert!(!person.paint(&written(0)).contains(copy), "another daemon counts anew");
     assert!(person.paint(&written(1)).contains(copy));
-}
-
-#[test]
-fn a_wide_character_at_either_edge_is_a_blank() {
-    let style = Style { attributes: Attributes::BOLD, ..Style::default() };
-    let runs = [Run { column: 1, columns: 4, style }];
-    let line = Line { text: "a漢字b".into(), runs: runs.into(), wrapped: false };
-    let part = cut(&line, 2, 2);
-    assert_eq!(&*part.text, "  ");
-    assert_eq!(*part.runs, [Run { column: 0, columns: 2, style }]);
-    assert_eq!(&*cut(&line, 1, 4).text, "漢字");
-    assert_eq!(&*cut(&line, 0, 100).text, "a漢字b");
 }
 
 #[test]

@@ -11,6 +11,7 @@ use crate::core::frame::Size;
 use crate::core::frame::kept::{KeptLine, NUMBER_MAX};
 use crate::core::screen::ScreenLimits;
 use crate::core::screen::emulator::{EMULATOR_ROWS_MAX, Emulator, Shelved, Sync};
+use crate::core::screen::links::Links;
 use crate::core::screen::row_numbers::RowNumbers;
 use crate::core::screen::snapshot::KeptEmulator;
 use crate::core::screen::snapshot::cells::{Damage, KeptGrid};
@@ -24,18 +25,24 @@ impl Emulator {
         self.harvest();
         let Size { rows, cols } = self.size();
         let alternate = self.alternate();
+        let links = std::mem::take(self.ledger.links());
         let other = self.with_other(|grid| {
-            if alternate { KeptGrid::of(grid) } else { KeptGrid::without_rows(grid) }
+            if alternate {
+                KeptGrid::of(grid, &links)
+            } else {
+                KeptGrid::without_rows(grid, &links)
+            }
         });
+        let shown = KeptGrid::of(self.term.grid(), &links);
+        *self.ledger.links() = links;
         let settings = self.kept_settings();
-        let shelf = self.shelf.iter();
         KeptEmulator {
             rows,
             cols,
             alternate,
-            shown: KeptGrid::of(self.term.grid()),
+            shown,
             other,
-            shelf: shelf.map(|line| KeptLine::of(&line.text, &line.runs, line.wrapped)).collect(),
+            shelf: self.shelf.iter().map(|line| KeptLine::from(&**line)).collect(),
             shelved: self.shelved as u8,
             settings,
             bells: self.bells,
@@ -66,9 +73,10 @@ impl Emulator {
 
     fn put_screens(&mut self, kept: &KeptEmulator<'_>) -> Result<(), Damage> {
         let (flags, shown, other) = &kept.settings.keyboard;
+        let mut links = Links::default();
         // The normal screen is shown up to here. Each stack is filled while its screen is shown.
         if kept.alternate {
-            kept.other.put(self.term.grid_mut(), EMULATOR_ROWS_MAX)?;
+            kept.other.put(self.term.grid_mut(), EMULATOR_ROWS_MAX, &mut links)?;
             self.put_keyboard_stack(other)?;
             self.swap_screens();
             self.put_shelf(kept)?;
@@ -76,9 +84,10 @@ impl Emulator {
             self.swap_screens();
             self.put_keyboard_stack(other)?;
             self.swap_screens();
-            self.with_other(|grid| kept.other.put(grid, 0))?;
+            self.with_other(|grid| kept.other.put(grid, 0, &mut links))?;
         }
-        kept.shown.put(self.term.grid_mut(), 0)?;
+        kept.shown.put(self.term.grid_mut(), 0, &mut links)?;
+        *self.ledger.links() = links;
         self.put_keyboard_stack(shown)?;
         self.set_keyboard_flags(KeyboardModes::from_bits_truncate(*flags));
         Ok(())

@@ -7,15 +7,16 @@ use std::borrow::Cow;
 
 use alacritty_terminal::grid::{Cursor, Dimensions, Grid};
 use alacritty_terminal::index::{Column, Line, Point};
-use alacritty_terminal::term::cell::{Cell, Flags};
+use alacritty_terminal::term::cell::{Cell, Flags, Hyperlink};
 use alacritty_terminal::vte::ansi::{
     CharsetIndex, Color as CellColor, NamedColor, Rgb, StandardCharset,
 };
 use serde::{Deserialize, Serialize};
 
-use crate::core::frame::kept::KeptColor;
-use crate::core::frame::line::Color;
+use crate::core::frame::kept::{KeptColor, KeptLink};
+use crate::core::frame::line::{Color, Link as FrameLink};
 use crate::core::screen::cells;
+use crate::core::screen::links::Links;
 
 /// The flags of a cell. The index of each is its bit in a snapshot.
 const FLAGS: [Flags; 16] = [
@@ -73,17 +74,20 @@ struct KeptCells<'a> {
     #[serde(borrow)]
     stretches: Vec<KeptStretch<'a>>,
     marks: Vec<KeptMarks<'a>>,
+    links: Vec<KeptLink<'a>>,
 }
 
-/// A cursor: the position and the look of the next character.
+/// A cursor: the position, and the look and the link of the next character.
 #[derive(Debug, Serialize, Deserialize)]
-struct KeptCursor {
+struct KeptCursor<'a> {
     row: u16,
     col: u16,
     look: CellLook,
     /// One bit for each character set that maps to line drawing.
     charsets: u8,
     needs_wrap: bool,
+    #[serde(borrow)]
+    target: Option<Cow<'a, str>>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -93,29 +97,36 @@ pub(crate) struct KeptGrid<'a> {
     /// Rows after the last one are empty.
     #[serde(borrow)]
     rows: Vec<KeptCells<'a>>,
-    cursor: KeptCursor,
-    saved: KeptCursor,
+    cursor: KeptCursor<'a>,
+    saved: KeptCursor<'a>,
 }
 
 impl KeptGrid<'static> {
-    pub(crate) fn of(grid: &Grid<Cell>) -> Self {
+    pub(crate) fn of(grid: &Grid<Cell>, links: &Links) -> Self {
         let lines = -(grid.history_size() as i32)..grid.screen_lines() as i32;
-        let mut rows: Vec<_> = lines.map(|line| KeptCells::of(&grid[Line(line)][..])).collect();
+        let row = |line| KeptCells::of(&grid[Line(line)][..], links);
+        let mut rows: Vec<_> = lines.map(row).collect();
         let used = rows.iter().rposition(|row| !row.is_empty()).map_or(0, |at| at + 1);
         rows.truncate(used);
-        Self { above: grid.history_size() as u16, rows, ..Self::without_rows(grid) }
+        Self { above: grid.history_size() as u16, rows, ..Self::without_rows(grid, links) }
     }
 
     /// Stores only the cursors, for a screen that is cleared before it is shown again.
-    pub(crate) fn without_rows(grid: &Grid<Cell>) -> Self {
-        let (cursor, saved) = (KeptCursor::of(&grid.cursor), KeptCursor::of(&grid.saved_cursor));
+    pub(crate) fn without_rows(grid: &Grid<Cell>, links: &Links) -> Self {
+        let cursor = KeptCursor::of(&grid.cursor, links);
+        let saved = KeptCursor::of(&grid.saved_cursor, links);
         Self { above: 0, rows: Vec::new(), cursor, saved }
     }
 }
 
 impl KeptGrid<'_> {
     /// Writes rows and cursors to an empty screen, with at most `above_max` rows above it.
-    pub(crate) fn put(&self, grid: &mut Grid<Cell>, above_max: usize) -> Result<(), Damage> {
+    pub(crate) fn put(
+        &self,
+        grid: &mut Grid<Cell>,
+        above_max: usize,
+        links: &mut Links,
+    ) -> Result<(), Damage> {
         let (above, lines) = (usize::from(self.above), grid.screen_lines());
         if above > above_max || self.rows.len() > above + lines {
             return Err("a screen has too many rows");
@@ -129,20 +140,20 @@ impl KeptGrid<'_> {
             let line = Line(index.saturating_sub(above) as i32);
             let cells = &mut grid[line][..];
             if let Some(row) = self.rows.get(index) {
-                row.put(cells)?;
+                row.put(cells, links)?;
             }
             if index < above {
                 grid.scroll_up(&region, 1);
             }
         }
-        grid.cursor = self.cursor.cursor(grid)?;
-        grid.saved_cursor = self.saved.cursor(grid)?;
+        grid.cursor = self.cursor.cursor(grid, links)?;
+        grid.saved_cursor = self.saved.cursor(grid, links)?;
         Ok(())
     }
 }
 
 impl KeptCells<'static> {
-    fn of(cells: &[Cell]) -> Self {
+    fn of(cells: &[Cell], links: &Links) -> Self {
         let blank = Cell::default();
         let looks_empty = |cell: &Cell| cell.c == ' ' && look_alike(cell, &blank);
         let used = cells.iter().rposition(|cell| !looks_empty(cell)).map_or(0, |at| at + 1);
@@ -151,16 +162,22 @@ impl KeptCells<'static> {
             let marks: String = cell.zerowidth()?.iter().collect();
             (!marks.is_empty()).then(|| KeptMarks { column: column as u16, marks: marks.into() })
         });
-        Self { stretches: alike.map(KeptStretch::of).collect(), marks: marked.collect() }
+        let mut linked = Vec::new();
+        links.read(cells, &mut linked);
+        Self {
+            stretches: alike.map(KeptStretch::of).collect(),
+            marks: marked.collect(),
+            links: linked.iter().map(|link| KeptLink::of(link).into_owned()).collect(),
+        }
     }
 }
 
 impl KeptCells<'_> {
     fn is_empty(&self) -> bool {
-        self.stretches.is_empty() && self.marks.is_empty()
+        self.stretches.is_empty() && self.marks.is_empty() && self.links.is_empty()
     }
 
-    fn put(&self, cells: &mut [Cell]) -> Result<(), Damage> {
+    fn put(&self, cells: &mut [Cell], links: &mut Links) -> Result<(), Damage> {
         let mut rest = &mut *cells;
         for stretch in &self.stretches {
             let (these, behind) = rest
@@ -173,8 +190,19 @@ impl KeptCells<'_> {
             let cell = cells.get_mut(usize::from(*column)).ok_or("a mark lies beside its row")?;
             marks.chars().for_each(|mark| cell.push_zerowidth(mark));
         }
+        for KeptLink { column, columns, target } in &self.links {
+            let columns = usize::from(*column)..usize::from(*column) + usize::from(*columns);
+            let linked = cells.get_mut(columns).ok_or("a link lies beside its row")?;
+            let link = opened(links, target)?;
+            linked.iter_mut().for_each(|cell| cell.set_hyperlink(Some(link.clone())));
+        }
         Ok(())
     }
+}
+
+fn opened(links: &mut Links, target: &str) -> Result<Hyperlink, Damage> {
+    let allowed = FrameLink::is_allowed(target).then(|| links.open(target).into());
+    allowed.ok_or("a link has a target that no terminal may show")
 }
 
 impl KeptStretch<'static> {
@@ -236,8 +264,8 @@ fn cell_color(color: KeptColor, default: NamedColor) -> CellColor {
     }
 }
 
-impl KeptCursor {
-    fn of(cursor: &Cursor<Cell>) -> Self {
+impl KeptCursor<'static> {
+    fn of(cursor: &Cursor<Cell>, links: &Links) -> Self {
         let lines = |index| cursor.charsets[index] != StandardCharset::Ascii;
         let bit = |(at, index)| u8::from(lines(index)) << at;
         Self {
@@ -246,16 +274,22 @@ impl KeptCursor {
             look: CellLook::of(&cursor.template),
             charsets: CHARSETS.into_iter().enumerate().map(bit).sum(),
             needs_wrap: cursor.input_needs_wrap,
+            target: links.target(&cursor.template).map(|target| target.to_string().into()),
         }
     }
+}
 
-    fn cursor(&self, grid: &Grid<Cell>) -> Result<Cursor<Cell>, Damage> {
+impl KeptCursor<'_> {
+    fn cursor(&self, grid: &Grid<Cell>, links: &mut Links) -> Result<Cursor<Cell>, Damage> {
         let point = Point::new(Line(self.row.into()), Column(self.col.into()));
         if point.line >= grid.screen_lines() || point.column >= grid.columns() {
             return Err("a cursor lies beside the screen");
         }
         let mut cursor = Cursor { point, template: self.look.template(), ..Cursor::default() };
         cursor.input_needs_wrap = self.needs_wrap;
+        if let Some(target) = &self.target {
+            cursor.template.set_hyperlink(Some(opened(links, target)?));
+        }
         for (at, index) in CHARSETS.into_iter().enumerate() {
             if self.charsets & 1 << at != 0 {
                 cursor.charsets[index] = StandardCharset::SpecialCharacterAndLineDrawing;

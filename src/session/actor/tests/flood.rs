@@ -86,3 +86,40 @@ async fn what_was_read_at_once_is_shown_at_once() {
     frames.changed().await.expect("alive");
     assert_eq!(shown(&desk), count);
 }
+
+#[tokio::test(start_paused = true)]
+async fn rows_that_somebody_compares_stay_in_history_until_they_are_read() {
+    let desk = Desk::open();
+    let follower = desk.session.follow_rows(RowNumber(0));
+    let count = 4 * READ_MAX / LINE;
+    desk.terminal.push(lines(count));
+    let (mut frames, mut read) = (desk.session.frames(), RowNumber(0));
+    while shown(&desk) < count {
+        frames.changed().await.expect("alive");
+        let frame = Arc::clone(&frames.borrow_and_update());
+        assert!(frame.history.first() <= read, "{:?} is trimmed", read);
+        read = frame.base_row;
+        follower.advance(read);
+    }
+    assert!(desk.session.frame().history.first() > RowNumber(0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn output_does_not_wait_long_for_somebody_who_does_not_read() {
+    let desk = Desk::open();
+    let follower = desk.session.follow_rows(RowNumber(0));
+    let started = desk.clock.now();
+    let count = 4 * READ_MAX / LINE;
+    desk.terminal.push(lines(count));
+    desk.wait_until(|_| shown(&desk) == count).await;
+    let took = desk.clock.now().since(started);
+    assert!((100..130).contains(&took.as_millis()), "{took:?}");
+    // Nor does it for somebody who has gone.
+    follower.advance(desk.session.frame().base_row);
+    drop(follower);
+    let started = desk.clock.now();
+    desk.terminal.push(lines(count));
+    desk.wait_until(|_| shown(&desk) == 2 * count).await;
+    let took = desk.clock.now().since(started);
+    assert!(took.as_millis() < 30, "{took:?}");
+}
