@@ -14,6 +14,7 @@ pub mod prefix_key;
 pub mod renderer;
 pub mod requests;
 pub mod scrollback;
+pub mod search;
 pub mod status;
 pub mod terminal;
 pub mod unanswered;

@@ -39,8 +39,8 @@ fn of_cause(cause: RefusalCause, session: &str) -> Option<String> {
             "Give another principal's name, as `termgate ls` shows it.".to_owned()
         }
         RefusalCause::SwitchedOff => {
-            "To switch writing on, run: termgate allow-write on (`termgate new --allow-write` starts a \
-             daemon with writing on)"
+            "To switch writing on, run: termgate allow-write on. Where no daemon runs, `termgate new \
+             --allow-write` starts one with writing on."
                 .to_owned()
         }
         RefusalCause::Protected => {
@@ -92,7 +92,9 @@ pub fn advice(code: Code) -> String {
 fn of_code(code: Code, session: &str) -> Option<String> {
     Some(match code {
         Code::SessionNotFound => {
-            "`termgate ls` shows the sessions there are, and `termgate new` creates one.".to_owned()
+            "`termgate ls` shows the sessions there are, `termgate new` creates one, and `termgate run \
+             -- COMMAND` runs a command in one of its own."
+                .to_owned()
         }
         Code::LeaseRequired => format!(
             "Take the lease with `termgate lease acquire {session}`, and give its id in \

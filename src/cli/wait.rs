@@ -39,10 +39,10 @@ pub struct WaitCommand {
     #[arg(required = true, add = ArgValueCompleter::new(offer_sessions))]
     sessions: Vec<String>,
     /// Until this text appears
-    #[arg(long, group = "condition")]
+    #[arg(long, alias = "until-text", group = "condition")]
     text: Option<String>,
     /// Until a line matches this regular expression
-    #[arg(long, value_name = "REGEX", group = "condition")]
+    #[arg(long, alias = "until-pattern", value_name = "REGEX", group = "condition")]
     pattern: Option<String>,
     /// Give up when this text appears
     #[arg(long, value_name = "TEXT", group = "condition")]

@@ -107,6 +107,8 @@ pub struct Wait {
     seen: Watermark,
     /// The top row of that frame; rows above it cannot have changed since.
     top: RowNumber,
+    /// The first row that may have changed and was not compared.
+    next: RowNumber,
     /// The row after the last one with text in that frame.
     text_end: RowNumber,
     /// The rows of that frame; empty before the first look.
@@ -135,6 +137,8 @@ impl Wait {
         let oldest = first.history.row(first.history.first());
         let trimmed = oldest.is_some_and(|row| row.changed > base);
         let searches = Searches::of(&conditions.patterns, |_| true);
+        let rows = first.history.range(first.history.first(), first.history.end());
+        let changed = rows.rev().take_while(|(_, row)| row.changed > base).count();
         Ok(Self {
             conditions,
             searches,
@@ -143,6 +147,7 @@ impl Wait {
             cursor_row: since.is_none().then_some(first.cursor.value.row),
             seen: base,
             top: if since.is_some() { first.history.first() } else { first.base_row },
+            next: RowNumber(first.history.end().0 - changed as u64),
             text_end: first.end_of_text(),
             lines: Arc::from([]),
             quiet_since: quiet_since(first, base, now),
@@ -245,7 +250,7 @@ impl Wait {
 
     /// The first row that was not compared, if there are patterns to compare rows with.
     pub fn next_row(&self) -> Option<RowNumber> {
-        (!self.conditions.patterns.is_empty()).then_some(self.top)
+        (!self.conditions.patterns.is_empty()).then_some(self.next)
     }
 
     /// The watermark up to which everything was judged.
@@ -280,6 +285,7 @@ impl Wait {
         self.missed_rows += oldest.0.saturating_sub(self.text_end.0);
         self.seen = self.seen.max(frame.watermark);
         self.top = frame.base_row;
+        self.next = frame.base_row;
         self.text_end = frame.end_of_text();
         self.lines = Arc::clone(&frame.lines);
         self.quiet_since = quiet_since(frame, self.base, self.started);

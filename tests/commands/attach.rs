@@ -3,6 +3,7 @@
 use std::process::Command;
 
 use nix::sys::signal::{Signal, kill};
+use termgate::core::frame::line::Attributes;
 use termgate::core::frame::{ScreenMode, Size};
 use termgate::core::keys::modes::MouseReporting;
 
@@ -202,6 +203,15 @@ fn history_can_be_looked_at_while_the_session_goes_on() {
     seat.until_text("line-1-\nline-2-");
     seat.types("\x1b[6~");
     seat.until_text("line-23-\nline-24-");
+    seat.types("G/LINE-77\x7f\x7f\x7f\x7f\x7f\x7f\x7fline-7");
+    seat.until_status("/line-7_");
+    seat.types("7-\r");
+    seat.until("the row to stand out", |shown| {
+        let row = shown.frame.lines.iter().find(|row| &*row.value.text == "line-77-");
+        row.is_some_and(|row| row.value.style_at(0).attributes == Attributes::INVERSE)
+    });
+    seat.types("n");
+    seat.until_status("not found: line-77-");
     // Nothing of this is the program's.
     assert_eq!(told(&home)["lease"]["held"], false);
     seat.types("q");

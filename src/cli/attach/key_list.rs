@@ -18,7 +18,7 @@ const KEYS: [(&str, &str, &str); 5] = [
     ("d", "detach", "detach; the session goes on"),
     ("t", "take over", "take over: keep the keyboard until you hand back"),
     ("h", "hand back", "hand the keyboard back"),
-    ("[", "history", "browse the history, as the wheel does"),
+    ("[", "history", "browse the history; / searches, n and N search on, q leaves"),
     ("?", "help", "show this list"),
 ];
 
@@ -55,7 +55,7 @@ fn names(prefix: ControlKey, cols: usize) -> Vec<String> {
 }
 
 fn explained(prefix: ControlKey, cols: usize) -> Vec<String> {
-    let about = "Typing takes the keyboard; it goes back when you stop for some seconds.";
+    let about = "Typing takes the keyboard; it goes back when you stop for ten seconds.";
     let keys = KEYS.iter().map(|(key, _, does)| format!("{prefix} {key} {does}"));
     let itself = format!("{prefix} {prefix} type {prefix}");
     let entries = [about.to_owned()].into_iter().chain(keys).chain([itself]);

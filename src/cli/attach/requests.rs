@@ -29,6 +29,7 @@ pub enum Purpose {
     Room,
     About,
     History,
+    Search,
 }
 
 impl Purpose {
@@ -36,7 +37,7 @@ impl Purpose {
     fn is_for_keyboard(self) -> bool {
         match self {
             Self::Typing(_) | Self::TakeOver => true,
-            Self::HandBack | Self::Room | Self::About | Self::History => false,
+            Self::HandBack | Self::Room | Self::About | Self::History | Self::Search => false,
         }
     }
 }

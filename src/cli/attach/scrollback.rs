@@ -2,7 +2,8 @@
 //!
 //! It tracks the position in history and the keys that move it. The client requests the rows.
 
-use crate::core::frame::line::Line;
+use crate::cli::attach::search::{Search, Searched, Towards};
+use crate::core::frame::line::{Attributes, Line, Run, Style};
 use crate::core::keys::tokens::keys_of;
 use crate::wire::rows::HistoryRows;
 
@@ -15,12 +16,16 @@ pub enum Move {
     Screens(i64),
     Oldest,
     Newest,
+    /// A text to search for follows.
+    Ask,
+    /// To the next row that has the text.
+    Next(Towards),
     Leave,
 }
 
-/// The moves for typed bytes. Keys without a move are ignored.
-pub fn moves(typed: &[u8]) -> Vec<Move> {
-    const KEYS: [(&[u8], Move); 22] = [
+/// The move of a key, if it has one.
+fn move_of(key: &[u8]) -> Option<Move> {
+    const KEYS: [(&[u8], Move); 25] = [
         (b"\x1b[5~", Move::Screens(-1)),
         (b"\x1b[6~", Move::Screens(1)),
         (b"\x1b[A", Move::Rows(-1)),
@@ -40,12 +45,21 @@ pub fn moves(typed: &[u8]) -> Vec<Move> {
         (b"\x06", Move::Screens(1)),
         (b"g", Move::Oldest),
         (b"G", Move::Newest),
+        (b"/", Move::Ask),
+        (b"n", Move::Next(Towards::Older)),
+        (b"N", Move::Next(Towards::Newer)),
         (b"q", Move::Leave),
         (b"\x03", Move::Leave),
         (b"\x1b", Move::Leave),
     ];
-    let known = |key: Vec<u8>| Some(KEYS.iter().find(|known| known.0 == key)?.1);
-    keys_of(typed).into_iter().filter_map(known).collect()
+    KEYS.iter().find(|known| known.0 == key).map(|(_, step)| *step)
+}
+
+/// What the status line says of history.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum HistoryPlace {
+    Rows(String),
+    Asks(String),
 }
 
 /// A position in a session's history.
@@ -61,7 +75,18 @@ pub struct Scrollback {
     asked: u64,
     coming: Vec<Line>,
     awaited: bool,
+    /// The text to search for, as far as it is typed.
+    typed: Option<Vec<u8>>,
+    /// What was searched for last.
+    text: String,
+    search: Option<Search>,
+    search_awaited: bool,
+    /// The row that was found, which stands out.
+    found: Option<u64>,
 }
+
+/// The longest text to search for, in bytes.
+const TEXT_BYTES_MAX: usize = 200;
 
 impl Scrollback {
     /// Starts at the screen above a row.
@@ -92,6 +117,84 @@ impl Scrollback {
         self.top = self.top.clamp(self.first, self.last_top());
     }
 
+    /// Obeys typed bytes; keys without a meaning are ignored. Returns whether the person still looks at history.
+    pub fn on_typed(&mut self, typed: &[u8]) -> bool {
+        keys_of(typed).into_iter().all(|key| match self.typed.take() {
+            Some(text) => {
+                self.on_text(text, &key);
+                true
+            }
+            None => move_of(&key).is_none_or(|step| self.go(step)),
+        })
+    }
+
+    /// Takes a key while a text to search for is typed.
+    fn on_text(&mut self, mut text: Vec<u8>, key: &[u8]) {
+        match key {
+            b"\r" | b"\n" => {
+                if !text.is_empty() {
+                    self.text = String::from_utf8_lossy(&text).into_owned();
+                    self.found = None;
+                }
+                self.search(Towards::Older);
+                return;
+            }
+            b"\x1b" | b"\x03" => return,
+            b"\x7f" | b"\x08" => {
+                let kept = String::from_utf8_lossy(&text);
+                let kept = kept.char_indices().next_back().map(|(last, _)| last);
+                let Some(kept) = kept else { return };
+                text.truncate(kept);
+            }
+            _ if key[0] >= b' ' && text.len() + key.len() <= TEXT_BYTES_MAX => text.extend(key),
+            _ => {}
+        }
+        self.typed = Some(text);
+    }
+
+    /// Searches from the row that was found last, or else from the bottom of what is shown.
+    fn search(&mut self, towards: Towards) {
+        if self.text.is_empty() {
+            return;
+        }
+        let rows = match (towards, self.found) {
+            (Towards::Older, Some(found)) => self.first..found,
+            (Towards::Older, None) => self.first..(self.top + self.height).min(self.end),
+            (Towards::Newer, Some(found)) => found + 1..self.end,
+            (Towards::Newer, None) => self.top..self.end,
+        };
+        self.search = Some(Search::new(&self.text, towards, rows));
+    }
+
+    /// The rows to read for a search: the first one and the count. None while an answer is pending, and
+    /// without a search.
+    pub fn searched_next(&mut self) -> Option<(u64, u64)> {
+        let wanted = self.search.as_mut().filter(|_| !self.search_awaited)?.wanted();
+        if wanted.is_none() {
+            self.search = None;
+        }
+        self.search_awaited = wanted.is_some();
+        wanted
+    }
+
+    /// Takes an answer of `read_history` to a search. Returns the text that is nowhere, when that is known.
+    pub fn take_searched(&mut self, answer: &HistoryRows) -> Option<&str> {
+        self.search_awaited = false;
+        (self.first, self.end) = (answer.dropped_rows, answer.end_row);
+        match self.search.as_mut()?.take(answer) {
+            Searched::GoesOn => return None,
+            Searched::Found(row) => {
+                self.found = Some(row);
+                self.top = row.saturating_sub(self.height / 2);
+                self.top = self.top.clamp(self.first, self.last_top());
+                self.search = None;
+                return None;
+            }
+            Searched::Nowhere => self.search = None,
+        }
+        Some(&self.text)
+    }
+
     /// Moves. Returns whether the person still looks at history.
     pub fn go(&mut self, step: Move) -> bool {
         let by = |rows: i64| self.top.saturating_add_signed(rows);
@@ -101,6 +204,14 @@ impl Scrollback {
             Move::Screens(screens) => by(screens * screen),
             Move::Oldest => self.first,
             Move::Newest => self.end,
+            Move::Ask => {
+                self.typed = Some(Vec::new());
+                return true;
+            }
+            Move::Next(towards) => {
+                self.search(towards);
+                return true;
+            }
             Move::Leave => return false,
         };
         self.top = self.top.clamp(self.first, self.last_top());
@@ -126,6 +237,7 @@ impl Scrollback {
     /// Notes that the pending request will not be answered.
     pub fn on_no_answer(&mut self) {
         (self.awaited, self.asked) = (false, u64::MAX);
+        (self.search, self.search_awaited) = (None, false);
     }
 
     /// Takes an answer of `read_history`. Returns whether to request more.
@@ -149,6 +261,12 @@ impl Scrollback {
             return true;
         }
         self.lines = std::mem::take(&mut self.coming);
+        let found = self.found.and_then(|row| usize::try_from(row.checked_sub(self.top)?).ok());
+        if let Some(line) = found.and_then(|index| self.lines.get_mut(index)) {
+            let style = Style { attributes: Attributes::INVERSE, ..Style::default() };
+            let run = Run { column: 0, columns: line.painted_columns(), style };
+            line.runs = Box::new([run]);
+        }
         self.asked = u64::MAX;
         false
     }
@@ -158,10 +276,14 @@ impl Scrollback {
         &self.lines
     }
 
-    /// The position for the status line.
-    pub fn place(&self) -> String {
+    /// The position for the status line, or the text to search for, as far as it is typed.
+    pub fn place(&self) -> HistoryPlace {
+        if let Some(typed) = &self.typed {
+            return HistoryPlace::Asks(format!("/{}_", String::from_utf8_lossy(typed)));
+        }
         let last = (self.top + self.height).min(self.end);
-        format!("history {}-{} of {}-{}, q leaves", self.top, last, self.first, self.end)
+        let Self { top, first, end, .. } = self;
+        HistoryPlace::Rows(format!("history {top}-{last} of {first}-{end}"))
     }
 }
 
@@ -173,10 +295,54 @@ mod tests {
 
     #[test]
     fn keys_of_pagers_move() {
-        assert_eq!(moves(b"\x1b[5~kj"), [Move::Screens(-1), Move::Rows(-1), Move::Rows(1)]);
-        assert_eq!(moves(b"\x1b[Aq"), [Move::Rows(-1), Move::Leave]);
-        assert_eq!(moves(b"\x1b"), [Move::Leave]);
-        assert_eq!(moves(b"x\x1b[1;5Cg\x1b[<64;1;1M"), [Move::Oldest]);
+        let top = |typed: &[u8]| {
+            let mut back = Scrollback::above(100, 10);
+            back.take(&answer(90..100));
+            back.on_typed(typed).then_some(back.top)
+        };
+        assert_eq!(top(b"\x1b[5~kj"), Some(81));
+        assert_eq!(top(b"\x1b[A"), Some(89));
+        assert_eq!(top(b"\x1b[Aq"), None);
+        assert_eq!(top(b"\x1b"), None);
+        assert_eq!(top(b"x\x1b[1;5Cg\x1b[<64;1;1M"), Some(30));
+    }
+
+    #[test]
+    fn what_is_typed_after_a_slash_is_searched_for_and_found_rows_stand_out() {
+        let mut back = Scrollback::above(110, 10);
+        assert!(!back.take(&answer(100..110)) || back.wanted().is_some());
+        assert!(back.on_typed(b"/qq\x7f\x7f4x\x7f"));
+        assert_eq!(back.place(), HistoryPlace::Asks("/4_".to_owned()));
+        assert!(back.on_typed(b"\r"));
+        assert_eq!(back.searched_next(), Some((30, 80)));
+        assert_eq!(back.searched_next(), None, "one request at a time");
+        let plain = |rows: std::ops::Range<u64>| {
+            let texts: Vec<_> = rows.clone().map(|row| row.to_string()).collect();
+            HistoryRows { text: Some(texts.join("\n")), lines: None, ..answer(rows) }
+        };
+        assert_eq!(back.take_searched(&plain(30..110)), None);
+        assert_eq!((back.found, back.top), (Some(104), 99));
+        back.on_no_answer();
+        assert_eq!(back.wanted(), Some((99, 10)));
+        assert!(!back.take(&answer(99..109)));
+        let inverse = |line: &Line| line.style_at(0).attributes == Attributes::INVERSE;
+        let marked: Vec<_> = back.lines().iter().filter(|line| inverse(line)).collect();
+        assert_eq!(marked.iter().map(|line| &*line.text).collect::<Vec<_>>(), ["104"]);
+        // The next one, and back.
+        assert!(back.on_typed(b"n"));
+        assert_eq!(back.searched_next(), Some((30, 74)));
+        assert_eq!(back.take_searched(&plain(30..104)), None);
+        assert_eq!(back.found, Some(94));
+        assert!(back.on_typed(b"N"));
+        assert_eq!(back.searched_next(), Some((95, 25)));
+        assert_eq!(back.take_searched(&plain(95..120)), None);
+        assert_eq!(back.found, Some(104));
+        // What is nowhere is said, and leaving the line of text leaves nothing else.
+        assert!(back.on_typed(b"/none\r"));
+        assert_eq!(back.searched_next(), Some((30, 79)));
+        assert_eq!(back.take_searched(&plain(30..109)), Some("none"));
+        assert!(back.on_typed(b"/x\x1b"));
+        assert_eq!(back.place(), HistoryPlace::Rows("history 99-109 of 30-120".to_owned()));
     }
 
     /// An answer with these rows, of a history from row 30 to row 120.
@@ -207,7 +373,7 @@ mod tests {
         let mut back = Scrollback::above(100, 10);
         assert_eq!(back.wanted(), Some((90, 10)));
         assert!(!back.take(&answer(90..100)));
-        assert_eq!(back.place(), "history 90-100 of 30-120, q leaves");
+        assert_eq!(back.place(), HistoryPlace::Rows("history 90-100 of 30-120".to_owned()));
         for (step, top) in [
             (Move::Screens(-1), 81),
             (Move::Screens(-100), 30),

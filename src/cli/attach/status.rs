@@ -2,6 +2,7 @@
 
 use crate::cli::attach::bar::{Bar, BarLook};
 use crate::cli::attach::notice::Notice;
+use crate::cli::attach::scrollback::HistoryPlace;
 use crate::cli::attach::view::SessionView;
 use crate::cli::attach::words::{columns, shortened};
 use crate::core::keys::control::ControlKey;
@@ -20,7 +21,7 @@ pub struct Status<'a> {
     /// A notice, which goes before the rest.
     pub news: Option<&'a Notice>,
     /// The position in history.
-    pub history: Option<String>,
+    pub history: Option<HistoryPlace>,
     /// Whether the person took the keyboard over.
     pub taken_over: bool,
     pub prefix: ControlKey,
@@ -100,9 +101,15 @@ impl Status<'_> {
         }
         let mut parts = vec![StatusPart::new(8, self.name).or(LAST, "")];
         parts.extend(self.history.as_ref().map(|place| {
-            StatusPart::new(4, format!("{place}, q leaves"))
-                .or(6, "history, q leaves")
-                .or(LAST, "q leaves")
+            match place {
+                HistoryPlace::Asks(text) => StatusPart::new(LAST, text),
+                HistoryPlace::Rows(rows) => {
+                    StatusPart::new(4, format!("{rows}, / searches, q leaves"))
+                        .or(5, "history, / searches, q leaves")
+                        .or(6, "history, q leaves")
+                        .or(LAST, "q leaves")
+                }
+            }
         }));
         // Its reason is more than everything that stands behind it.
         parts.extend(self.news.map(|news| StatusPart::new(LAST, news.text())));
@@ -369,7 +376,7 @@ mod tests {
     fn no_line_is_wider_than_the_terminal_or_ends_in_the_middle_of_a_word() {
         let notice =
             Notice::new("the daemon is gone".to_owned(), NoticeReason::News, Instant::now());
-        let place = Some("history 90-100 of 30-120".to_owned());
+        let place = Some(HistoryPlace::Rows("history 90-100 of 30-120".to_owned()));
         let busy = Status { news: Some(&notice), history: place, ..status() };
         for (status, view) in
             [(&status(), by_agent()), (&status(), by_me()), (&busy, by_me()), (&busy, by_agent())]

@@ -253,4 +253,20 @@ mod tests {
         let line = KeptLine::from(&line).line().unwrap();
         assert_eq!(&*line.text, "user        end");
     }
+
+    #[test]
+    fn a_link_is_kept_and_refused_with_a_target_that_no_terminal_may_show() {
+        let linked = |target: &str, columns| {
+            let link = |column| Link { column, columns, target: target.into() };
+            let links = Box::new([link(1), link(3)]);
+            let line = Line { text: "linked".into(), links, ..Line::default() };
+            (KeptLine::from(&line).line(), line)
+        };
+        let (kept, line) = linked("https://example.org", 2);
+        assert_eq!(kept, Some(line));
+        assert_eq!(linked("https://example.org", 3).0, None, "they overlap");
+        for target in ["javascript:x", "http://a\x1b]2;x", ""] {
+            assert_eq!(linked(target, 2).0, None, "{target:?}");
+        }
+    }
 }

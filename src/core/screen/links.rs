@@ -1,6 +1,6 @@
 //! The targets of links (OSC 8). A cell holds a number, so that memory is bounded whatever a program prints.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 use alacritty_terminal::term::cell::Cell;
@@ -8,12 +8,13 @@ use alacritty_terminal::vte::ansi::Hyperlink;
 
 use crate::core::frame::line::Link;
 
-/// The newest targets. The cells of older ones are no links any more.
+/// The newest different targets. The cells of older ones are no links any more.
 #[derive(Debug, Default)]
 pub(crate) struct Links {
     targets: VecDeque<Arc<str>>,
     /// The number of the first of them.
     first: u64,
+    numbers: HashMap<Arc<str>, u64>,
 }
 
 impl Links {
@@ -24,15 +25,24 @@ impl Links {
 
     /// The link for the cells that are written from now on.
     pub(crate) fn open(&mut self, target: &str) -> Hyperlink {
-        if self.targets.back().is_none_or(|newest| **newest != *target) {
-            if self.targets.len() == Self::TARGETS_MAX {
-                self.targets.pop_front();
-                self.first += 1;
-            }
-            self.targets.push_back(target.into());
-        }
-        let number = self.first + self.targets.len() as u64 - 1;
+        let number = match self.numbers.get(target) {
+            Some(number) => *number,
+            None => self.add(target.into()),
+        };
         Hyperlink { id: Some(number.to_string()), uri: String::new() }
+    }
+
+    fn add(&mut self, target: Arc<str>) -> u64 {
+        if self.targets.len() == Self::TARGETS_MAX
+            && let Some(oldest) = self.targets.pop_front()
+        {
+            self.numbers.remove(&oldest);
+            self.first += 1;
+        }
+        let number = self.first + self.targets.len() as u64;
+        self.numbers.insert(Arc::clone(&target), number);
+        self.targets.push_back(target);
+        number
     }
 
     /// Reads the links of a row.
@@ -103,7 +113,10 @@ mod tests {
             links.open(&number.to_string());
         }
         assert_eq!(read(&links, &cells), [(1, 1, "new".to_owned())]);
-        assert_eq!(links.targets.len(), Links::TARGETS_MAX);
+        // A known one takes no place.
+        links.open("new");
+        assert_eq!(read(&links, &cells), [(1, 1, "new".to_owned())]);
+        assert_eq!((links.targets.len(), links.numbers.len()), (1_024, 1_024));
     }
 
     #[test]

@@ -30,14 +30,20 @@ const SLICE_FIRST: usize = 16 * 1024;
 /// How long output waits for somebody who compares every row and does not keep up.
 const HOLD_MAX: Duration = Duration::from_millis(100);
 
+/// How long it then does not wait again, so that those who wait slow a program down by a tenth at most.
+const HOLD_PAUSE: Duration = Duration::from_secs(1);
+
+/// The longest slice while somebody compares every row, where history is short.
+const FOLLOWED_SLICE_MIN: usize = 1024;
+
 /// Output that waits for those who compare every row.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Hold {
     #[default]
     None,
     Until(Moment),
-    /// They were waited for, and are not until they have caught up.
-    GivenUp,
+    /// They were waited for, and are not before this, and before they have caught up.
+    GivenUp(Moment),
 }
 
 impl<P: Pty> Actor<P> {
@@ -127,7 +133,7 @@ impl<P: Pty> Actor<P> {
         let answered = usize::try_from(self.unfed.answered.saturating_sub(self.unfed.offset));
         let answered = answered.unwrap_or(usize::MAX);
         let most = if answered > 0 { answered } else { usize::MAX };
-        let most = most.min(self.screen.slice_bytes()).min(self.unfed.most);
+        let most = most.min(self.screen.slice_bytes()).min(self.followed_slice());
         let slice = self.unfed.take(most);
         let begun = self.clock.now();
         self.feed(slice.bytes(), answered == 0);
@@ -135,24 +141,32 @@ impl<P: Pty> Actor<P> {
         self.note_output();
     }
 
+    /// The longest slice that those who compare every row allow, in bytes: each may end a row.
+    fn followed_slice(&self) -> usize {
+        let rows = || self.screen.history().limits().rows_max / 2;
+        let followed = self.outlets.live.row_followers.next_row().is_some();
+        if followed { rows().max(FOLLOWED_SLICE_MIN) } else { usize::MAX }
+    }
+
     /// Has the rest of the output wait once those who compare every row have not read half of what history
-    /// holds, and has no slice add more than the other half.
+    /// holds.
     pub(super) fn hold_for_followers(&mut self) {
         let row = self.outlets.live.row_followers.next_row();
-        self.unfed.most = match row {
-            Some(_) => self.screen.history().limits().rows_max / 2,
-            None => usize::MAX,
-        };
-        let behind = row.is_some_and(|row| self.screen.history().is_half_after(row));
+        let behind = row.is_some_and(|row| self.screen.history().is_half_after(row))
+            && !self.ending.is_killing();
         let now = self.clock.now();
         self.unfed.hold = match self.unfed.hold {
-            _ if !behind => Hold::None,
-            Hold::None => {
-                self.publish_output();
+            Hold::GivenUp(until) if behind || now < until => Hold::GivenUp(until),
+            Hold::Until(until) if behind && now >= until => Hold::GivenUp(now + HOLD_PAUSE),
+            Hold::Until(until) if behind => Hold::Until(until),
+            Hold::None if behind => {
+                // Half a synchronized update is shown to nobody.
+                if self.screen.hold_until().is_none_or(|until| until <= now) {
+                    self.publish_output();
+                }
                 Hold::Until(now + HOLD_MAX)
             }
-            Hold::Until(until) if now < until => Hold::Until(until),
-            Hold::Until(_) | Hold::GivenUp => Hold::GivenUp,
+            Hold::None | Hold::Until(_) | Hold::GivenUp(_) => Hold::None,
         };
     }
 
@@ -191,15 +205,13 @@ pub(super) struct Unfed {
     /// When it was read.
     since: Moment,
     slice: usize,
-    /// The longest slice that those who compare every row allow, in bytes: each may end a row.
-    most: usize,
     hold: Hold,
 }
 
 impl Unfed {
     pub(super) fn new(now: Moment, offset: u64, answered: u64) -> Self {
-        let (bytes, fed, slice, most) = (Vec::new(), 0, SLICE_FIRST, usize::MAX);
-        Self { offset, answered, bytes, fed, since: now, slice, most, hold: Hold::None }
+        let (bytes, fed, slice) = (Vec::new(), 0, SLICE_FIRST);
+        Self { offset, answered, bytes, fed, since: now, slice, hold: Hold::None }
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -213,7 +225,7 @@ impl Unfed {
     pub(super) fn held_until(&self) -> Option<Moment> {
         match self.hold {
             Hold::Until(until) => Some(until),
-            Hold::None | Hold::GivenUp => None,
+            Hold::None | Hold::GivenUp(_) => None,
         }
     }
 
@@ -234,7 +246,7 @@ impl Unfed {
 
     /// Takes the next slice out, of so many bytes at most, to be given back with [`Unfed::put_back`].
     pub(super) fn take(&mut self, most: usize) -> Slice {
-        let length = self.slice.min(most.max(1)).min(self.bytes.len() - self.fed);
+        let length = self.slice.min(most).min(self.bytes.len() - self.fed);
         let from = self.fed;
         self.fed += length;
         Slice { bytes: std::mem::take(&mut self.bytes), from, length }

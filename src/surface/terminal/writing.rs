@@ -119,6 +119,10 @@ pub async fn write(
     call.touched(&target.session);
     let order = order(&call, &target.session, content, &options, waiting.is_some())?;
     let dry_run = options.dry_run;
+    let follows = waiting.as_ref().is_some_and(|it| !it.conditions.patterns.is_empty());
+    // No row of what follows is to be lost before the wait begins.
+    let from = || target.session.frame().base_row;
+    let follower = follows.then(|| target.session.follow_rows(from()));
     let mut written = target.session.write(&target.permit, order, call.accepted).await?;
     if let Some(grant) = &written.lease {
         call.daemon.sessions.remember_lease(grant.lease, target.session.id());
@@ -129,6 +133,7 @@ pub async fn write(
         let bounds = Bounds { since, started, timeout: waiting.timeout, epoch: written.epoch };
         let watch =
             Watch::begin(target.session.clone(), waiting.conditions, bounds, share.clone())?;
+        drop(follower);
         // Boxed, since most writes do not wait, and each would be larger by this.
         let waited = Box::pin(watch.end(&clock, &call.daemon.departure.waiting())).await;
         // The lease was kept alive up to here.

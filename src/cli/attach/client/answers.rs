@@ -19,14 +19,30 @@ impl Desk<'_> {
         else {
             return Ok(());
         };
+        self.ask_for_rows(Purpose::History, (start_row, count), "cells")
+    }
+
+    pub(super) fn ask_to_search(&mut self) -> Result<(), CliFailure> {
+        match self.carried.scrollback.as_mut().and_then(Scrollback::searched_next) {
+            Some(rows) => self.ask_for_rows(Purpose::Search, rows, "plain"),
+            None => Ok(()),
+        }
+    }
+
+    fn ask_for_rows(
+        &mut self,
+        asked: Purpose,
+        (start_row, count): (u64, u64),
+        format: &str,
+    ) -> Result<(), CliFailure> {
         let arguments = json!({
             "session": self.view.session,
             "start_row": start_row,
             "count": count,
-            "format": "cells",
+            "format": format,
         });
         let call = json!({"name": "read_history", "arguments": arguments});
-        self.ask(Purpose::History, "tools/call", &call)
+        self.ask(asked, "tools/call", &call)
     }
 
     pub(super) fn ask(
@@ -87,9 +103,18 @@ impl Desk<'_> {
             }
             Purpose::HandBack | Purpose::Room => {}
             Purpose::About => self.on_about(&answer["structuredContent"]["sessions"][0]),
+            Purpose::Search => {
+                let told = rows(&mut answer)?;
+                let back = self.carried.scrollback.as_mut();
+                if let Some(text) = back.and_then(|back| back.take_searched(&told)) {
+                    let text = format!("not found: {text}");
+                    self.tell(text, NoticeReason::News);
+                }
+                self.ask_to_search()?;
+                return self.ask_for_history();
+            }
             Purpose::History => {
-                let told: HistoryRows = serde_json::from_value(answer["structuredContent"].take())
-                    .map_err(|_| ClientError::Malformed)?;
+                let told = rows(&mut answer)?;
                 let goes_on = self.carried.scrollback.as_mut().is_some_and(|back| back.take(&told));
                 if goes_on {
                     return self.ask_for_history();
@@ -112,7 +137,7 @@ impl Desk<'_> {
             ) => {
                 return self.on_nothing_typed(&error.to_string(), data);
             }
-            (Purpose::History, _) => self.carried.scrollback = None,
+            (Purpose::History | Purpose::Search, _) => self.carried.scrollback = None,
             (Purpose::About, _) if self.name.is_empty() => self.name.clone_from(&self.view.session),
             (
                 Purpose::About
@@ -147,4 +172,8 @@ impl Desk<'_> {
         session["name"].as_str().unwrap_or(&self.view.session).clone_into(&mut self.name);
         self.read_only = session["write_allowed"] == false;
     }
+}
+
+fn rows(answer: &mut Value) -> Result<HistoryRows, ClientError> {
+    serde_json::from_value(answer["structuredContent"].take()).map_err(|_| ClientError::Malformed)
 }

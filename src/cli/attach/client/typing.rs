@@ -8,7 +8,7 @@ use crate::cli::attach::notice::NoticeReason;
 use crate::cli::attach::pointer::PointerReport;
 use crate::cli::attach::prefix_key::{ChordCommand, TypedPart};
 use crate::cli::attach::requests::Purpose;
-use crate::cli::attach::scrollback::{Move, Scrollback, moves};
+use crate::cli::attach::scrollback::{Move, Scrollback};
 use crate::cli::attach::unanswered::{Batch, Number};
 use crate::cli::failure::CliFailure;
 use crate::core::counted::counted;
@@ -182,13 +182,12 @@ impl Desk<'_> {
     }
 
     fn look(&mut self, bytes: &[u8]) -> Result<(), CliFailure> {
-        for step in moves(bytes) {
-            let stays = self.carried.scrollback.as_mut().is_some_and(|back| back.go(step));
-            if !stays {
-                self.carried.scrollback = None;
-                return Ok(());
-            }
+        let stays = self.carried.scrollback.as_mut().is_some_and(|back| back.on_typed(bytes));
+        if !stays {
+            self.carried.scrollback = None;
+            return Ok(());
         }
+        self.ask_to_search()?;
         self.ask_for_history()
     }
 }
