@@ -2,7 +2,7 @@
 //!
 //! It tracks the position in history and the keys that move it. The client requests the rows.
 
-use crate::cli::attach::search::{Search, Searched, Towards};
+use crate::cli::attach::search::{HistorySearch, Searched, Towards};
 use crate::core::frame::line::{Attributes, Line, Run, Style};
 use crate::core::keys::tokens::keys_of;
 use crate::wire::rows::HistoryRows;
@@ -79,7 +79,7 @@ pub struct Scrollback {
     typed: Option<Vec<u8>>,
     /// What was searched for last.
     text: String,
-    search: Option<Search>,
+    search: Option<HistorySearch>,
     search_awaited: bool,
     /// The row that was found, which stands out.
     found: Option<u64>,
@@ -163,7 +163,7 @@ impl Scrollback {
             (Towards::Newer, Some(found)) => found + 1..self.end,
             (Towards::Newer, None) => self.top..self.end,
         };
-        self.search = Some(Search::new(&self.text, towards, rows));
+        self.search = Some(HistorySearch::new(&self.text, towards, rows));
     }
 
     /// The rows to read for a search: the first one and the count. None while an answer is pending, and

@@ -16,7 +16,7 @@ pub enum Towards {
 
 /// A search in progress.
 #[derive(Clone, Debug)]
-pub struct Search {
+pub struct HistorySearch {
     text: String,
     towards: Towards,
     /// Rows that are still to be searched, without those of the chunk.
@@ -35,7 +35,7 @@ pub enum Searched {
     Nowhere,
 }
 
-impl Search {
+impl HistorySearch {
     /// Searches these rows. A text without capitals matches any.
     pub fn new(text: &str, towards: Towards, rest: Range<u64>) -> Self {
         Self { text: text.to_owned(), towards, rest, chunk: 0..0, found: None }
@@ -106,7 +106,7 @@ mod tests {
 
     /// Searches to the end, reading so many rows at once; also returns how many rows were read.
     fn search(text: &str, towards: Towards, rest: Range<u64>, most: u64) -> (Option<u64>, u64) {
-        let (mut search, mut read) = (Search::new(text, towards, rest), 0);
+        let (mut search, mut read) = (HistorySearch::new(text, towards, rest), 0);
         while let Some((first, count)) = search.wanted() {
             let count = count.min(most);
             read += count;
@@ -138,7 +138,7 @@ mod tests {
 
     #[test]
     fn rows_that_are_gone_end_no_search() {
-        let mut search = Search::new("x", Towards::Newer, 0..10);
+        let mut search = HistorySearch::new("x", Towards::Newer, 0..10);
         assert_eq!(search.wanted(), Some((0, 10)));
         assert_eq!(search.take(&answer(8..8)), Searched::GoesOn);
         assert_eq!(search.wanted(), Some((8, 2)));
