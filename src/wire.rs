@@ -22,17 +22,8 @@ use std::fmt;
 use serde::Serialize;
 
 /// The word of a value that is one on the wire.
-pub fn word<T: Serialize>(value: &T) -> Word<'_, T> {
-    Word(value)
-}
-
-#[derive(Debug)]
-pub struct Word<'a, T>(&'a T);
-
-impl<T: Serialize> fmt::Display for Word<'_, T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.serialize(f)
-    }
+pub fn word(value: &impl Serialize) -> impl fmt::Display {
+    fmt::from_fn(move |f| value.serialize(f))
 }
 
 #[allow(clippy::trivially_copy_pass_by_ref)] // The signature is serde's.

@@ -25,7 +25,7 @@ fn who_reads_where_output_is_missing_is_told_so_beside_what_is_there() {
     std::fs::write(&go, "").unwrap();
     until("the command to end", || written.exists());
     let _next = home.daemon();
-    assert!(home.run("wait s --text after --since 0").status.success());
+    assert!(home.run("wait s --until-text after --since 0").status.success());
     for line in ["read s", "history s --from 0", "commands s 1"] {
         let told = home.run(line);
         assert!(told.status.success(), "{line}: {told:?}");

@@ -53,7 +53,7 @@ fn restarted(
     let gate = home.path("gate");
     let mut child = run(home, &format!("--json {options}"), "s", &until(&gate, line));
     let child = child.stdout(Stdio::piped()).spawn().unwrap();
-    assert!(home.run("wait s --text first --since 0").status.success());
+    assert!(home.run("wait s --until-pattern first --since 0").status.success());
     daemon.killed();
     let next = home.daemon();
     std::fs::write(&gate, "").unwrap();

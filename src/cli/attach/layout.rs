@@ -41,8 +41,9 @@ impl VisiblePart {
         let inner = room_for_session(room);
         self.follow(view, inner);
         let rows = inner.rows.min(view.rows.saturating_sub(self.top));
-        let line = |index: u16| view.line(u64::from(self.top + index)).cloned().unwrap_or_default();
-        let lines = (0..rows).map(|index| line(index).cut(self.left, inner.cols)).collect();
+        let line = |index: u16| view.line(u64::from(self.top + index));
+        let cut = |line: &Line| line.cut(self.left, inner.cols);
+        let lines = (0..rows).map(|index| line(index).map(cut).unwrap_or_default()).collect();
         let cols = inner.cols.min(view.cols.saturating_sub(self.left));
         self.shown = TerminalSize { rows, cols };
         let pointer = self.pointer(view, inner);

@@ -59,6 +59,10 @@ impl HistorySearch {
 
     /// Takes an answer of `read_history`.
     pub fn take(&mut self, answer: &HistoryRows) -> Searched {
+        // It answers the search before this one.
+        if self.chunk.is_empty() {
+            return Searched::GoesOn;
+        }
         let texts = answer.text.as_deref().unwrap_or_default();
         let rows = (answer.first_row..answer.next_row).zip(texts.split('\n'));
         let mut found = rows.filter(|(_, text)| self.is_in(text)).map(|(row, _)| row);
@@ -134,6 +138,14 @@ mod tests {
         assert_eq!(search("ROW 3", Towards::Older, 0..600, 500), (None, 600));
         assert_eq!(search("Row 3.", Towards::Older, 0..600, 500).0, Some(3));
         assert_eq!(search("row", Towards::Older, 5..5, 500), (None, 0));
+    }
+
+    #[test]
+    fn an_answer_to_the_search_before_counts_for_nothing() {
+        let mut search = HistorySearch::new("3.", Towards::Older, 0..10);
+        assert_eq!(search.take(&answer(0..4)), Searched::GoesOn);
+        assert_eq!(search.wanted(), Some((0, 10)));
+        assert_eq!(search.take(&answer(0..10)), Searched::Found(3));
     }
 
     #[test]

@@ -123,14 +123,6 @@ pub struct Glyph<'a> {
 }
 
 impl Line {
-    /// The line's memory in bytes, with the allocator's overhead estimated.
-    pub fn bytes(&self) -> usize {
-        const OVERHEAD: usize = 72;
-        let targets: usize =
-            self.links.iter().map(|link| size_of::<Link>() + link.target.len()).sum();
-        OVERHEAD + self.text.len() + self.runs.len() * size_of::<Run>() + targets
-    }
-
     /// How many columns the text covers.
     pub fn columns(&self) -> u16 {
         self.glyphs().last().map_or(0, |glyph| glyph.column + glyph.columns)

@@ -21,7 +21,7 @@ impl Links {
     const TARGETS_MAX: usize = 1_024;
 
     /// The most bytes of the targets on one row. Further links of the row are left out.
-    pub(crate) const ROW_BYTES_MAX: usize = 4 * Link::BYTES_MAX;
+    const ROW_BYTES_MAX: usize = 4 * Link::BYTES_MAX;
 
     /// The link for the cells that are written from now on.
     pub(crate) fn open(&mut self, target: &str) -> Hyperlink {

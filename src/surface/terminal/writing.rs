@@ -119,10 +119,9 @@ pub async fn write(
     call.touched(&target.session);
     let order = order(&call, &target.session, content, &options, waiting.is_some())?;
     let dry_run = options.dry_run;
-    let follows = waiting.as_ref().is_some_and(|it| !it.conditions.patterns.is_empty());
     // No row of what follows is to be lost before the wait begins.
-    let from = || target.session.frame().base_row;
-    let follower = follows.then(|| target.session.follow_rows(from()));
+    let compares = waiting.as_ref().filter(|it| !it.conditions.patterns.is_empty());
+    let follower = compares.map(|_| target.session.follow_rows(target.session.frame().base_row));
     let mut written = target.session.write(&target.permit, order, call.accepted).await?;
     if let Some(grant) = &written.lease {
         call.daemon.sessions.remember_lease(grant.lease, target.session.id());
