@@ -7,7 +7,7 @@ use std::fs;
 use serde_json::{Value, json};
 
 use crate::daemon::harness::{Era, TestDaemon, Wire};
-use crate::harness::home::{PATH, is_installed};
+use crate::harness::home::{PATH, furnish, is_installed};
 
 /// The shells that are tested, where they are installed; the scripts that run the tests say which
 /// are not.
@@ -42,9 +42,9 @@ impl Shell {
     ) -> Self {
         let home = daemon.file("home");
         fs::create_dir_all(&home).unwrap();
-        // A zsh that finds none asks people what it shall write into it, and a fish reads all manuals.
+        // A zsh that finds none asks people what it shall write into it.
         fs::write(home.join(".zshrc"), "").unwrap();
-        fs::create_dir_all(home.join(".local/share/fish/generated_completions")).unwrap();
+        furnish(&home);
         let shell = json!({
             "command": name, "args": ["-i"], "cwd": home,
             "env": {"HOME": home, "PATH": PATH, "HISTFILE": ""},

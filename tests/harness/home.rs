@@ -23,6 +23,12 @@ use crate::harness::waiting::SAFETY;
 /// Where programs are looked for, beside the one under test.
 pub(crate) const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
+/// Gives a directory that becomes a user's home what spares its shells their first start: fish reads all
+/// manuals then, in the background, and still writes when its test has ended.
+pub(crate) fn furnish(home: &Path) {
+    fs::create_dir_all(home.join(".local/share/fish/generated_completions")).unwrap();
+}
+
 /// The directories of a user who has nothing yet, and a place for the test's own files.
 #[derive(Debug)]
 pub(crate) struct Home {
@@ -48,6 +54,7 @@ impl Home {
             fs::create_dir_all(&directory).unwrap();
             fs::set_permissions(&directory, PermissionsExt::from_mode(0o700)).unwrap();
         }
+        furnish(&root.join("home"));
         Self { ground, root, daemons: AtomicUsize::new(0) }
     }
 

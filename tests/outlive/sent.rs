@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use serde_json::{Value, json};
 
 use crate::harness::daemon::Daemon;
+use crate::harness::home::furnish;
 use crate::harness::waiting::soon;
 use crate::outlive::client::Client;
 use crate::outlive::home::Home;
@@ -35,8 +36,8 @@ impl Shell {
     async fn start(name: &'static str) -> Self {
         let home = Home::new();
         let own = home.path("own");
-        // A zsh that finds none asks people what it shall write into it, and a fish reads all manuals.
-        fs::create_dir_all(own.join(".local/share/fish/generated_completions")).unwrap();
+        furnish(&own);
+        // A zsh that finds none asks people what it shall write into it.
         fs::write(own.join(".zshrc"), "").unwrap();
         let daemon = home.serve().await;
         let mut client = home.client().await;

@@ -16,6 +16,7 @@ use termgate::session::pty::shell::{Nonce, SCRIPTS, prepare};
 use termgate::session::pty::{Pty, ReadOutput, Stamp};
 use tokio::time::timeout;
 
+use crate::harness::home::furnish;
 use crate::harness::waiting::SAFETY;
 
 const SIZE: Size = Size { rows: 24, cols: 80 };
@@ -51,6 +52,7 @@ impl Shell {
     /// Starts a program among these files.
     pub(crate) fn begin(program: &str, args: &[&str], files: &[File]) -> Self {
         let home = tempfile::tempdir().unwrap();
+        furnish(home.path());
         for (path, text) in files {
             let path = home.path().join(path);
             fs::create_dir_all(path.parent().unwrap()).unwrap();

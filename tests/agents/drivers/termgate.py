@@ -42,8 +42,9 @@ class Daemon:
     def __init__(self, binary: str, root: Path, path: str):
         for name in ("home", "run", "state"):
             (root / name).mkdir(mode=0o700)
-        # An empty file keeps zsh from asking a new user.
+        # An empty file keeps zsh from asking a new user, a directory fish from reading all manuals.
         (root / "home/.zshrc").touch()
+        (root / "home/.local/share/fish/generated_completions").mkdir(parents=True)
         self.root = root
         self.socket = root / "run/termgate/gateway.sock"
         environment = {
