@@ -31,7 +31,6 @@ use crate::core::lease::view::LeaseChange;
 use crate::core::moment::Moment;
 use crate::core::screen::{Facts, Screen, ScreenLimits};
 use crate::core::shell::Shell;
-use crate::core::shell::commands::record::CommandId;
 use crate::session::actor::callers::Callers;
 use crate::session::actor::checkpoint::KeptScreen;
 use crate::session::actor::ending::Ending;
@@ -130,15 +129,15 @@ impl<P: Pty> Actor<P> {
         clock: Clock,
         outlets: Outlets,
     ) -> (Self, watch::Receiver<Arc<Frame>>) {
-        let Setup { record, commands, opening, input, pty } = setup;
+        let Setup { record, mut commands, opening, input, pty } = setup;
         let OpeningState {
             mut screen, offset, answered, kept_rows, gaps, found, still_since, ..
         } = opening;
         let now = clock.now();
         let facts = Facts { lease: Arc::new(input.lease().view()), ..Facts::default() };
         let (size, marks) = (screen.size(), record.nonces.own.is_some());
-        let last = screen.commands().last();
-        let paste = commands.paste;
+        commands.last = commands.last.max(screen.commands().last());
+        let (paste, uncovered) = (commands.paste, commands.uncovered.clone());
         outlets.live.set_found_still(now, still_since);
         outlets.live.begin_state(now, found);
         let (frames, receiver) = watch::channel(screen.first_frame(now, &facts));
@@ -152,28 +151,28 @@ impl<P: Pty> Actor<P> {
             outlets,
             kept: KeptScreen::begin(kept_rows, now).into(),
             shell: Shell::begin(now, marks, found).into(),
-            unfed: Unfed::new(now, offset, answered),
+            unfed: Unfed::new(now, offset, answered, uncovered),
             ending: Ending::default(),
             pace: FramePace::default(),
             callers: Callers::default(),
             typists: Typists::default(),
             running: RunningCommands::default(),
-            records: Records::begin(record, commands, input.lease(), last, gaps).into(),
+            records: Records::begin(record, commands, input.lease(), gaps).into(),
             reserve: Fallback::begin(&input, offset, paste),
             input: input.into(),
             size,
             returning: None,
         };
-        if contained_now(|| actor.keep_first(last)).is_err() {
+        if contained_now(|| actor.keep_first()).is_err() {
             actor.reserve.on_failure(now);
         }
         (actor, receiver)
     }
 
     /// Keeps all that is known before anybody is told of the session.
-    fn keep_first(&mut self, last: CommandId) {
+    fn keep_first(&mut self) {
         self.records.keep_again(&*self.pty);
-        self.adopt_screen(last);
+        self.adopt_screen();
         self.checkpoint_now(false);
     }
 

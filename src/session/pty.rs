@@ -33,6 +33,7 @@ use crate::core::input::idempotency::earlier_writes::WriteStamp;
 use crate::core::shell::activity::{KernelView, LeaderRest};
 use crate::session::pty::kill::KillError;
 use crate::session::pty::signal::Signal;
+use crate::session::pty::surroundings::ReaderSearch;
 use crate::shim::wire;
 
 /// The most bytes that one [`Pty::read`] returns, so that a busy terminal does not delay the others.
@@ -216,10 +217,10 @@ pub trait Pty: Send + Sync + 'static {
     /// Reads what the kernel knows about the terminal now.
     fn evidence(&self) -> io::Result<TerminalEvidence>;
 
-    /// Reads more from the kernel. Once the terminal has `settled`, this includes whether a process waits in
-    /// a read. May take some hundred microseconds.
-    fn look(&self, settled: bool) -> io::Result<KernelView> {
-        Ok(surroundings::look(self.evidence()?, settled))
+    /// Reads more from the kernel. The search for a process that waits for input may take some hundred
+    /// microseconds.
+    fn look(&self, search: ReaderSearch) -> io::Result<KernelView> {
+        Ok(surroundings::look(self.evidence()?, search))
     }
 
     /// Reads what can have changed since `known`, just after the session's shell has marked its prompt. Takes
@@ -227,7 +228,7 @@ pub trait Pty: Send + Sync + 'static {
     fn look_at_prompt(&self, known: &KernelView) -> io::Result<KernelView> {
         let evidence = self.evidence()?;
         let again = surroundings::look_again(evidence, known);
-        Ok(again.unwrap_or_else(|| surroundings::look(evidence, false)))
+        Ok(again.unwrap_or_else(|| surroundings::look(evidence, ReaderSearch::Nowhere)))
     }
 
     /// Whether the program has not read all input. May wait until the kernel passes on recent input.

@@ -87,7 +87,7 @@ fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
-fn moment(since_boot_ms: u64) -> Moment {
+const fn moment(since_boot_ms: u64) -> Moment {
     Moment::from_boot(Duration::from_millis(since_boot_ms))
 }
 

@@ -83,8 +83,11 @@ impl Registry {
     /// the tenant took that name, it gets a number.
     pub async fn recover<P: Pty>(&self, survivor: FoundTerminal<P>) -> Session {
         let FoundTerminal { notes, pty, pid, mut opening, newest, mut writes, window } = survivor;
-        let RecoveredNotes { session: mut record, lease, commands } = notes;
-        opening.screen.number_commands_after(commands.last);
+        let RecoveredNotes { session: mut record, lease, mut commands } = notes;
+        commands.cover(opening.screen.commands().last());
+        if commands.uncovered.is_empty() {
+            opening.screen.number_commands_after(commands.last);
+        }
         commands.tell_of(&mut writes);
         record.size = Some(opening.screen.size());
         record.name = self.keep_name(&record.tenant, &record.name, record.id);

@@ -3,10 +3,12 @@
 
 use std::ffi::CStr;
 use std::io::Write;
+use std::os::fd::OwnedFd;
 
 use nix::errno::Errno;
 use nix::fcntl::{AT_FDCWD, OFlag, openat};
 use nix::sys::stat::Mode;
+use nix::sys::uio::pread;
 
 use crate::shim::COMM;
 
@@ -86,16 +88,36 @@ impl ProcessStat {
     }
 }
 
+/// The `stat` file of one process, to be read again and again. It stays that of this process.
+#[derive(Debug)]
+pub struct StatFile(OwnedFd);
+
+impl StatFile {
+    pub fn open(pid: i32) -> Result<Self, Unseen> {
+        open(pid, "stat").map(Self)
+    }
+
+    /// Reads the process as it is now.
+    pub fn look(&self) -> Result<ProcessStat, Unseen> {
+        let mut room = [0; STAT_MAX];
+        let length = pread(&self.0, &mut room, 0)?;
+        ProcessStat::parse(&room[..length]).ok_or(Unseen::Gone)
+    }
+}
+
 /// Reads a file of a process in a single read, so that it shows one moment. Longer content is cut off.
 pub fn read<'a>(pid: i32, what: &str, room: &'a mut [u8]) -> Result<&'a [u8], Unseen> {
+    let length = nix::unistd::read(&open(pid, what)?, room)?;
+    Ok(&room[..length])
+}
+
+fn open(pid: i32, what: &str) -> Result<OwnedFd, Unseen> {
     // The zeros also terminate the path.
     let mut path = [0; 32];
     write!(path.as_mut_slice(), "/proc/{pid}/{what}").map_err(|_| Unseen::Gone)?;
     let path = CStr::from_bytes_until_nul(&path).map_err(|_| Unseen::Gone)?;
     // `open` is a different system call on some systems, and the seccomp filter does not allow it.
-    let file = openat(AT_FDCWD, path, OFlag::O_RDONLY | OFlag::O_CLOEXEC, Mode::empty())?;
-    let length = nix::unistd::read(&file, room)?;
-    Ok(&room[..length])
+    Ok(openat(AT_FDCWD, path, OFlag::O_RDONLY | OFlag::O_CLOEXEC, Mode::empty())?)
 }
 
 #[cfg(test)]
@@ -162,5 +184,16 @@ mod tests {
         assert!(!found.is_shim && found.started > 0);
         assert!(ProcessStat::find(found.parent).unwrap().started <= found.started);
         assert_eq!(ProcessStat::find(i32::MAX), None);
+    }
+
+    #[test]
+    fn a_file_that_is_kept_open_tells_of_its_process_as_it_is_now_and_of_no_other() {
+        let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        let file = StatFile::open(child.id().cast_signed()).unwrap();
+        let alive = file.look().unwrap();
+        assert_eq!(file.look().map(|again| again.started), Ok(alive.started));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert_eq!(file.look(), Err(Unseen::Gone));
     }
 }

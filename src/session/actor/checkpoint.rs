@@ -4,7 +4,7 @@
 //! the screen of again, should it fail. Before anybody is told of it, what
 //! cannot be made anew from the output is kept: watermarks that are given out, which command is sent, and
 //! that one began; and right after, when one ended. All else is made anew from the output behind the
-//! checkpoint.
+//! checkpoint. Of a command that is sent to a shell with marks a note is enough.
 
 use std::io::ErrorKind;
 use std::time::Duration;
@@ -13,11 +13,12 @@ use crate::core::frame::history::History;
 use crate::core::ids::{RowNumber, Watermark};
 use crate::core::moment::Moment;
 use crate::core::screen::Screen;
-use crate::core::shell::commands::Commands;
 use crate::core::shell::commands::record::CommandId;
+use crate::core::shell::commands::{Commands, EndsBy};
 use crate::session::actor::Actor;
 use crate::session::off_worker::{is_large, while_others_go_on};
 use crate::session::pty::{Pty, TerminalCheckpoint};
+use crate::session::records::commands::UncoveredCommand;
 
 /// How long the output must be silent before what it left is kept, and how long until a checkpoint
 /// is tried again that was not taken.
@@ -40,6 +41,8 @@ pub(super) struct KeptScreen {
     /// The highest watermark that may be published.
     reserved: Watermark,
     commands: Milestones,
+    /// What the kernel or the prompt told of the commands since; the output does not tell it again.
+    judged: bool,
     /// When a frame first told of the end of a command that is not kept.
     owed_since: Option<Moment>,
     /// When output last came, and when the first came that nothing kept covers.
@@ -85,6 +88,7 @@ impl KeptScreen {
             rows,
             reserved: Watermark(0),
             commands: Milestones::default(),
+            judged: false,
             owed_since: None,
             output_at: now,
             unkept_since: None,
@@ -109,17 +113,23 @@ impl KeptScreen {
         (self.rows, self.retry_at) = (None, Moment::default());
     }
 
-    /// Hands over a checkpoint of the screen, which has seen all output before the offset.
+    /// Notes that it was judged of the commands what no output tells.
+    pub(super) fn on_judged(&mut self) {
+        self.judged = true;
+    }
+
+    /// Hands over a checkpoint of the screen, which has seen all output before the offset, and says whether it
+    /// was taken.
     pub(super) fn keep(
         &mut self,
         pty: &impl Pty,
         (screen, offset): (&mut Screen, u64),
         now: Moment,
         quiet: bool,
-    ) {
+    ) -> bool {
         // The last one there may be is tried in any case.
         if now < self.retry_at && !quiet {
-            return;
+            return false;
         }
         let made = screen.checkpoint(self.rows.unwrap_or_default());
         let checkpoint = TerminalCheckpoint {
@@ -134,11 +144,12 @@ impl KeptScreen {
         let history = screen.history().clone();
         let taken = pty.commit(&checkpoint);
         self.saved = Some(Saved { snapshot: checkpoint.snapshot, history, offset });
+        let is_taken = taken.is_ok();
         match taken {
             Ok(()) => {
                 (self.rows, self.reserved) = (Some(made.end_row), made.reserved);
                 (self.commands, self.owed_since) = (Milestones::of(screen.commands()), None);
-                self.unkept_since = None;
+                (self.unkept_since, self.judged) = (None, false);
                 // The terminal still has to hear that nothing more is expected.
                 self.due = self.due.filter(|_| !quiet);
             }
@@ -153,6 +164,7 @@ impl KeptScreen {
                 self.due = Some(self.retry_at);
             }
         }
+        is_taken
     }
 }
 
@@ -162,7 +174,10 @@ impl<P: Pty> Actor<P> {
         let large = self.kept.is_large(&self.screen);
         let mut keep =
             || self.kept.keep(&*self.pty, (&mut *self.screen, self.unfed.offset), now, quiet);
-        if large { while_others_go_on(keep) } else { keep() }
+        let taken = if large { while_others_go_on(keep) } else { keep() };
+        if taken {
+            self.records.cover(self.screen.commands().last());
+        }
     }
 
     /// Hands over a checkpoint when the terminal needs the room, or the output has fallen silent or goes
@@ -201,6 +216,22 @@ impl<P: Pty> Actor<P> {
             self.checkpoint_now(false);
         }
         self.remember_commands();
+    }
+
+    /// Keeps a command that was just sent; to be called before a byte of it goes out.
+    pub(super) fn keep_sent(&mut self, id: CommandId) {
+        let commands = self.screen.commands();
+        let sent = commands.sent().filter(|sent| sent.id == id && sent.ends_by == EndsBy::Marks);
+        let repeatable = self.kept.rows.is_some() && !self.kept.judged;
+        if repeatable
+            && let (Some(record), Some(sent)) = (commands.get(id), sent)
+            && self.records.note_uncovered(UncoveredCommand::of(record, sent, self.unfed.offset))
+        {
+            self.kept.commands = Milestones::of(commands);
+            self.remember_commands();
+        } else {
+            self.keep_commands();
+        }
     }
 
     /// Notes that a frame was published, which may tell of the end of a command that is not kept.

@@ -3,6 +3,7 @@
 //! Output is fed in slices. Between two of them, everybody else who asks the session's task for something has a turn,
 //! and so have other tasks. While the terminal is silent, the session can be read and ended, and waits for the rest.
 
+use std::collections::VecDeque;
 use std::io::ErrorKind;
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,10 +14,12 @@ use crate::core::frame::Exit;
 use crate::core::input::request::DiscardCause;
 use crate::core::moment::Moment;
 use crate::core::screen::sequence::Report;
+use crate::core::shell::commands::record::CommandId;
 use crate::session::actor::Actor;
 use crate::session::actor::ending::END_TOLD_MAX;
 use crate::session::pty::{Pty, ReadOutput};
 use crate::session::records::Gap;
+use crate::session::records::commands::UncoveredCommand;
 use crate::session::restore::CANCEL;
 
 /// How long feeding a slice may take; much less, and the next one is longer.
@@ -99,6 +102,7 @@ impl<P: Pty> Actor<P> {
         tracing::warn!(session = %self.id, bytes, "output was lost");
         // It is no output, and counts as none.
         let now = self.clock.now();
+        self.submit_again_before(oldest);
         self.screen.feed(now, CANCEL);
         self.screen.on_lost_output();
         self.shell.on_output(now);
@@ -134,11 +138,36 @@ impl<P: Pty> Actor<P> {
         let answered = answered.unwrap_or(usize::MAX);
         let most = if answered > 0 { answered } else { usize::MAX };
         let most = most.min(self.screen.slice_bytes()).min(self.followed_slice());
+        let most = most.min(self.unfed.before_uncovered());
         let slice = self.unfed.take(most);
         let begun = self.clock.now();
         self.feed(slice.bytes(), answered == 0);
         self.unfed.put_back(slice, self.clock.now().since(begun));
+        self.submit_again();
         self.note_output();
+    }
+
+    /// Submits the commands again that were sent behind the output that was fed. Once there are none left,
+    /// those to come are numbered after all that anybody was told of.
+    pub(super) fn submit_again(&mut self) {
+        self.submit_again_before(self.unfed.offset + 1);
+        if self.unfed.uncovered.is_empty() {
+            let last = self.records.commands().last;
+            if self.screen.commands().last() < last {
+                self.screen.number_commands_after(last);
+            }
+        }
+    }
+
+    /// Submits the commands again that were sent before this output, and says whether there were any.
+    pub(super) fn submit_again_before(&mut self, offset: u64) -> bool {
+        let mut any = false;
+        while let Some(command) = self.unfed.uncovered.pop_front_if(|one| one.offset < offset) {
+            self.screen.number_commands_after(CommandId(command.id().0 - 1));
+            self.screen.submit(command.at(), command.submission());
+            (self.pace.dirty, any) = (true, true);
+        }
+        any
     }
 
     /// The longest slice that those who compare every row allow, in bytes: each may end a row.
@@ -201,6 +230,9 @@ pub(super) struct Unfed {
     pub(super) answered: u64,
     /// All of it is output; what was fed of it stays until the rest is.
     pub(super) bytes: Vec<u8>,
+    /// The commands that were sent behind output to come, as a daemon before, or a task that failed, noted
+    /// them.
+    pub(super) uncovered: VecDeque<UncoveredCommand>,
     fed: usize,
     /// When it was read.
     since: Moment,
@@ -209,9 +241,20 @@ pub(super) struct Unfed {
 }
 
 impl Unfed {
-    pub(super) fn new(now: Moment, offset: u64, answered: u64) -> Self {
+    pub(super) fn new(
+        now: Moment,
+        offset: u64,
+        answered: u64,
+        uncovered: VecDeque<UncoveredCommand>,
+    ) -> Self {
         let (bytes, fed, slice) = (Vec::new(), 0, SLICE_FIRST);
-        Self { offset, answered, bytes, fed, since: now, slice, hold: Hold::None }
+        Self { offset, answered, bytes, uncovered, fed, since: now, slice, hold: Hold::None }
+    }
+
+    /// How much may be fed before the next command is to be submitted again, in bytes.
+    fn before_uncovered(&self) -> usize {
+        let next = self.uncovered.front().map(|next| next.offset.saturating_sub(self.offset));
+        next.and_then(|bytes| usize::try_from(bytes).ok()).unwrap_or(usize::MAX)
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -319,7 +362,7 @@ mod tests {
     use super::*;
 
     fn unfed(count: usize) -> Unfed {
-        let mut unfed = Unfed::new(Moment::default(), 0, 0);
+        let mut unfed = Unfed::new(Moment::default(), 0, 0, VecDeque::new());
         unfed.bytes = vec![b'x'; count];
         unfed
     }
@@ -334,7 +377,7 @@ mod tests {
 
     #[test]
     fn all_of_it_is_fed_once_and_in_its_order() {
-        let mut unfed = Unfed::new(Moment::default(), 0, 0);
+        let mut unfed = Unfed::new(Moment::default(), 0, 0, VecDeque::new());
         unfed.bytes = (0..100_000_u32).map(|byte| byte as u8).collect();
         let expected = unfed.bytes.clone();
         let mut fed = Vec::new();

@@ -15,7 +15,7 @@ use crate::core::shell::commands::record::CommandId;
 use crate::session::actor::Actor;
 use crate::session::pty::shell::Nonces;
 use crate::session::pty::{Note, Pty};
-use crate::session::records::commands::CommandsRecord;
+use crate::session::records::commands::{CommandsRecord, UncoveredCommand};
 use crate::session::records::identity::SessionRecord;
 use crate::session::records::{Gap, Gaps, Stillness, lease};
 
@@ -30,12 +30,10 @@ pub(super) struct Records {
 impl Records {
     pub(super) fn begin(
         session: SessionRecord,
-        mut commands: CommandsRecord,
+        commands: CommandsRecord,
         lease: &LeaseManager,
-        command: CommandId,
         gaps: Gaps,
     ) -> Self {
-        commands.last = command;
         Self { session, lease: lease.record(), commands, gaps }
     }
 
@@ -47,6 +45,16 @@ impl Records {
     /// What is known of the commands besides the screen.
     pub(super) fn commands(&self) -> &CommandsRecord {
         &self.commands
+    }
+
+    /// Notes a command that no checkpoint covers, for the next note, and says whether there is room for it.
+    pub(super) fn note_uncovered(&mut self, command: UncoveredCommand) -> bool {
+        self.commands.note_uncovered(command)
+    }
+
+    /// Notes that a checkpoint covers the commands up to this one.
+    pub(super) fn cover(&mut self, last: CommandId) {
+        self.commands.cover(last);
     }
 
     /// Keeps all of it, also what should be kept already.
@@ -111,7 +119,7 @@ impl<P: Pty> Actor<P> {
     /// is told of it.
     pub(super) fn remember_commands(&mut self) {
         let last = self.screen.commands().last();
-        if self.records.commands.last != last {
+        if self.records.commands.last < last {
             self.records.commands.last = last;
             self.pty.remember(Note::Commands, &self.records.commands.to_note());
         }

@@ -25,7 +25,6 @@ use crate::core::lease::request::WaiterId;
 use crate::core::moment::Moment;
 use crate::core::screen::{Origin, Screen, ScreenLimits};
 use crate::core::shell::Shell;
-use crate::core::shell::commands::record::CommandId;
 use crate::session::actor::Actor;
 use crate::session::actor::running::Mailbox;
 use crate::session::control::Entries;
@@ -234,11 +233,14 @@ impl<P: Pty> Actor<P> {
     /// Makes the screen again, with all output that one was given before.
     async fn mend_screen(&mut self) {
         let size = self.size;
-        let last = self.records.commands().last;
         let again = self.screen_again();
+        let shown = again.screen.commands().last();
         self.screen = again.screen.into();
         self.unfed.offset = again.offset;
-        self.adopt_screen(last);
+        let uncovered = &self.records.commands().uncovered;
+        let to_come = uncovered.iter().filter(|command| command.id() > shown);
+        self.unfed.uncovered = to_come.cloned().collect();
+        self.adopt_screen();
         let marks = self.records.nonces().own.is_some();
         self.shell = Shell::begin(self.clock.now(), marks, true).into();
         self.kept.forget();
@@ -254,10 +256,15 @@ impl<P: Pty> Actor<P> {
     }
 
     /// Tells a screen what it does not know by itself.
-    pub(super) fn adopt_screen(&mut self, last: CommandId) {
+    pub(super) fn adopt_screen(&mut self) {
         self.screen.set_nonces(self.records.nonces().of_marks());
         self.screen.set_host(host_name());
-        self.screen.number_commands_after(last);
+        // Their output is lost.
+        let lost = self.submit_again_before(self.unfed.offset);
+        if lost {
+            self.screen.on_lost_output();
+        }
+        self.submit_again();
     }
 
     /// The screen that is gone on with. What fails again and again is tried with less and less of what there

@@ -22,6 +22,7 @@ use crate::session::command::{CommandOrder, Provision};
 use crate::session::control::GivenUp;
 use crate::session::error::SessionError;
 use crate::session::pty::signal::Signal;
+use crate::session::pty::surroundings::ReaderSearch;
 use crate::session::pty::{Pty, TerminalEvidence};
 use crate::session::stats::Attending;
 
@@ -58,7 +59,7 @@ impl<P: Pty> Actor<P> {
         let at_prompt = !settles && self.shell.is_at_another_prompt(&commands);
         let seen = match self.shell.seen().filter(|_| at_prompt) {
             Some(known) => self.pty.look_at_prompt(known),
-            None => self.pty.look(settles),
+            None => self.pty.look(self.search(settles)),
         };
         let seen = seen.ok();
         if self.shell.decides(seen.as_ref()) && self.output_is_on_its_way() {
@@ -74,6 +75,15 @@ impl<P: Pty> Actor<P> {
             self.shell.on_rest(now, rest, &commands);
         }
         self.end_commands();
+    }
+
+    /// Among whom a look searches for one that waits for input.
+    fn search(&self, settles: bool) -> ReaderSearch {
+        match self.screen.commands().phase() {
+            _ if !settles => ReaderSearch::Nowhere,
+            ShellPhase::Prompting | ShellPhase::Reading => ReaderSearch::Programs,
+            ShellPhase::Running | ShellPhase::Unmarked => ReaderSearch::All,
+        }
     }
 
     /// Whether the kernel is ahead of what was read. A terminal that fails says so elsewhere.
@@ -174,7 +184,7 @@ impl<P: Pty> Actor<P> {
         if let Some(call) = call {
             self.note_call(call, id);
         }
-        self.keep_commands();
+        self.keep_sent(id);
         id
     }
 
@@ -184,6 +194,7 @@ impl<P: Pty> Actor<P> {
         while let Some(ending) = self.with_facts(|shell, now, facts| shell.next_ending(now, facts))
         {
             let now = self.clock.now();
+            self.kept.on_judged();
             match ending {
                 CommandEnding::Prompted => self.screen.on_prompted(now),
                 CommandEnding::Reading => self.screen.on_reading(now),
@@ -289,7 +300,7 @@ impl<P: Pty> Actor<P> {
             }
             return Some(so_far);
         }
-        let view = self.pty.look(false).ok();
+        let view = self.pty.look(ReaderSearch::Nowhere).ok();
         // A shell that has come to the front again is at its prompt, and reads the next command.
         let program = view.as_ref().is_some_and(|view| !view.shell_in_front);
         let front = view.and_then(|view| view.foreground);

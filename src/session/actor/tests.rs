@@ -10,6 +10,7 @@ mod records;
 mod restart;
 mod running_commands;
 mod silence;
+mod uncovered;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -73,6 +74,11 @@ impl Desk {
 
     /// Over a terminal whose shell marks what it does with this nonce, if with any.
     fn open_marked(opening: OpeningState, nonce: Option<&str>) -> Self {
+        Self::open_noted(opening, nonce, CommandsRecord::default())
+    }
+
+    /// Over a terminal beside which this was noted of its commands.
+    fn open_noted(opening: OpeningState, nonce: Option<&str>, commands: CommandsRecord) -> Self {
         let (pty, terminal) = pair();
         let clock = Clock::paused();
         let facts = Board::default();
@@ -100,7 +106,7 @@ impl Desk {
             counters: Arc::default(),
             urgent: Arc::clone(&urgent),
         };
-        let setup = Setup { record, commands: CommandsRecord::default(), opening, input, pty };
+        let setup = Setup { record, commands, opening, input, pty };
         let (actor, frames) = Actor::new(setup, rules, clock.clone(), outlets);
         let (commands, queue) = mpsc::channel(COMMANDS_MAX);
         let about = About {

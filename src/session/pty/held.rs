@@ -31,7 +31,7 @@ use crate::session::pty::held::link::{InputRoom, ShimLink, ShimPresence};
 use crate::session::pty::held::shims::Shims;
 use crate::session::pty::held::store::Store;
 use crate::session::pty::kill::{self, KillError, Tree};
-use crate::session::pty::processes::{self, Process};
+use crate::session::pty::processes;
 use crate::session::pty::sidecar_files::Remains;
 use crate::session::pty::signal::Signal;
 use crate::session::pty::{
@@ -39,6 +39,7 @@ use crate::session::pty::{
 };
 use crate::shim::readiness::{self, READABLE};
 use crate::shim::ring::{RingError, RingReader};
+use crate::shim::stat::StatFile;
 use crate::shim::terminal;
 use crate::shim::wire::from_shim::InputOutcome;
 use crate::shim::wire::to_shim::{InputFrame, ToShim};
@@ -66,6 +67,8 @@ pub struct HeldPty {
     committed: AtomicU64,
     store: Mutex<Store>,
     leader: ProcessId,
+    /// The leader's file; none if it had ended before.
+    leader_stat: Option<StatFile>,
     /// The leader's start time, in clock ticks since boot.
     started: u64,
     shim: Shim,
@@ -118,8 +121,8 @@ impl HeldPty {
     }
 
     fn foreground(&self) -> Option<ProcessId> {
-        let leader = Process::find(self.leader)?;
-        leader.foreground.filter(|_| leader.started == self.started)
+        let leader = self.leader_stat.as_ref()?.look().ok()?;
+        Some(ProcessId(leader.foreground)).filter(|group| group.0 > 0)
     }
 
     /// Opens the slave end, to ask the kernel instead of the shim. Its path stays valid while the shim runs.

@@ -44,13 +44,28 @@ pub fn host_name() -> Option<Arc<str>> {
     nix::unistd::gethostname().ok()?.into_string().ok().map(Arc::from)
 }
 
-/// Reads all facts. The slower search for readers runs only when the terminal has `settled`.
-pub fn look(evidence: TerminalEvidence, settled: bool) -> KernelView {
+/// Among whom a look searches for one that waits for input, which takes longer than all else.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReaderSearch {
+    Nowhere,
+    /// Programs. Where the shell stands at its prompt, its marks say that it waits.
+    Programs,
+    /// The shell as well.
+    All,
+}
+
+/// Reads all facts.
+pub fn look(evidence: TerminalEvidence, search: ReaderSearch) -> KernelView {
     let TerminalEvidence { leader, foreground, canonical, echo, .. } = evidence;
     let shell_in_front = evidence.leader_in_front() && is_interactive_shell(leader);
-    let raw = settled && !canonical && !shell_in_front;
-    let relaying = foreground.filter(|_| raw).is_some_and(anybody_relays);
-    let asked = foreground.filter(|_| settled && !relaying);
+    let asked = match search {
+        ReaderSearch::Nowhere => None,
+        ReaderSearch::Programs if shell_in_front => None,
+        ReaderSearch::Programs | ReaderSearch::All => foreground,
+    };
+    let raw = asked.filter(|_| !canonical && !shell_in_front);
+    let relaying = raw.is_some_and(anybody_relays);
+    let asked = asked.filter(|_| !relaying);
     let asks = asked.map(|group| waiting_of(group, canonical)).unwrap_or_default();
     KernelView {
         foreground: foreground

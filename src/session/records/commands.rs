@@ -1,13 +1,17 @@
-//! The note with the last command number, the calls that sent commands, and facts about calls that may be
-//! repeated.
+//! The note with the last command number, the commands that no checkpoint covers, the calls that sent
+//! commands, and facts about calls that may be repeated.
 //! It must outlast an unreadable screen, so that a command number never names two commands.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
 
 use uuid::Uuid;
 
 use crate::core::input::idempotency::earlier_writes::{FormerWrite, WriteStamp};
-use crate::core::shell::commands::record::CommandId;
+use crate::core::moment::Moment;
+use crate::core::shell::commands::record::{CommandId, CommandRecord};
+use crate::core::shell::commands::{EndsBy, SentCommand, Submission};
 use crate::session::records::{RecordError, read, write};
 
 /// More commands than any session has had, and far below the highest number.
@@ -16,10 +20,15 @@ const LAST_MAX: u64 = 1 << 53;
 /// The most known calls, equal to the writes that the next daemon knows.
 const CALLS_MAX: usize = 64;
 
+/// The most JSON of commands that no checkpoint covers, in bytes; all else in the note leaves this.
+const UNCOVERED_BYTES_MAX: usize = 1_536;
+
 #[derive(serde::Serialize, serde::Deserialize)]
 struct CommandsNote {
     #[serde(default)]
     last: u64,
+    #[serde(default, skip_serializing_if = "VecDeque::is_empty")]
+    uncovered: VecDeque<UncoveredCommand>,
     /// The stamps of calls, in hexadecimal, with the commands that they sent.
     #[serde(default, skip_serializing_if = "VecDeque::is_empty")]
     calls: VecDeque<(String, u64)>,
@@ -31,11 +40,58 @@ struct CommandsNote {
     paste: bool,
 }
 
+/// A command that was sent to a shell with marks after the newest checkpoint. Whoever reads the output again
+/// from there submits it again behind the output before `offset`.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct UncoveredCommand {
+    id: u64,
+    pub offset: u64,
+    /// When it was sent, in nanoseconds since boot.
+    at: u64,
+    text: Arc<str>,
+    typed: Arc<str>,
+    by: Option<Arc<str>>,
+    prompt: Arc<str>,
+    echoed: bool,
+}
+
+impl UncoveredCommand {
+    /// Describes a command that was submitted when the screen had the output before `offset`.
+    pub fn of(record: &CommandRecord, sent: &SentCommand, offset: u64) -> Self {
+        Self {
+            id: record.id.0,
+            offset,
+            at: u64::try_from(record.started.since_boot().as_nanos()).unwrap_or(u64::MAX),
+            text: Arc::clone(&record.text),
+            typed: Arc::clone(&sent.typed),
+            by: record.by.clone(),
+            prompt: Arc::clone(&sent.prompt),
+            echoed: record.echo_lines > 0,
+        }
+    }
+
+    pub fn id(&self) -> CommandId {
+        CommandId(self.id)
+    }
+
+    pub fn at(&self) -> Moment {
+        Moment::from_boot(Duration::from_nanos(self.at))
+    }
+
+    pub fn submission(&self) -> Submission<'_> {
+        let Self { text, typed, by, prompt, echoed, .. } = self;
+        let by = by.clone();
+        Submission { text, typed, by, ends_by: EndsBy::Marks, prompt, echoed: *echoed }
+    }
+}
+
 /// Facts about a session's commands that the screen does not hold.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CommandsRecord {
     /// The newest command that a client knows of.
     pub last: CommandId,
+    /// The commands that no checkpoint covers, oldest first.
+    pub uncovered: VecDeque<UncoveredCommand>,
     /// The calls with an idempotency key that sent a command, oldest first.
     pub calls: VecDeque<(WriteStamp, CommandId)>,
     /// How many bytes the other calls were to write, oldest first. The shim knows how many the terminal took.
@@ -45,6 +101,22 @@ pub struct CommandsRecord {
 }
 
 impl CommandsRecord {
+    /// Records a command that no checkpoint covers. Returns whether there was room for it.
+    pub fn note_uncovered(&mut self, command: UncoveredCommand) -> bool {
+        self.uncovered.push_back(command);
+        let bytes = serde_json::to_vec(&self.uncovered).map_or(usize::MAX, |json| json.len());
+        let fits = bytes <= UNCOVERED_BYTES_MAX;
+        if !fits {
+            self.uncovered.pop_back();
+        }
+        fits
+    }
+
+    /// Notes that a checkpoint covers the commands up to this one.
+    pub fn cover(&mut self, last: CommandId) {
+        self.uncovered.retain(|command| command.id() > last);
+    }
+
     /// Records which command a call sends.
     pub fn note_call(&mut self, stamp: WriteStamp, command: CommandId) {
         push(&mut self.calls, (stamp, command));
@@ -68,7 +140,8 @@ impl CommandsRecord {
         let calls = self.calls.iter().map(|(stamp, command)| (digits(stamp), command.0));
         let lengths = self.lengths.iter().map(|(stamp, length)| (digits(stamp), *length));
         let (calls, lengths) = (calls.collect(), lengths.collect());
-        write(CommandsNote { last: self.last.0, calls, lengths, paste: self.paste })
+        let (last, uncovered, paste) = (self.last.0, self.uncovered.clone(), self.paste);
+        write(CommandsNote { last, uncovered, calls, lengths, paste })
     }
 
     /// Reads a note. An empty note gives the default: no commands.
@@ -76,11 +149,14 @@ impl CommandsRecord {
         if bytes.is_empty() {
             return Ok(Self::default());
         }
-        let CommandsNote { last, calls, lengths, paste } = read(bytes)?;
+        let CommandsNote { last, uncovered, calls, lengths, paste } = read(bytes)?;
         if last > LAST_MAX {
             return Err(RecordError::value("last", last));
         }
-        let mut record = Self { last: CommandId(last), paste, ..Self::default() };
+        if let Some(command) = uncovered.iter().find(|one| one.id == 0 || one.id > last) {
+            return Err(RecordError::value("uncovered", command.id));
+        }
+        let mut record = Self { last: CommandId(last), uncovered, paste, ..Self::default() };
         let parse = |member: &'static str, stamp: String| match Uuid::parse_str(&stamp) {
             Ok(stamp) => Ok(WriteStamp(stamp.into_bytes())),
             Err(_) => Err(RecordError::value(member, stamp)),

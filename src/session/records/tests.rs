@@ -6,17 +6,18 @@ use std::sync::Arc;
 use proptest::prelude::*;
 use uuid::Uuid;
 
-use super::commands::CommandsRecord;
+use super::commands::{CommandsRecord, UncoveredCommand};
 use super::identity::SessionRecord;
 use super::lease::{from_note, to_note};
 use super::*;
 use crate::core::caller::{Caller, Kind};
 use crate::core::frame::Size;
-use crate::core::ids::{Epoch, LeaseId, RowNumber, SessionId, TenantId};
+use crate::core::ids::{Epoch, LeaseId, RowNumber, SessionId, TenantId, Watermark};
 use crate::core::input::idempotency::earlier_writes::{FormerWrite, WriteStamp};
 use crate::core::lease::record::{HoldingRecord, LeaseRecord};
 use crate::core::lease::request::OnDisconnect;
-use crate::core::shell::commands::record::CommandId;
+use crate::core::shell::commands::record::{CommandId, Here, Position};
+use crate::core::shell::commands::{Commands, EndsBy, Submission};
 use crate::session::error::{NAME_MAX, TAGS_MAX};
 use crate::session::pty::shell::Nonces;
 
@@ -114,6 +115,59 @@ fn the_number_of_a_command_is_read_back_and_without_a_note_there_was_none() {
     assert!(matches!(error, RecordError::Value { member: "last", .. }), "{error}");
 }
 
+const HERE: Here = Here {
+    position: Position { row: RowNumber(4), col: 2 },
+    top: RowNumber(0),
+    now: moment(86_400_123),
+    mark: Watermark(9),
+};
+
+/// A command that was sent to a shell at its prompt.
+fn uncovered(number: u64) -> UncoveredCommand {
+    let (mut commands, by) = (Commands::default(), Some(Arc::from("builder")));
+    commands.number_after(CommandId(number - 1));
+    let (text, typed, ends_by) = ("make\nmake test", ". /tmp/x", EndsBy::Marks);
+    let submission = Submission { text, typed, by, ends_by, prompt: "é $ ", echoed: true };
+    let id = commands.submit(submission, &HERE);
+    UncoveredCommand::of(commands.get(id).unwrap(), commands.sent().unwrap(), 1 << 40)
+}
+
+#[test]
+fn what_was_sent_since_the_last_checkpoint_is_read_back_until_one_covers_it() {
+    let mut record = CommandsRecord { last: CommandId(9), ..CommandsRecord::default() };
+    assert!((7..=9).all(|number| record.note_uncovered(uncovered(number))));
+    let read = CommandsRecord::from_note(&record.to_note()).unwrap();
+    assert_eq!(read, record);
+    let submission = read.uncovered[2].submission();
+    assert_eq!((submission.text, submission.typed), ("make\nmake test", ". /tmp/x"));
+    assert_eq!((submission.prompt, submission.by.as_deref()), ("é $ ", Some("builder")));
+    assert_eq!((submission.ends_by, submission.echoed), (EndsBy::Marks, true));
+    assert_eq!((read.uncovered[2].at(), read.uncovered[2].offset), (moment(86_400_123), 1 << 40));
+    record.cover(CommandId(8));
+    assert_eq!(record.uncovered, [uncovered(9)]);
+    record.last = CommandId(8);
+    let error = CommandsRecord::from_note(&record.to_note()).unwrap_err();
+    assert!(matches!(error, RecordError::Value { member: "uncovered", .. }), "{error}");
+}
+
+#[test]
+fn a_long_command_finds_no_room_in_the_note() {
+    let mut record = CommandsRecord { last: CommandId(9), ..CommandsRecord::default() };
+    let long = "x".repeat(2_000);
+    let mut commands = Commands::default();
+    let submission = Submission {
+        text: &long,
+        typed: &long,
+        by: None,
+        ends_by: EndsBy::Marks,
+        prompt: "$ ",
+        echoed: true,
+    };
+    let id = commands.submit(submission, &HERE);
+    let command = UncoveredCommand::of(commands.get(id).unwrap(), commands.sent().unwrap(), 0);
+    assert!(!record.note_uncovered(command) && record.uncovered.is_empty());
+}
+
 /// A write of a daemon before, as the terminal knows it.
 fn former(number: u8) -> FormerWrite {
     FormerWrite {
@@ -146,6 +200,8 @@ fn how_long_a_write_was_is_read_back_of_the_newest_with_all_that_a_note_has_room
         record.note_call(WriteStamp([100 + number; 16]), CommandId(1 << 52));
         record.note_length(WriteStamp([number; 16]), (1 << 20) - usize::from(number));
     }
+    let noted = (0..100).take_while(|_| record.note_uncovered(uncovered((1 << 52) - 1))).count();
+    assert!((2..100).contains(&noted), "{noted}");
     let note = record.to_note();
     assert!(note.len() <= Note::BYTES_MAX, "{}", note.len());
     let mut writes = [former(0), former(36), former(99), former(199)];

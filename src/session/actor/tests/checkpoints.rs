@@ -11,7 +11,7 @@ use crate::session::pty::{Note, TerminalCheckpoint};
 use crate::session::records::commands::CommandsRecord;
 
 /// The screen that the next daemon makes of the newest checkpoint.
-fn restored(terminal: &FakeTerminal) -> Screen {
+pub(super) fn restored(terminal: &FakeTerminal) -> Screen {
     let kept = terminal.checkpoints();
     let rows = kept.iter().map(|checkpoint| checkpoint.rows.clone());
     let newest = kept.last().expect("one was handed over");
@@ -167,7 +167,7 @@ impl Desk {
         desk
     }
 
-    async fn until_ended(&self, id: CommandId) -> CommandRecord {
+    pub(super) async fn until_ended(&self, id: CommandId) -> CommandRecord {
         let mut frames = self.session.frames();
         loop {
             let frame = Arc::clone(&frames.borrow_and_update());

@@ -156,7 +156,7 @@ async fn nobody_is_interrupted_any_more_once_writing_is_switched_off() {
 }
 
 /// What the shell's marks carry.
-const NONCE: &str = "0123456789abcdef0123456789abcdef";
+pub(super) const NONCE: &str = "0123456789abcdef0123456789abcdef";
 
 impl Desk {
     /// A session whose shell marks its prompt, and waits there for a command.

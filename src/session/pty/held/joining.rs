@@ -34,6 +34,7 @@ use crate::session::pty::watch::watch;
 use crate::session::pty::{ProcessId, Pty};
 use crate::shim::ring::RingReader;
 use crate::shim::socket::Descriptors;
+use crate::shim::stat::StatFile;
 use crate::shim::wire::from_shim::Attached;
 use crate::shim::wire::to_shim::{Start, ToShim};
 
@@ -111,6 +112,10 @@ impl HeldPty {
         let shim = Shim { pid: ProcessId(attached.shim.pid), started: attached.shim.started };
         let process = Process::find(shim.pid).filter(|found| found.started == shim.started);
         let process = process.ok_or(io::ErrorKind::NotFound)?;
+        let leader_stat = StatFile::open(attached.leader.pid).ok();
+        let is_leader = |file: &StatFile| {
+            file.look().is_ok_and(|found| found.started == attached.leader.started)
+        };
         let pty = Self {
             session,
             remains: Remains::beside(&socket),
@@ -122,6 +127,7 @@ impl HeldPty {
             committed: AtomicU64::new(attached.committed),
             store: Mutex::new(Store::behind(history.extents.into_iter())),
             leader: ProcessId(attached.leader.pid),
+            leader_stat: leader_stat.filter(is_leader),
             started: attached.leader.started,
             shim,
             shim_ended: watch(process.open()?, Interest::READABLE)?,

@@ -14,6 +14,7 @@ use crate::core::frame::{Exit, Size};
 use crate::core::shell::activity::{Foreground, KernelView, LeaderRest};
 use crate::session::pty::kill::{KillError, Survivor};
 use crate::session::pty::signal::Signal;
+use crate::session::pty::surroundings::ReaderSearch;
 pub(crate) use crate::session::pty::tests::fake::program::FakeTerminal;
 use crate::session::pty::{
     Note, ProcessId, Pty, READ_MAX, ReadOutput, Stamp, TerminalCheckpoint, TerminalEvidence,
@@ -250,7 +251,7 @@ impl Pty for FakePty {
         Ok(self.state.borrow().evidence)
     }
 
-    fn look(&self, settled: bool) -> io::Result<KernelView> {
+    fn look(&self, search: ReaderSearch) -> io::Result<KernelView> {
         self.state.send_modify(|state| state.looks += 1);
         let evidence = self.evidence()?;
         let group = |group: ProcessId| Foreground { group: group.0, program: None };
@@ -259,7 +260,7 @@ impl Pty for FakePty {
             shell_in_front: evidence.leader_in_front(),
             canonical: evidence.canonical,
             echo: evidence.echo,
-            reading: self.state.borrow().reading.filter(|_| settled),
+            reading: self.state.borrow().reading.filter(|_| search != ReaderSearch::Nowhere),
             selects: false,
             works: false,
             relaying: false,
@@ -267,7 +268,7 @@ impl Pty for FakePty {
     }
 
     fn look_at_prompt(&self, _known: &KernelView) -> io::Result<KernelView> {
-        self.look(false)
+        self.look(ReaderSearch::Nowhere)
     }
 
     fn unread(&self) -> io::Result<bool> {
