@@ -18,7 +18,6 @@ use alacritty_terminal::term::cell::Cell;
 use alacritty_terminal::term::{Config, Osc52, Term, TermMode};
 use alacritty_terminal::vte::ansi::{CharsetIndex, Handler as _};
 
-use crate::core::frame::line::Line;
 use crate::core::frame::{ClipboardWrite, Size};
 use crate::core::keys::modes::{InputModes, MouseEncoding, MouseReporting};
 use crate::core::moment::Moment;
@@ -57,15 +56,12 @@ pub(crate) struct Emulator {
     reports: VecDeque<Report>,
     pub(super) shell: MarkedShell,
     pub(super) recordings: Recordings,
-    /// The rows of the normal screen, as they were when the alternate screen replaced it.
-    shelf: Vec<Arc<Line>>,
-    /// What happened to the normal screen since.
-    shelved: Shelved,
+    hidden_resize: HiddenResize,
 }
 
 /// What resizing did to the normal screen while the alternate one was shown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-enum Shelved {
+enum HiddenResize {
     #[default]
     Untouched,
     Resized,
@@ -110,8 +106,7 @@ impl Emulator {
             reports: VecDeque::new(),
             shell: MarkedShell::default(),
             recordings: Recordings::new(limits.history.bytes_max),
-            shelf: Vec::new(),
-            shelved: Shelved::default(),
+            hidden_resize: HiddenResize::default(),
         };
         emulator.term.resize(Cells(size));
         emulator.settle_alternate();
@@ -266,21 +261,19 @@ impl Emulator {
         let rewraps = size.cols != before.cols;
         self.tabs.resize(size.cols.into());
         if self.alternate() {
-            let shelved = if rewraps { Shelved::Rewrapped } else { Shelved::Resized };
-            self.shelved = self.shelved.max(shelved);
+            let resize = if rewraps { HiddenResize::Rewrapped } else { HiddenResize::Resized };
+            self.hidden_resize = self.hidden_resize.max(resize);
             self.term.resize(Cells(size));
             self.settle_rows();
             self.resize_recordings();
             return;
         }
-        if rewraps {
-            self.renumber();
-        }
         self.harvest();
         self.term.resize(Cells(size));
         self.harvest();
         if rewraps {
-            self.on_renumbered();
+            self.ledger.reset();
+            self.on_rows_moved();
         }
         self.resize_recordings();
         self.settle_rows();
@@ -290,11 +283,6 @@ impl Emulator {
 
     fn enter_alternate(&mut self) {
         self.harvest();
-        self.shelf.clear();
-        for line in 0..self.term.screen_lines() {
-            let line = self.draw_row(line).value;
-            self.shelf.push(line);
-        }
         self.on_alternate();
         self.swap_screens();
         self.ledger.reset();
@@ -305,18 +293,12 @@ impl Emulator {
         self.ledger.reset();
         // Both cursors were equal when the alternate screen appeared, and resizing moved only this one.
         self.term.grid_mut().saved_cursor = self.term.grid().cursor.clone();
-        let shelf = std::mem::take(&mut self.shelf);
-        let shelved = std::mem::take(&mut self.shelved);
-        if shelved == Shelved::Rewrapped {
-            let used = shelf.iter().rposition(|line| **line != Line::default());
-            let used = used.map_or(0, |last| last + 1);
-            shelf[..used].iter().for_each(|line| self.ledger.keep_line(line));
-        }
+        let resize = std::mem::take(&mut self.hidden_resize);
         self.harvest();
-        if shelved == Shelved::Rewrapped {
-            self.on_renumbered();
+        if resize == HiddenResize::Rewrapped {
+            self.on_rows_moved();
         }
-        if shelved > Shelved::Untouched {
+        if resize > HiddenResize::Untouched {
             self.settle_rows();
             self.set_rows_aside();
         }

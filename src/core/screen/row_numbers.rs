@@ -7,7 +7,7 @@ use std::sync::Arc;
 use alacritty_terminal::grid::Row;
 use alacritty_terminal::term::cell::Cell;
 
-use crate::core::frame::history::{History, HistoryLimits, HistoryRow};
+use crate::core::frame::history::{History, HistoryLimits};
 use crate::core::frame::line::Line;
 use crate::core::frame::{Frame, Stamped};
 use crate::core::ids::{RowNumber, Watermark};
@@ -94,13 +94,6 @@ impl RowNumbers {
         let shown = self.shown(self.history.end()).filter(|shown| self.reader.equals(&shown.value));
         let changed = shown.map_or(self.mark, |shown| shown.changed);
         self.history.push(self.reader.row(changed));
-    }
-
-    /// Moves the row below history into it, with this earlier content.
-    pub(crate) fn keep_line(&mut self, line: &Line) {
-        let shown = self.shown(self.history.end()).filter(|shown| *shown.value == *line);
-        let changed = shown.map_or(self.mark, |shown| shown.changed);
-        self.history.push(HistoryRow::of(line, changed));
     }
 
     /// The line of a row. An unchanged line keeps its stamp from the last frame.

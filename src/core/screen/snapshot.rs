@@ -10,7 +10,6 @@ pub(crate) mod shell;
 
 use serde::{Deserialize, Serialize};
 
-use crate::core::frame::kept::KeptLine;
 use crate::core::screen::emulator::recording::Recordings;
 use crate::core::screen::emulator::shell::MarkedShell;
 use crate::core::screen::snapshot::cells::KeptGrid;
@@ -18,7 +17,7 @@ use crate::core::screen::snapshot::shell::{KeptShell, WrittenCommands};
 
 /// The start of a snapshot: a magic number and the version of the format. Increase the version when
 /// any type below changes.
-const FORMAT: [u8; 5] = *b"TGSC\x04";
+const FORMAT: [u8; 5] = *b"TGSC\x05";
 
 /// Why stored bytes cannot be restored to a screen.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -82,9 +81,8 @@ pub(crate) struct KeptEmulator<'a> {
     pub(crate) shown: KeptGrid<'a>,
     /// Contains rows only when it is the normal screen.
     pub(crate) other: KeptGrid<'a>,
-    pub(crate) shelf: Vec<KeptLine<'a>>,
     /// The index in the emulator's table of what happened to the normal screen behind the alternate one.
-    pub(crate) shelved: u8,
+    pub(crate) hidden_resize: u8,
     pub(crate) settings: KeptSettings,
     pub(crate) bells: u64,
     pub(crate) title: &'a str,

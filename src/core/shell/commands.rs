@@ -263,8 +263,8 @@ impl Commands {
         (self.phase, self.reading_at) = (ShellPhase::Unmarked, None);
     }
 
-    /// Notes that the rows from the cursor on have other numbers now.
-    pub fn on_renumbered(&mut self, cursor: Position) {
+    /// Notes that what the screen shows has other places now.
+    pub fn on_rows_moved(&mut self, cursor: Position) {
         if let Some(reading_at) = &mut self.reading_at {
             *reading_at = cursor;
         }

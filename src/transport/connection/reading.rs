@@ -2,7 +2,7 @@
 //!
 //! Calls run inside this one task: a call needs no task of its own, and its answer is queued at once.
 
-use std::future::Future;
+use std::future::{Future, pending};
 use std::panic::AssertUnwindSafe;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -41,6 +41,7 @@ pub(super) struct RequestReader<'a, H, R> {
     connection: Arc<Connection>,
     intake: Intake<R>,
     in_flight: InFlight,
+    /// The running calls, and one that never ends: a set whose every member was polled wakes its task again.
     calls: FuturesUnordered<Calling<'a>>,
     library: Library,
     greeted: bool,
@@ -61,7 +62,7 @@ impl<'a, H: CallHandler + Sync, R: AsyncRead + Send + Unpin> RequestReader<'a, H
             connection,
             intake: Intake::new(lines, limits),
             in_flight,
-            calls: FuturesUnordered::new(),
+            calls: FuturesUnordered::from_iter([Box::pin(pending()) as Calling<'a>]),
             library,
             greeted: false,
             winding_up: limits.winding_up,
@@ -242,7 +243,9 @@ impl<'a, H: CallHandler + Sync, R: AsyncRead + Send + Unpin> RequestReader<'a, H
             }
             self.library.hand_on(ClientJsonRpcMessage::notification(cancelled));
         }
-        while let Some((id, reply)) = self.calls.next().await {
+        while self.calls.len() > 1
+            && let Some((id, reply)) = self.calls.next().await
+        {
             self.answer(&id, reply);
         }
         self.in_flight.emptied().await;

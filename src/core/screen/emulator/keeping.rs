@@ -8,9 +8,9 @@ use std::sync::Arc;
 use alacritty_terminal::vte::ansi::KeyboardModes;
 
 use crate::core::frame::Size;
-use crate::core::frame::kept::{KeptLine, NUMBER_MAX};
+use crate::core::frame::kept::NUMBER_MAX;
 use crate::core::screen::ScreenLimits;
-use crate::core::screen::emulator::{EMULATOR_ROWS_MAX, Emulator, Shelved, Sync};
+use crate::core::screen::emulator::{EMULATOR_ROWS_MAX, Emulator, HiddenResize, Sync};
 use crate::core::screen::links::Links;
 use crate::core::screen::row_numbers::RowNumbers;
 use crate::core::screen::snapshot::KeptEmulator;
@@ -18,7 +18,8 @@ use crate::core::screen::snapshot::cells::{Damage, KeptGrid};
 use crate::core::screen::snapshot::numbers::{moment, nanos};
 
 /// What can happen to the shelved screen. The index of each is its number in a snapshot.
-const SHELVED: [Shelved; 3] = [Shelved::Untouched, Shelved::Resized, Shelved::Rewrapped];
+const HIDDEN_RESIZES: [HiddenResize; 3] =
+    [HiddenResize::Untouched, HiddenResize::Resized, HiddenResize::Rewrapped];
 
 impl Emulator {
     pub(crate) fn kept(&mut self) -> KeptEmulator<'_> {
@@ -42,8 +43,7 @@ impl Emulator {
             alternate,
             shown,
             other,
-            shelf: self.shelf.iter().map(|line| KeptLine::from(&**line)).collect(),
-            shelved: self.shelved as u8,
+            hidden_resize: self.hidden_resize as u8,
             settings,
             bells: self.bells,
             title: &self.title,
@@ -79,7 +79,8 @@ impl Emulator {
             kept.other.put(self.term.grid_mut(), EMULATOR_ROWS_MAX, &mut links)?;
             self.put_keyboard_stack(other)?;
             self.swap_screens();
-            self.put_shelf(kept)?;
+            let resize = HIDDEN_RESIZES.get(usize::from(kept.hidden_resize));
+            self.hidden_resize = *resize.ok_or("no such state of the normal screen")?;
         } else {
             self.swap_screens();
             self.put_keyboard_stack(other)?;
@@ -90,18 +91,6 @@ impl Emulator {
         *self.ledger.links() = links;
         self.put_keyboard_stack(shown)?;
         self.set_keyboard_flags(KeyboardModes::from_bits_truncate(*flags));
-        Ok(())
-    }
-
-    fn put_shelf(&mut self, kept: &KeptEmulator<'_>) -> Result<(), Damage> {
-        if kept.shelf.len() > usize::from(Size::SIDE_MAX) {
-            return Err("the normal screen has too many rows");
-        }
-        let lines = kept.shelf.iter().map(|line| line.line().map(Arc::new));
-        let shelf: Option<Vec<_>> = lines.collect();
-        self.shelf = shelf.ok_or("a row of the normal screen is none that a screen shows")?;
-        let shelved = SHELVED.get(usize::from(kept.shelved));
-        self.shelved = *shelved.ok_or("no such state of the normal screen")?;
         Ok(())
     }
 

@@ -73,7 +73,7 @@ impl Emulator {
         }
         self.renumber();
         self.term.reset_state();
-        self.on_renumbered();
+        self.on_rows_moved();
         self.titles.clear();
         self.keyboard = KeyboardStacks::default();
         self.tabs = TabStops::every_eighth(self.term.columns());

@@ -93,9 +93,9 @@ impl Emulator {
         }
     }
 
-    pub(super) fn on_renumbered(&mut self) {
+    pub(super) fn on_rows_moved(&mut self) {
         let cursor = self.position();
-        Arc::make_mut(&mut self.shell.commands).on_renumbered(cursor);
+        Arc::make_mut(&mut self.shell.commands).on_rows_moved(cursor);
     }
 
     pub(super) fn on_alternate(&mut self) {

@@ -71,9 +71,6 @@ struct Model {
     term: Term<VoidListener>,
     parser: Processor<Unbuffered>,
     kept: Vec<Vec<String>>,
-    /// The rows of the normal screen when the alternate one came.
-    shelf: Vec<Vec<String>>,
-    rewrapped: bool,
 }
 
 impl Model {
@@ -83,8 +80,6 @@ impl Model {
             term: Term::new(config, &cells(size), VoidListener),
             parser: Processor::new(),
             kept: Vec::new(),
-            shelf: Vec::new(),
-            rewrapped: false,
         }
     }
 
@@ -158,25 +153,15 @@ impl Model {
                 self.feed("\x1bc");
             }
             Step::EnterAlternate if !self.alternate() => {
-                self.shelf = self.used();
                 self.feed("\x1b[?1049h");
             }
             Step::LeaveAlternate if self.alternate() => {
-                if std::mem::take(&mut self.rewrapped) {
-                    self.kept.append(&mut self.shelf);
-                }
                 self.parser.advance(&mut self.term, b"\x1b[?1049l");
                 // Behind the alternate screen the saved cursor goes where the cursor goes.
                 self.term.grid_mut().saved_cursor = self.term.grid().cursor.clone();
                 self.settle();
             }
             Step::Resize(size) => {
-                let rewraps = usize::from(size.cols) != self.term.columns();
-                if rewraps && self.alternate() {
-                    self.rewrapped = true;
-                } else if rewraps {
-                    self.kept.extend(self.used());
-                }
                 self.term.resize(cells(*size));
                 self.settle();
             }

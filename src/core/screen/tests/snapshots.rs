@@ -394,9 +394,9 @@ fn the_saved_cursor_follows_the_cursor_behind_the_alternate_screen() {
 fn a_snapshot_of_another_format_says_so() {
     let refused = |bytes: &[u8]| Screen::restore(bytes, [[]], ScreenLimits::default()).unwrap_err();
     assert_eq!(refused(b""), SnapshotError::Format { found: Vec::new() });
-    let newer = b"TGSC\x05and more";
-    assert_eq!(refused(newer), SnapshotError::Format { found: b"TGSC\x05".to_vec() });
-    assert!(matches!(refused(b"TGSC\x04"), SnapshotError::Damaged { .. }));
+    let newer = b"TGSC\x06and more";
+    assert_eq!(refused(newer), SnapshotError::Format { found: b"TGSC\x06".to_vec() });
+    assert!(matches!(refused(b"TGSC\x05"), SnapshotError::Damaged { .. }));
     let mut kept = Kept::new(2, 10);
     kept.terminal.feed("a\r\nb\r\nc");
     let Checkpoint { snapshot, rows, .. } = kept.checkpoint();
@@ -430,7 +430,7 @@ fn a_screen_is_stored_as_it_always_was() {
         kept.terminal.screen.resize(Size { rows: 3, cols: 12 });
         let checkpoint = kept.checkpoint();
         // Behind the version and the screen stand a shell of which nothing is known and no output.
-        let snapshot = [&b"TGSC\x04"[..], &screen[5..], &[0; 9]].concat();
+        let snapshot = [&b"TGSC\x05"[..], &screen[5..], &[0; 9]].concat();
         assert_eq!(checkpoint.snapshot, snapshot);
         assert_eq!(checkpoint.rows, rows);
         let screen = Screen::restore(&snapshot, [rows], kept.limits).unwrap();
@@ -513,7 +513,7 @@ proptest! {
 
     #[test]
     fn no_bytes_do_harm_as_a_snapshot(bytes in vec(any::<u8>(), 0..400), known in any::<bool>()) {
-        let head: &[u8] = if known { b"TGSC\x04" } else { b"" };
+        let head: &[u8] = if known { b"TGSC\x05" } else { b"" };
         let bytes = [head, &bytes].concat();
         use_if_restored(&bytes, &bytes);
     }
