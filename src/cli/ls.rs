@@ -102,7 +102,7 @@ pub fn state(session: &SessionWire) -> String {
 
 /// How long it has been in this state, where that is known.
 pub fn state_time(session: &SessionWire) -> String {
-    session.state_ms.map(rough).unwrap_or_default()
+    session.state_ms.map_or("-".to_owned(), rough)
 }
 
 #[cfg(test)]
@@ -133,7 +133,7 @@ mod tests {
         ];
         let session = SessionWire { lease, ..SessionWire::example() };
         assert_eq!(row(&session), expected);
-        assert_eq!(row(&SessionWire { state_ms: None, ..session })[3], "");
+        assert_eq!(row(&SessionWire { state_ms: None, ..session })[3], "-");
     }
 
     #[test]

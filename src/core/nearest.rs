@@ -4,11 +4,11 @@
 const RESEMBLING_MAX: usize = 40;
 
 /// Returns at most `most` words similar to `word`, the nearest first. It ignores case.
-pub fn nearest_of(
+pub fn nearest_of<'a>(
     word: &str,
-    words: impl Iterator<Item = &'static str>,
+    words: impl Iterator<Item = &'a str>,
     most: usize,
-) -> Vec<&'static str> {
+) -> Vec<&'a str> {
     if word.chars().count() > RESEMBLING_MAX {
         return Vec::new();
     }

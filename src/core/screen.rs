@@ -10,6 +10,7 @@ mod emulator;
 mod guard;
 mod links;
 mod recorder;
+mod rewrapped;
 mod row_numbers;
 pub mod sequence;
 mod snapshot;

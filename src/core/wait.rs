@@ -11,8 +11,7 @@ pub mod pattern;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::core::frame::line::Line;
-use crate::core::frame::{Exit, Frame, Stamped};
+use crate::core::frame::{Exit, Frame};
 use crate::core::ids::{RowNumber, Watermark};
 use crate::core::moment::Moment;
 use crate::core::shell::activity::ActivityState;
@@ -111,8 +110,6 @@ pub struct Wait {
     next: RowNumber,
     /// The row after the last one with text in that frame.
     text_end: RowNumber,
-    /// The rows of that frame; empty before the first look.
-    lines: Arc<[Stamped<Arc<Line>>]>,
     quiet_since: Moment,
     missed_rows: u64,
     others: Others,
@@ -149,7 +146,6 @@ impl Wait {
             top: if since.is_some() { first.history.first() } else { first.base_row },
             next: RowNumber(first.history.end().0 - changed as u64),
             text_end: first.end_of_text(),
-            lines: Arc::from([]),
             quiet_since: quiet_since(first, base, now),
             missed_rows: if trimmed { first.history.first().0 } else { 0 },
             others: Others::default(),
@@ -161,13 +157,11 @@ impl Wait {
     /// Only one look runs at a time. Dropping a look abandons the wait.
     pub fn look(&mut self, frame: Arc<Frame>, now: Moment) -> Look {
         let scan = self.searches.take().map(|searches| {
-            let resized = frame.size.changed > self.seen;
             let span = ScanRange {
                 seen: self.seen,
                 base: self.base,
                 cursor_row: self.cursor_row,
                 top: self.top,
-                before: resized.then(|| Arc::clone(&self.lines)),
             };
             Scan::new(searches, span, &frame)
         });
@@ -269,13 +263,7 @@ impl Wait {
         self.searches.as_ref()?;
         let searches = Searches::of(&self.conditions.patterns, |which| !which.stops())?;
         let (from_the_start, top) = (Watermark(0), frame.base_row);
-        let span = ScanRange {
-            seen: from_the_start,
-            base: from_the_start,
-            cursor_row: None,
-            top,
-            before: None,
-        };
+        let span = ScanRange { seen: from_the_start, base: from_the_start, cursor_row: None, top };
         let mut scan = Scan::new(searches, span, frame);
         scan.run(frame, &mut Steps::new(steps));
         scan.last()
@@ -287,7 +275,6 @@ impl Wait {
         self.top = frame.base_row;
         self.next = frame.base_row;
         self.text_end = frame.end_of_text();
-        self.lines = Arc::clone(&frame.lines);
         self.quiet_since = quiet_since(frame, self.base, self.started);
     }
 }

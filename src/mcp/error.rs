@@ -98,7 +98,7 @@ impl From<&SurfaceError> for ErrorWire {
                 let wire = Self::because(Code::InvalidArgument, error);
                 wire.parameter(said(parameter)).cause(*cause)
             }
-            SurfaceError::SessionNotFound(_) => Self::because(Code::SessionNotFound, error),
+            SurfaceError::SessionNotFound { .. } => Self::because(Code::SessionNotFound, error),
             SurfaceError::NoSession => {
                 Self::because(Code::SessionNotFound, error).cause(RefusalCause::NoSession)
             }
@@ -141,7 +141,7 @@ impl From<Rejection> for ErrorWire {
 impl From<SurfaceError> for ErrorData {
     fn from(error: SurfaceError) -> Self {
         let code = match error {
-            SurfaceError::SessionNotFound(_) | SurfaceError::NoSession => {
+            SurfaceError::SessionNotFound { .. } | SurfaceError::NoSession => {
                 ErrorCode::RESOURCE_NOT_FOUND
             }
             SurfaceError::Argument { .. }

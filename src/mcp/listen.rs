@@ -73,7 +73,7 @@ impl Subscriptions {
         connection: &Arc<Connection>,
         uri: &str,
     ) -> Result<(), SurfaceError> {
-        let unknown = || SurfaceError::SessionNotFound(uri.to_owned());
+        let unknown = || SurfaceError::no_session(uri);
         let resource = Resource::parse(uri)?.filter(|it| it.is_told_to(standing));
         let watched = resource.ok_or_else(unknown)?.watched(daemon, standing)?;
         let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);

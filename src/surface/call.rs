@@ -12,6 +12,7 @@ use crate::core::caller::{Caller, PrincipalName};
 use crate::core::ids::{LeaseId, PrincipalId, SessionId, TenantId};
 use crate::core::lease::request::{OnDisconnect, TakeRule};
 use crate::core::moment::Moment;
+use crate::core::nearest::nearest_of;
 use crate::core::policy::{Door, Permit, Standing};
 use crate::session::command::Accepted;
 use crate::session::drain::Departure;
@@ -240,26 +241,31 @@ pub fn find_known(
             SurfaceError::argument("session", problem)
         })?;
         let found = sessions.known_by_id(id).filter(sees);
-        return found.ok_or_else(|| SurfaceError::SessionNotFound(id.to_string()));
+        return found.ok_or_else(|| SurfaceError::no_session(id));
     };
     let named = given.parse().ok().and_then(|id| sessions.known_by_id(id));
     if let Some(known) = named.filter(sees) {
         return Ok(known);
     }
-    let mut by_prefix = Vec::new();
+    let (mut by_prefix, mut names) = (Vec::new(), Vec::new());
     for session in seen_known(sessions, standing) {
         if *session.name() == *given {
             return Ok(session);
         }
         if session.id().to_string().starts_with(given) {
             by_prefix.push(session);
+        } else {
+            names.push(session.name());
         }
     }
     if by_prefix.len() > 1 {
         let problem = format!("`{given}` is the start of {} session ids", by_prefix.len());
         return Err(SurfaceError::argument("session", problem));
     }
-    by_prefix.pop().ok_or_else(|| SurfaceError::SessionNotFound(given.to_owned()))
+    by_prefix.pop().ok_or_else(|| {
+        let near = nearest_of(given, names.iter().map(|name| &**name), 1).pop().map(str::to_owned);
+        SurfaceError::SessionNotFound { given: given.to_owned(), near }
+    })
 }
 
 /// Every session that the caller sees, in no order.

@@ -17,8 +17,12 @@ pub enum SurfaceError {
     #[error("{parameter}: {problem}")]
     Argument { parameter: String, problem: String, cause: Option<RefusalCause> },
     /// No session that the caller may see is named like this.
-    #[error("no session `{0}`")]
-    SessionNotFound(String),
+    #[error("no session `{given}`{}", near.as_ref().map(|near| format!("; did you mean `{near}`?")).unwrap_or_default())]
+    SessionNotFound {
+        given: String,
+        /// A name that resembles it.
+        near: Option<String>,
+    },
     /// The call names no session, and no session that the caller sees is running.
     #[error("no session is running")]
     NoSession,
@@ -61,6 +65,11 @@ impl From<RenameError> for SurfaceError {
 }
 
 impl SurfaceError {
+    /// No session is named like this, and none resembles it.
+    pub fn no_session(given: impl ToString) -> Self {
+        Self::SessionNotFound { given: given.to_string(), near: None }
+    }
+
     /// A complaint about one parameter.
     pub fn argument(parameter: impl Into<String>, problem: impl Into<String>) -> Self {
         Self::Argument { parameter: parameter.into(), problem: problem.into(), cause: None }

@@ -559,13 +559,16 @@ fn a_key_that_takes_the_keyboard_from_an_agent_is_told_at_once_and_so_is_taking_
     let plain = look(&seat.shown.0.lock().unwrap());
     seat.types("x");
     seat.until("the key to be told", |shown| {
-        shown.status().contains("you took the keyboard from operator termgate#p")
+        let status = shown.status();
+        status.contains("you have the keyboard")
+            && status.contains("waits for C-\\ h")
             && look(shown) != plain
     });
     let typing = look(&seat.shown.0.lock().unwrap());
     seat.types("\x1ct");
     seat.until("taking over to look different", |shown| {
-        shown.status().contains("you took over") && ![plain, typing].contains(&look(shown))
+        shown.status().contains("you took over until C-\\ h")
+            && ![plain, typing].contains(&look(shown))
     });
     seat.types("\x1ch");
     seat.until("the agent to have it again", |shown| {

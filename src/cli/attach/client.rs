@@ -217,7 +217,8 @@ impl<'a> Desk<'a> {
             None => self.window.picture(&self.view, room, &status),
         };
         if let Some(list) = self.carried.chords.key_list() {
-            match list.rows(prefix, self.room()) {
+            let view_only = self.carried.options.view_only;
+            match list.rows(prefix, view_only, self.room()) {
                 Some(rows) => cover(&mut picture, &rows, room),
                 None => self.carried.chords.close_list(),
             }
@@ -245,6 +246,7 @@ impl<'a> Desk<'a> {
             self.carried.taken_over.on_lease(mine);
             if let (Some(by), Some(kind), true) = (before.by, before.kind, mine)
                 && by != self.me
+                && self.view.lease.suspended.is_none()
             {
                 let text = format!("you took the keyboard from {}", named(&by, kind));
                 self.tell(text, NoticeReason::News);

@@ -13,6 +13,9 @@ pub enum KeyList {
     Explained(usize),
 }
 
+/// The second keys of chords that somebody who only watches does not have.
+const TYPISTS: [&str; 2] = ["t", "h"];
+
 /// The second keys of chords, each with what it does in a word and in a sentence.
 const KEYS: [(&str, &str, &str); 5] = [
     ("d", "detach", "detach; the session goes on"),
@@ -27,20 +30,32 @@ const MORE: &str = "? more";
 
 impl KeyList {
     /// The rows of the list for a terminal with this much room; none behind the last page.
-    pub fn rows(self, prefix: ControlKey, room: TerminalSize) -> Option<Vec<String>> {
+    pub fn rows(
+        self,
+        prefix: ControlKey,
+        view_only: bool,
+        room: TerminalSize,
+    ) -> Option<Vec<String>> {
         let cols = usize::from(room.cols);
         let (rows, page) = match self {
-            Self::Names => (names(prefix, cols), 0),
-            Self::Explained(page) => (explained(prefix, cols), page),
+            Self::Names => (names(prefix, view_only, cols), 0),
+            Self::Explained(page) => (explained(prefix, view_only, cols), page),
         };
         paged(rows, room.rows.into()).into_iter().nth(page)
     }
 }
 
-fn names(prefix: ControlKey, cols: usize) -> Vec<String> {
-    let mut entries: Vec<_> = KEYS.iter().map(|(key, word, _)| format!("{key} {word}")).collect();
+fn keys(
+    view_only: bool,
+) -> impl Iterator<Item = &'static (&'static str, &'static str, &'static str)> {
+    KEYS.iter().filter(move |(key, ..)| !(view_only && TYPISTS.contains(key)))
+}
+
+fn names(prefix: ControlKey, view_only: bool, cols: usize) -> Vec<String> {
+    let names = keys(view_only).map(|(key, word, _)| format!("{key} {word}"));
+    let mut entries: Vec<_> = names.collect();
     entries[0].insert_str(0, &format!("{prefix} then: "));
-    entries.push(format!("{prefix} itself"));
+    entries.extend((!view_only).then(|| format!("{prefix} itself")));
     let mut rows: Vec<String> = Vec::new();
     for entry in entries {
         match rows.last_mut() {
@@ -54,11 +69,14 @@ fn names(prefix: ControlKey, cols: usize) -> Vec<String> {
     rows
 }
 
-fn explained(prefix: ControlKey, cols: usize) -> Vec<String> {
-    let about = "Typing takes the keyboard; it goes back when you stop for ten seconds.";
-    let keys = KEYS.iter().map(|(key, _, does)| format!("{prefix} {key} {does}"));
-    let itself = format!("{prefix} {prefix} type {prefix}");
-    let entries = [about.to_owned()].into_iter().chain(keys).chain([itself]);
+fn explained(prefix: ControlKey, view_only: bool, cols: usize) -> Vec<String> {
+    let about = match view_only {
+        true => "You only watch: nothing that you type reaches the program.",
+        false => "Typing takes the keyboard; it goes back when you stop for ten seconds.",
+    };
+    let keys = keys(view_only).map(|(key, _, does)| format!("{prefix} {key} {does}"));
+    let itself = (!view_only).then(|| format!("{prefix} {prefix} type {prefix}"));
+    let entries = [about.to_owned()].into_iter().chain(keys).chain(itself);
     entries.flat_map(|entry| wrapped(&entry, cols)).collect()
 }
 
@@ -81,7 +99,7 @@ mod tests {
     use super::*;
 
     fn rows(list: KeyList, rows: u16, cols: u16) -> Vec<String> {
-        list.rows(ControlKey::default(), TerminalSize { rows, cols }).unwrap_or_default()
+        list.rows(ControlKey::default(), false, TerminalSize { rows, cols }).unwrap_or_default()
     }
 
     /// All pages of the explained list.
@@ -100,6 +118,15 @@ mod tests {
         assert_eq!(rows(KeyList::Names, 9, 60), two);
         let narrow = ["C-\\ then: d detach", "t take over", "h hand back", "? more"];
         assert_eq!(rows(KeyList::Names, 4, 20), narrow);
+    }
+
+    #[test]
+    fn somebody_who_only_watches_is_told_no_key_for_typing() {
+        let room = TerminalSize { rows: 20, cols: 100 };
+        let told = |list: KeyList| list.rows(ControlKey::default(), true, room).unwrap().join(" ");
+        assert_eq!(told(KeyList::Names), "C-\\ then: d detach | [ history | ? help");
+        let whole = told(KeyList::Explained(0));
+        assert!(whole.starts_with("You only watch") && !whole.contains("keyboard"), "{whole}");
     }
 
     #[test]

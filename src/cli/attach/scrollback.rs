@@ -177,6 +177,13 @@ impl Scrollback {
         wanted
     }
 
+    /// Ends a search of no rows. Returns the text that is nowhere.
+    pub fn take_vain(&mut self) -> Option<&str> {
+        let is_vain = |search: &mut HistorySearch| search.wanted().is_none();
+        let vain = self.search.take_if(|search| !self.search_awaited && is_vain(search));
+        vain.map(|_| &*self.text)
+    }
+
     /// Takes an answer of `read_history` to a search. Returns the text that is nowhere, when that is known.
     pub fn take_searched(&mut self, answer: &HistoryRows) -> Option<&str> {
         self.search_awaited = false;

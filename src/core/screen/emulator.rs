@@ -27,7 +27,7 @@ use crate::core::screen::emulator::recording::Recordings;
 use crate::core::screen::emulator::settings::{KeyboardStacks, TabStops};
 use crate::core::screen::emulator::shell::MarkedShell;
 use crate::core::screen::guard::Query;
-use crate::core::screen::row_numbers::RowNumbers;
+use crate::core::screen::row_numbers::{RowNumbers, StampedLine};
 use crate::core::screen::sequence::{Report, Sequence};
 
 /// How many rows may scroll off before they are moved into history.
@@ -57,6 +57,8 @@ pub(crate) struct Emulator {
     pub(super) shell: MarkedShell,
     pub(super) recordings: Recordings,
     hidden_resize: HiddenResize,
+    /// The rows of the normal screen when the alternate one replaced it.
+    hidden: Vec<StampedLine>,
 }
 
 /// What resizing did to the normal screen while the alternate one was shown.
@@ -107,6 +109,7 @@ impl Emulator {
             shell: MarkedShell::default(),
             recordings: Recordings::new(limits.history.bytes_max),
             hidden_resize: HiddenResize::default(),
+            hidden: Vec::new(),
         };
         emulator.term.resize(Cells(size));
         emulator.settle_alternate();
@@ -269,10 +272,13 @@ impl Emulator {
             return;
         }
         self.harvest();
+        let before = if rewraps { self.rows() } else { Vec::new() };
         self.term.resize(Cells(size));
+        if rewraps {
+            self.stamp_again(&before);
+        }
         self.harvest();
         if rewraps {
-            self.ledger.reset();
             self.on_rows_moved();
         }
         self.resize_recordings();
@@ -283,6 +289,7 @@ impl Emulator {
 
     fn enter_alternate(&mut self) {
         self.harvest();
+        self.hidden = self.rows();
         self.on_alternate();
         self.swap_screens();
         self.ledger.reset();
@@ -290,7 +297,8 @@ impl Emulator {
 
     fn leave_alternate(&mut self) {
         self.swap_screens();
-        self.ledger.reset();
+        let before = std::mem::take(&mut self.hidden);
+        self.stamp_again(&before);
         // Both cursors were equal when the alternate screen appeared, and resizing moved only this one.
         self.term.grid_mut().saved_cursor = self.term.grid().cursor.clone();
         let resize = std::mem::take(&mut self.hidden_resize);
@@ -302,6 +310,18 @@ impl Emulator {
             self.settle_rows();
             self.set_rows_aside();
         }
+    }
+
+    fn rows(&mut self) -> Vec<StampedLine> {
+        (0..self.term.screen_lines()).map(|line| self.draw_row(line)).collect()
+    }
+
+    /// Stamps the rows that were on the screen `before` and now stand elsewhere as they were.
+    fn stamp_again(&mut self, before: &[StampedLine]) {
+        let rows = -(self.term.history_size() as i32)..self.term.screen_lines() as i32;
+        let rows = rows.map(|line| self.ledger.line(&self.term.grid()[GridLine(line)]));
+        let rows = rows.collect();
+        self.ledger.show(before, rows);
     }
 
     fn swap_screens(&mut self) {

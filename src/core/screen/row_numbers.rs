@@ -13,6 +13,7 @@ use crate::core::frame::{Frame, Stamped};
 use crate::core::ids::{RowNumber, Watermark};
 use crate::core::screen::cells::RowReader;
 use crate::core::screen::links::Links;
+use crate::core::screen::rewrapped::stamped_again;
 
 /// A line with the watermark of its last change.
 pub(crate) type StampedLine = Stamped<Arc<Line>>;
@@ -70,6 +71,18 @@ impl RowNumbers {
     /// The targets of links in cells.
     pub(crate) fn links(&mut self) -> &mut Links {
         &mut self.reader.targets
+    }
+
+    pub(crate) fn line(&mut self, row: &Row<Cell>) -> Arc<Line> {
+        self.reader.read(row);
+        Arc::new(self.reader.line())
+    }
+
+    /// Notes that these rows stand below history now, of which some were on the screen `before`.
+    pub(crate) fn show(&mut self, before: &[StampedLine], rows: Vec<Arc<Line>>) {
+        self.shown = stamped_again(before, rows, self.mark);
+        self.shown_base = self.history.end();
+        self.reset();
     }
 
     /// Makes the next frame one that cannot be sent as a delta.

@@ -51,6 +51,8 @@ pub struct SentCommand {
     pub prompt: Arc<str>,
     /// What was typed for it; after a restart, its text as far as that is kept.
     pub typed: Arc<str>,
+    /// The screen was wrapped anew or reset since: where the command began says nothing any more.
+    pub rows_moved: bool,
 }
 
 impl SentCommand {
@@ -214,7 +216,13 @@ impl Commands {
         record.echo_lines = u16::try_from(lines).unwrap_or(u16::MAX);
         let id = record.id;
         self.push(record);
-        self.sent = Some(SentCommand { id, ends_by, prompt: prompt.into(), typed: typed.into() });
+        self.sent = Some(SentCommand {
+            id,
+            ends_by,
+            prompt: prompt.into(),
+            typed: typed.into(),
+            rows_moved: false,
+        });
         self.prompted_at = None;
         id
     }
@@ -269,6 +277,9 @@ impl Commands {
             *reading_at = cursor;
         }
         self.prompted_at = None;
+        if let Some(sent) = &mut self.sent {
+            sent.rows_moved = true;
+        }
     }
 
     /// Keeps what a command printed, and of all commands about so many bytes: of older ones less.

@@ -101,6 +101,7 @@ impl Shell {
         let started = facts.commands.get(sent.id).map(|record| record.from);
         match sent.ends_by {
             EndsBy::Marks => false,
+            EndsBy::Kernel | EndsBy::Prompt if sent.rows_moved => true,
             EndsBy::Kernel => started.is_none_or(|at| at != facts.cursor),
             EndsBy::Prompt => started.is_none_or(|at| at.row != facts.cursor.row),
         }

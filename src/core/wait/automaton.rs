@@ -305,13 +305,6 @@ impl Steps {
         self.left = self.left.saturating_sub(steps);
     }
 
-    /// Pays as many of the owed steps as are left, and returns how many. Do the work once all are paid.
-    pub(super) fn pay(&mut self, owed: usize) -> usize {
-        let paid = owed.min(self.left);
-        self.left -= paid;
-        paid
-    }
-
     pub(super) fn are_spent(&self) -> bool {
         self.left == 0
     }

@@ -5,13 +5,12 @@
 
 use std::sync::Arc;
 
+use crate::core::frame::Frame;
 use crate::core::frame::history::History;
-use crate::core::frame::line::Line;
-use crate::core::frame::{Frame, Stamped};
 use crate::core::ids::{RowNumber, Watermark};
 use crate::core::moment::Moment;
 use crate::core::wait::automaton::Steps;
-use crate::core::wait::logical::{Hit, LogicalLine, Reflow};
+use crate::core::wait::logical::{Hit, LogicalLine};
 use crate::core::wait::pattern::{Pattern, Search};
 
 /// Which pattern of a wait a line matched.
@@ -175,8 +174,6 @@ pub(super) struct ScanRange {
     pub(super) cursor_row: Option<RowNumber>,
     /// No row above this one.
     pub(super) top: RowNumber,
-    /// The rows that were shown at `seen`, if the size changed since.
-    pub(super) before: Option<Arc<[Stamped<Arc<Line>>]>>,
 }
 
 /// The scan of a look over its rows.
@@ -184,9 +181,6 @@ pub(super) struct ScanRange {
 pub(super) struct Scan {
     pub(super) searches: Searches,
     span: ScanRange,
-    /// The steps to pay before the lines from before a resize are collected.
-    owed: usize,
-    reflow: Option<Reflow>,
     row: RowNumber,
     /// The row after the last compared line.
     done: RowNumber,
@@ -223,13 +217,8 @@ impl Judging {
 
 impl Scan {
     pub(super) fn new(searches: Searches, span: ScanRange, frame: &Frame) -> Self {
-        /// The steps to collect one row from before the resize.
-        const ROW: usize = 32;
-        let owed = span.before.as_ref().map_or(0, |before| ROW * Reflow::span(before, frame));
         Self {
             searches,
-            owed,
-            reflow: None,
             row: span.top.max(frame.history.first()),
             span,
             done: RowNumber(0),
@@ -248,14 +237,6 @@ impl Scan {
 
     /// Continues until all rows are compared or the steps are spent.
     pub(super) fn run(&mut self, frame: &Frame, steps: &mut Steps) -> Option<()> {
-        self.owed -= steps.pay(self.owed);
-        if self.owed > 0 {
-            return None;
-        }
-        let before = self.span.before.take();
-        if let Some(before) = before {
-            self.reflow = Some(Reflow::new(&before, frame, self.span.seen));
-        }
         loop {
             if let Some(judging) = &mut self.line {
                 let found = judging.judge(&mut self.searches, steps)?;
@@ -314,19 +295,12 @@ impl Scan {
         }
     }
 
-    /// The line of a row, unless it is an old line that a resize wrapped again.
     fn line_of(&mut self, frame: &Frame, row: RowNumber, steps: &mut Steps) -> Option<Judging> {
         /// The steps to join one more row.
         const ROW: usize = 16;
         let line = LogicalLine::around(frame, row)?;
         self.done = line.end();
         steps.spend(ROW * line.rows() + line.text_to_cursor().len() / 8);
-        if let Some(reflow) = &self.reflow {
-            steps.spend(reflow.lines() + ROW * line.rows() + line.text().len());
-            if reflow.had(&line, frame) && !line.has(frame.cursor.value.row) {
-                return None;
-            }
-        }
         Some(Judging { line, done: 0, best: None })
     }
 }

@@ -4,7 +4,8 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::core::frame::history::{History, HistoryLimits, HistoryRow};
-use crate::core::frame::{Cursor, ScreenMode, Size};
+use crate::core::frame::line::Line;
+use crate::core::frame::{Cursor, ScreenMode, Size, Stamped};
 use crate::core::shell::commands::mark::{Mark, MarkKind};
 use crate::core::shell::commands::record::{Here, Position};
 use crate::core::shell::commands::{Commands, Submission};
@@ -111,14 +112,7 @@ impl Terminal {
 
     fn resize(&mut self, cols: u16) {
         let mark = self.tick();
-        for line in std::mem::replace(&mut self.lines, vec![Stamped::default(); ROWS]) {
-            let row = HistoryRow::of(&line.value, line.changed);
-            Arc::make_mut(&mut self.frame.history).push(row);
-            self.lines.remove(0);
-            self.lines.push(Stamped { value: line.value, changed: mark });
-        }
         let index = self.cursor_index();
-        self.frame.base_row = self.frame.base_row.plus(ROWS);
         self.frame.reset = mark;
         self.frame.size.update(Size { rows: ROWS as u16, cols }, mark);
         self.move_cursor(index, 0);
@@ -521,17 +515,6 @@ fn old_text_that_a_resize_wrote_anew_does_not_count() {
     terminal.print("ready");
     let row = terminal.frame().cursor.value.row.0 - 1;
     assert_eq!(next(&mut wait, &terminal), matched(row, "ready", "ready"));
-}
-
-#[test]
-fn old_text_is_known_after_a_resize_though_history_does_not_have_it() {
-    let mut terminal = Terminal::new();
-    terminal.print("ready");
-    terminal.print("busy");
-    let mut wait = begin_open(pattern("ready"), None, &terminal);
-    terminal.resize(30);
-    terminal.frame.history = Arc::new(History::new(HistoryLimits::default()));
-    assert_eq!(next(&mut wait, &terminal), None);
 }
 
 #[test]

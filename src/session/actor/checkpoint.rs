@@ -27,8 +27,8 @@ const QUIET: Duration = Duration::from_secs(1);
 /// How old what is kept may become where the output never falls silent.
 const AGE_MAX: Duration = Duration::from_secs(5);
 
-/// How long after the frame with the end of a command that is kept: callers who wait for it go first, and the
-/// next command keeps it as well if it comes within this time.
+/// How long after the frame with the end of a command that is kept: callers who wait for it go first, and those
+/// of several short commands are kept at once.
 const AFTER_END: Duration = Duration::from_millis(10);
 
 /// How many rows of history are handed over within a moment.
@@ -176,7 +176,7 @@ impl<P: Pty> Actor<P> {
             || self.kept.keep(&*self.pty, (&mut *self.screen, self.unfed.offset), now, quiet);
         let taken = if large { while_others_go_on(keep) } else { keep() };
         if taken {
-            self.records.cover(self.screen.commands().last());
+            self.records.cover(self.screen.commands().last(), &*self.pty);
         }
     }
 

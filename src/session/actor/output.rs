@@ -14,6 +14,7 @@ use crate::core::frame::Exit;
 use crate::core::input::request::DiscardCause;
 use crate::core::moment::Moment;
 use crate::core::screen::sequence::Report;
+use crate::core::shell::activity::Evidence;
 use crate::core::shell::commands::record::CommandId;
 use crate::session::actor::Actor;
 use crate::session::actor::ending::END_TOLD_MAX;
@@ -151,23 +152,23 @@ impl<P: Pty> Actor<P> {
     /// those to come are numbered after all that anybody was told of.
     pub(super) fn submit_again(&mut self) {
         self.submit_again_before(self.unfed.offset + 1);
-        if self.unfed.uncovered.is_empty() {
-            let last = self.records.commands().last;
-            if self.screen.commands().last() < last {
-                self.screen.number_commands_after(last);
-            }
+        let last = self.records.commands().last_before(&self.unfed.uncovered);
+        if self.screen.commands().last() < last {
+            self.screen.number_commands_after(last);
         }
     }
 
-    /// Submits the commands again that were sent before this output, and says whether there were any.
-    pub(super) fn submit_again_before(&mut self, offset: u64) -> bool {
-        let mut any = false;
+    /// Submits the commands again that were sent before this output.
+    fn submit_again_before(&mut self, offset: u64) {
         while let Some(command) = self.unfed.uncovered.pop_front_if(|one| one.offset < offset) {
-            self.screen.number_commands_after(CommandId(command.id().0 - 1));
+            // That one had ended for this to be sent; what told its end is lost.
+            if self.screen.commands().sent().is_some() {
+                self.screen.finish_sent(command.at(), Evidence::Idle);
+            }
+            self.screen.number_commands_after(CommandId(command.id().0.saturating_sub(1)));
             self.screen.submit(command.at(), command.submission());
-            (self.pace.dirty, any) = (true, true);
+            self.pace.dirty = true;
         }
-        any
     }
 
     /// The longest slice that those who compare every row allow, in bytes: each may end a row.
@@ -348,9 +349,10 @@ impl<P: Pty> Actor<P> {
     pub(super) fn on_returned(&mut self) {
         self.returning = None;
         tracing::info!(session = %self.id, "its shim answers again, or has ended");
-        self.records.keep_again(&*self.pty);
+        // What a note leaves to a checkpoint is in one then.
         self.kept.forget();
         self.checkpoint_now(false);
+        self.records.keep_again(&*self.pty);
         if let Err(error) = self.pty.resize(self.size) {
             tracing::debug!(session = %self.id, %error, "cannot resize the terminal");
         }

@@ -53,8 +53,10 @@ impl Records {
     }
 
     /// Notes that a checkpoint covers the commands up to this one.
-    pub(super) fn cover(&mut self, last: CommandId) {
-        self.commands.cover(last);
+    pub(super) fn cover(&mut self, last: CommandId, pty: &impl Pty) {
+        if self.commands.cover(last) {
+            pty.remember(Note::Commands, &self.commands.to_note());
+        }
     }
 
     /// Keeps all of it, also what should be kept already.

@@ -32,6 +32,7 @@ use crate::session::off_worker::{in_steps, is_large};
 use crate::session::pty::surroundings::host_name;
 use crate::session::pty::{Pty, ReadOutput, Stamp};
 use crate::session::records::Gap;
+use crate::session::records::commands::UncoveredCommand;
 #[cfg(test)]
 use crate::session::tests::faults;
 use crate::shim::wire::RESULTS_MAX;
@@ -238,7 +239,9 @@ impl<P: Pty> Actor<P> {
         self.screen = again.screen.into();
         self.unfed.offset = again.offset;
         let uncovered = &self.records.commands().uncovered;
-        let to_come = uncovered.iter().filter(|command| command.id() > shown);
+        let is_to_come =
+            |command: &&UncoveredCommand| command.id() > shown && command.offset >= again.offset;
+        let to_come = uncovered.iter().filter(is_to_come);
         self.unfed.uncovered = to_come.cloned().collect();
         self.adopt_screen();
         let marks = self.records.nonces().own.is_some();
@@ -259,11 +262,6 @@ impl<P: Pty> Actor<P> {
     pub(super) fn adopt_screen(&mut self) {
         self.screen.set_nonces(self.records.nonces().of_marks());
         self.screen.set_host(host_name());
-        // Their output is lost.
-        let lost = self.submit_again_before(self.unfed.offset);
-        if lost {
-            self.screen.on_lost_output();
-        }
         self.submit_again();
     }
 

@@ -67,7 +67,7 @@ pub struct HeldPty {
     committed: AtomicU64,
     store: Mutex<Store>,
     leader: ProcessId,
-    /// The leader's file; none if it had ended before.
+    /// The leader's file; none if it had ended before, or could not be opened.
     leader_stat: Option<StatFile>,
     /// The leader's start time, in clock ticks since boot.
     started: u64,

@@ -112,9 +112,16 @@ impl CommandsRecord {
         fits
     }
 
-    /// Notes that a checkpoint covers the commands up to this one.
-    pub fn cover(&mut self, last: CommandId) {
+    /// Notes that a checkpoint covers the commands up to this one. Returns whether it is news.
+    pub fn cover(&mut self, last: CommandId) -> bool {
+        let before = self.uncovered.len();
         self.uncovered.retain(|command| command.id() > last);
+        self.uncovered.len() < before
+    }
+
+    /// The number of the newest command before those that are still to be submitted again.
+    pub fn last_before(&self, uncovered: &VecDeque<UncoveredCommand>) -> CommandId {
+        uncovered.front().map_or(self.last, |next| CommandId(next.id.saturating_sub(1)))
     }
 
     /// Records which command a call sends.

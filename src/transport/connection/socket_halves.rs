@@ -17,6 +17,7 @@ use nix::sys::uio::writev;
 use tokio::io::unix::AsyncFd;
 use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 use tokio::net::UnixStream;
+use tokio::task::coop::poll_proceed;
 use tokio::time::{Sleep, sleep};
 
 /// After what time a full socket is tried again that nothing can tell of.
@@ -118,10 +119,13 @@ impl AsyncWrite for SocketWriter {
         context: &mut Context<'_>,
         slices: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
+        // A client that reads fast must not keep its task for itself.
+        let turn = ready!(poll_proceed(context));
         loop {
             match writev(self.socket.get_ref(), slices) {
                 Ok(written) => {
                     self.room = None;
+                    turn.made_progress();
                     return Poll::Ready(Ok(written));
                 }
                 Err(Errno::EAGAIN) => {}

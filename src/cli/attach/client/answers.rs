@@ -23,6 +23,11 @@ impl Desk<'_> {
     }
 
     pub(super) fn ask_to_search(&mut self) -> Result<(), CliFailure> {
+        let back = self.carried.scrollback.as_mut();
+        if let Some(text) = back.and_then(Scrollback::take_vain) {
+            let text = format!("not found: {text}");
+            self.tell(text, NoticeReason::News);
+        }
         match self.carried.scrollback.as_mut().and_then(Scrollback::searched_next) {
             Some(rows) => self.ask_for_rows(Purpose::Search, rows, "plain"),
             None => Ok(()),

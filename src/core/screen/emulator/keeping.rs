@@ -17,7 +17,7 @@ use crate::core::screen::snapshot::KeptEmulator;
 use crate::core::screen::snapshot::cells::{Damage, KeptGrid};
 use crate::core::screen::snapshot::numbers::{moment, nanos};
 
-/// What can happen to the shelved screen. The index of each is its number in a snapshot.
+/// What can happen to the hidden normal screen. The index of each is its number in a snapshot.
 const HIDDEN_RESIZES: [HiddenResize; 3] =
     [HiddenResize::Untouched, HiddenResize::Resized, HiddenResize::Rewrapped];
 

@@ -83,6 +83,7 @@ struct KeptSent<'a> {
     ends_by: u8,
     #[serde(borrow)]
     prompt: Cow<'a, str>,
+    rows_moved: bool,
 }
 
 const PHASES: [ShellPhase; 4] =
@@ -185,14 +186,16 @@ impl KeptShell<'_> {
 impl<'a> KeptSent<'a> {
     fn of(sent: &'a SentCommand) -> Self {
         let prompt = Cow::Borrowed(&*sent.prompt);
-        Self { id: sent.id.0, ends_by: index_of(&WAYS, &sent.ends_by), prompt }
+        let (ends_by, rows_moved) = (index_of(&WAYS, &sent.ends_by), sent.rows_moved);
+        Self { id: sent.id.0, ends_by, prompt, rows_moved }
     }
 
     fn sent(&self, list: &VecDeque<Arc<CommandRecord>>) -> Result<SentCommand, Damage> {
         let (id, prompt) = (CommandId(self.id), self.prompt.as_ref().into());
         let record = list.iter().find(|record| record.id == id);
         let typed = record.map(|record| Arc::clone(&record.text)).unwrap_or_default();
-        Ok(SentCommand { id, ends_by: entry_of(&WAYS, self.ends_by)?, prompt, typed })
+        let (ends_by, rows_moved) = (entry_of(&WAYS, self.ends_by)?, self.rows_moved);
+        Ok(SentCommand { id, ends_by, prompt, typed, rows_moved })
     }
 }
 

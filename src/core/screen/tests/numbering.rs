@@ -103,6 +103,7 @@ fn other_columns_wrap_the_screen_anew_in_its_place() {
     terminal.resize(3, 8);
     terminal.kept(0, &[]);
     terminal.shows(0, &["abcdef", "x", ""]);
+    assert_eq!(terminal.stamps(), [2, 2, 3]);
     assert_eq!(terminal.frame.reset, Watermark(3));
     assert_eq!(terminal.frame.size.changed, Watermark(3));
 }
@@ -125,6 +126,7 @@ fn rows_that_no_longer_fit_when_wrapped_anew_are_history() {
     terminal.resize(2, 4);
     terminal.kept(0, &["abcd"]);
     terminal.shows(1, &["efgh", "ij"]);
+    assert_eq!((terminal.history_stamp(0), terminal.stamps()), (2, vec![2, 2]));
 }
 
 #[test]
@@ -162,6 +164,7 @@ fn the_alternate_screen_shows_in_the_place_of_the_normal_one() {
     assert_eq!(terminal.frame.reset, Watermark(3));
     terminal.show("\x1b[?1049l");
     terminal.shows(1, &["b", "c"]);
+    assert_eq!(terminal.stamps(), [2, 2], "it was there before");
     terminal.kept(0, &["a"]);
     assert_eq!(terminal.frame.mode.value, ScreenMode::Normal);
     assert_eq!(terminal.frame.reset, Watermark(4));

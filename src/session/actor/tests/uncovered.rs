@@ -168,8 +168,10 @@ async fn a_daemon_that_is_killed_while_it_reads_again_leaves_the_note_to_the_nex
     let second = Desk::open_noted(opening, Some(NONCE), story.noted());
     let note = second.terminal.note(Note::Commands).expect("it is kept at once");
     let note = CommandsRecord::from_note(&note).expect("just written");
-    assert_eq!(note.uncovered, story.noted().uncovered);
-    assert_eq!(note.last, running);
+    // The first was sent where that checkpoint ends, and is in the next one.
+    assert_eq!(restored(&second.terminal).commands().last(), CommandId(1));
+    assert!(note.uncovered.iter().eq(story.noted().uncovered.iter().skip(1)));
+    assert_eq!((note.uncovered.len(), note.last), (1, running));
 }
 
 #[tokio::test(start_paused = true)]
@@ -182,6 +184,40 @@ async fn a_checkpoint_takes_the_place_of_the_notes() {
     story.send("test").await;
     let noted = story.noted().uncovered;
     assert_eq!(noted.iter().map(|one| one.id().0).collect::<Vec<_>>(), [2]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_note_that_a_checkpoint_covers_brings_no_command_back_when_that_cannot_be_read() {
+    let mut story = Story::begin().await;
+    let id = story.send("make").await;
+    story = story.write(&ran("make", "made", 0)).await;
+    story.desk.wait_until(|terminal| terminal.checkpoints().len() == 3).await;
+    let note = story.noted();
+    assert!(note.uncovered.is_empty(), "the shim is told as well");
+    let offset = story.written.len() as u64;
+    let blank = OpeningState { offset, ..OpeningState::empty(SIZE, ScreenLimits::default()) };
+    let desk = Desk::open_noted(blank, Some(NONCE), note);
+    assert_eq!(desk.session.frame().commands.value.iter().count(), 0);
+    desk.terminal.lose(&story.written);
+    desk.terminal.push(format!("{}{}", mark("C"), "typed"));
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    let after = desk.session.frame().commands.value.last();
+    assert_eq!(after, CommandId(id.0 + 1), "no number is given twice");
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_two_commands_in_one_gap_neither_gets_the_code_of_the_other() {
+    let mut story = Story::begin().await;
+    for text in ["make", "test"] {
+        story.send(text).await;
+        story = story.write(&ran(text, "done", 4)).await;
+    }
+    let lost = story.written.len() - prompt().len() - mark("D;4").len();
+    let kept = prompt().len();
+    let found = story.found_without(lost - kept).await;
+    let codes = found.commands();
+    let codes = codes.iter().map(|one| (one.id.0, one.finish.and_then(|finish| finish.code)));
+    assert_eq!(codes.collect::<Vec<_>>(), [(1, None), (2, Some(4))]);
 }
 
 #[tokio::test(start_paused = true)]

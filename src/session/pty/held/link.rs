@@ -6,6 +6,7 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread::yield_now;
 use std::time::Duration;
 
 use nix::errno::Errno;
@@ -27,6 +28,9 @@ use crate::shim::wire::{FRAME_MAX, Frame, ProgramEnd};
 pub(super) const PATIENCE: Duration = Duration::from_secs(2);
 /// The extra time after that, in case the whole machine stood still.
 const AFTER_A_STALL: Duration = Duration::from_millis(200);
+/// How long to ask for an answer again and again, and let others run in between, before this thread sleeps for
+/// it: a processor that sleeps takes longer to wake than a shim takes to answer.
+const AT_HAND: Duration = Duration::from_micros(40);
 /// How long to wait for an answer before the other tasks of this thread move to another one. Nearly every
 /// answer arrives within it.
 const AT_ONCE: Duration = Duration::from_millis(1);
@@ -149,7 +153,8 @@ impl ShimLink {
         exchange.sequence = exchange.sequence.wrapping_add(1);
         let sequence = exchange.sequence;
         self.send(&mut exchange, &ToShim::Input(InputFrame { sequence, ..input }), &[])?;
-        let until = readiness::now() + PATIENCE;
+        let sent = readiness::now();
+        let (at_hand, until) = (sent + AT_HAND, sent + PATIENCE);
         loop {
             match self.receive(&mut exchange) {
                 Heard::Taken(taken) if taken.sequence == sequence => return Ok(taken.outcome),
@@ -159,6 +164,7 @@ impl ShimLink {
                     return Err(self.absence().into());
                 }
                 Heard::Taken(_) | Heard::News => {}
+                Heard::Nothing if readiness::now() < at_hand => yield_now(),
                 Heard::Nothing => self.wait(READABLE, until)?,
                 Heard::Lost => return Err(self.absence().into()),
             }
