@@ -567,7 +567,9 @@ fn a_key_that_takes_the_keyboard_from_an_agent_is_told_at_once_and_so_is_taking_
     let typing = look(&seat.shown.0.lock().unwrap());
     seat.types("\x1ct");
     seat.until("taking over to look different", |shown| {
-        shown.status().contains("you took over until C-\\ h")
+        let status = shown.status();
+        status.contains("you took over")
+            && status.contains("waits for C-\\ h")
             && ![plain, typing].contains(&look(shown))
     });
     seat.types("\x1ch");
