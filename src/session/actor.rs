@@ -174,6 +174,8 @@ impl<P: Pty> Actor<P> {
         self.records.keep_again(&*self.pty);
         self.adopt_screen();
         self.checkpoint_now(false);
+        // A command may have been sent that the screen did not know of.
+        self.publish_output();
     }
 
     fn deadline(&self) -> Option<Moment> {

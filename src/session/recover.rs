@@ -85,8 +85,7 @@ impl Registry {
         let FoundTerminal { notes, pty, pid, mut opening, newest, mut writes, window } = survivor;
         let RecoveredNotes { session: mut record, lease, mut commands } = notes;
         commands.cover(opening.screen.commands().last());
-        // A checkpoint covers the others, though it may be one that cannot be read.
-        commands.uncovered.retain(|command| command.offset >= opening.offset);
+        commands.uncovered.retain(|command| command.offset >= opening.covered);
         opening.screen.number_commands_after(commands.last_before(&commands.uncovered));
         commands.tell_of(&mut writes);
         record.size = Some(opening.screen.size());

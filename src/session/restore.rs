@@ -21,6 +21,9 @@ pub struct OpeningState {
     pub screen: Screen,
     /// The offset of the first output that the screen has not processed.
     pub offset: u64,
+    /// The commands that were sent before this offset of the output are on the screen, or on one that cannot be
+    /// read.
+    pub covered: u64,
     /// All queries in the output before this offset have been answered.
     pub answered: u64,
     /// The row after the newest stored row of history; `None` if the stored rows are unusable.
@@ -45,6 +48,7 @@ impl OpeningState {
         Self {
             screen,
             offset: 0,
+            covered: 0,
             answered: 0,
             kept_rows: None,
             gaps: Gaps::default(),
@@ -94,7 +98,9 @@ impl OpeningState {
                 gaps.add(Gap { row: screen.cursor_row(), bytes: None, since: None });
             }
             let empty = Self::empty(recovered.size(), limits);
-            return Self { screen, offset, answered, gaps, found: true, unread_until, ..empty };
+            let covered = offset;
+            let found = true;
+            return Self { screen, offset, covered, answered, gaps, found, unread_until, ..empty };
         };
         if covered < offset {
             tracing::warn!(%session, from = covered, to = offset, "output was lost");
@@ -113,8 +119,20 @@ impl OpeningState {
         let lasts =
             |still: &Stillness| [covered, offset, recovered.attached.head] == [still.offset; 3];
         let still_since = still.filter(lasts).map(|still| still.at.min(now));
+        let newest = recovered.snapshots.last().map(|snapshot| snapshot.offset);
+        let covered = if newest == Some(covered) { covered } else { offset };
         let found = true;
-        Self { screen, offset, answered, kept_rows, gaps, found, still_since, unread_until }
+        Self {
+            screen,
+            offset,
+            covered,
+            answered,
+            kept_rows,
+            gaps,
+            found,
+            still_since,
+            unread_until,
+        }
     }
 
     /// An empty screen. Its watermarks and rows follow all that earlier daemons can have reported.

@@ -158,8 +158,9 @@ impl<P: Pty> Actor<P> {
         }
     }
 
-    /// Submits the commands again that were sent before this output.
-    fn submit_again_before(&mut self, offset: u64) {
+    /// Submits the commands again that were sent before this output. Returns whether there were any.
+    pub(super) fn submit_again_before(&mut self, offset: u64) -> bool {
+        let mut any = false;
         while let Some(command) = self.unfed.uncovered.pop_front_if(|one| one.offset < offset) {
             // That one had ended for this to be sent; what told its end is lost.
             if self.screen.commands().sent().is_some() {
@@ -167,8 +168,9 @@ impl<P: Pty> Actor<P> {
             }
             self.screen.number_commands_after(CommandId(command.id().0.saturating_sub(1)));
             self.screen.submit(command.at(), command.submission());
-            self.pace.dirty = true;
+            (self.pace.dirty, any) = (true, true);
         }
+        any
     }
 
     /// The longest slice that those who compare every row allow, in bytes: each may end a row.

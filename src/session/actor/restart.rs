@@ -262,6 +262,10 @@ impl<P: Pty> Actor<P> {
     pub(super) fn adopt_screen(&mut self) {
         self.screen.set_nonces(self.records.nonces().of_marks());
         self.screen.set_host(host_name());
+        // What these wrote first is lost.
+        if self.submit_again_before(self.unfed.offset) {
+            self.screen.on_lost_output();
+        }
         self.submit_again();
     }
 

@@ -202,6 +202,23 @@ async fn no_number_of_a_command_is_given_again_although_the_screen_knows_none() 
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_command_of_a_screen_that_cannot_be_read_is_not_sent_again() {
+    let note = br#"{"v":1,"last":7,"uncovered":[{"id":7,"offset":3,"at":1,"text":"make",
+        "typed":"make","by":null,"prompt":"$ ","echoed":true}]}"#;
+    let commands = CommandsRecord::from_note(note).expect("it can be read");
+    for (covered, known) in [(0, 1), (3, 1), (4, 0)] {
+        let registry = registry();
+        let notes = RecoveredNotes { commands: commands.clone(), ..notes(1) };
+        let (mut first, _terminal) = survivor(notes);
+        (first.opening.covered, first.opening.offset) = (covered, 4);
+        let session = registry.recover(first).await;
+        let commands = &session.frame().commands.value;
+        assert_eq!(commands.iter().count(), known, "covered before {covered}");
+        assert_eq!(commands.last(), CommandId(7));
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_new_name_is_kept_before_anybody_is_told() {
     let registry = registry();
     let (first, terminal) = survivor(notes(1));

@@ -69,6 +69,7 @@ fn a_screen_goes_on_where_it_was_kept() {
         ("one\r\ntwo\r\nthree\r\nfour\r\nfive".len() as u64, Some(RowNumber(2)))
     );
     assert_eq!(opening.gaps.as_slice(), [], "nothing was lost");
+    assert_eq!(opening.covered, opening.offset);
     let frame = frame(&mut opening);
     assert_eq!(shown(&frame), ["three", "four", "five"]);
     assert_eq!(frame.base_row, RowNumber(2));
@@ -106,6 +107,7 @@ fn after_a_damaged_snapshot_the_one_before_is_gone_on_with() {
         opening.offset, kept.attached.committed,
         "what is read next is what nobody has seen"
     );
+    assert_eq!(opening.covered, opening.offset, "the damaged one knew what was sent before");
     assert_eq!(shown(&frame(&mut opening)), ["one", "", ""]);
     assert_eq!(opening.gaps.as_slice(), [lost(0, Some(5))], "what came behind it is not shown");
 }
@@ -128,6 +130,7 @@ fn what_follows_lost_output_is_read_from_its_beginning() {
     kept.attached.tail = kept.attached.committed + 100;
     let mut opening = opened(&kept);
     assert_eq!(opening.offset, kept.attached.committed + 100);
+    assert_eq!(opening.covered, kept.attached.committed, "what was sent then no screen knows");
     assert_eq!(opening.gaps.as_slice(), [lost(0, Some(100))]);
     opening.screen.feed(Moment::default(), b"two");
     assert_eq!(shown(&frame(&mut opening))[0], "one two");
