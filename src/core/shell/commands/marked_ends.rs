@@ -48,7 +48,7 @@ impl Commands {
     /// Takes it that what was sent has begun: the shell may have said so in output that was lost, and
     /// whoever is told that it never ran runs it again.
     pub fn on_lost_output(&mut self) {
-        if self.phase == ShellPhase::Reading && self.sent_by_marks() {
+        if self.phase != ShellPhase::Running && self.sent_by_marks() {
             self.phase = ShellPhase::Running;
             self.reading_at = None;
         }
