@@ -73,17 +73,17 @@ impl AsyncRead for SocketReader {
 pub struct SocketWriter {
     socket: Arc<AsyncFd<OwnedFd>>,
     /// What is waited for while the socket is full.
-    room: Option<Room>,
+    room: Option<RoomWatch>,
 }
 
 #[derive(Debug)]
-enum Room {
+enum RoomWatch {
     Told(AsyncFd<OwnedFd>),
     /// No descriptor is left to be told by.
     Later(Pin<Box<Sleep>>),
 }
 
-impl Room {
+impl RoomWatch {
     fn of(socket: &AsyncFd<OwnedFd>) -> Self {
         let again = socket.get_ref().try_clone();
         match again.and_then(|again| registered(again, Interest::WRITABLE)) {
@@ -133,7 +133,7 @@ impl AsyncWrite for SocketWriter {
                 Err(errno) => return Poll::Ready(Err(errno.into())),
             }
             let Self { socket, room } = &mut *self;
-            ready!(room.get_or_insert_with(|| Room::of(socket)).poll(context))?;
+            ready!(room.get_or_insert_with(|| RoomWatch::of(socket)).poll(context))?;
         }
     }
 
@@ -219,7 +219,7 @@ mod tests {
     async fn without_a_descriptor_for_it_room_is_looked_for_again() {
         let (_reader, mut writer, far) = pair();
         let long = vec![b'x'; 4_000_000];
-        writer.room = Some(Room::Later(Box::pin(sleep(TRIED_AGAIN))));
+        writer.room = Some(RoomWatch::Later(Box::pin(sleep(TRIED_AGAIN))));
         let mut far = far;
         let mut all = vec![0; long.len()];
         let (written, read) = tokio::join!(writer.write_all(&long), far.read_exact(&mut all));
