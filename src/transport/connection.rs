@@ -7,7 +7,6 @@ mod intake;
 mod library;
 pub mod link;
 mod reading;
-pub mod socket_halves;
 
 use std::future::Future;
 use std::sync::Arc;

@@ -81,7 +81,6 @@ const NIX: &[&str] = &[
     "shim",
     "transport/unix",
     "transport/connection/link",
-    "transport/connection/socket_halves",
     "transport/signals",
     "transport/notify",
     "cli/attach",

@@ -11,8 +11,8 @@ use std::pin::Pin;
 use tokio::io::unix::AsyncFd;
 use tokio::io::{AsyncRead, Interest, Stdin, Stdout};
 use tokio::net::UnixStream;
+use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 
-use crate::transport::connection::socket_halves::{SocketReader, SocketWriter, split};
 use crate::transport::framing::lines::LineReader;
 use crate::transport::limits::Limits;
 
@@ -56,7 +56,7 @@ pub fn stdio() -> ClientLink<Stdin, Stdout, impl Future<Output = ()> + Send> {
     ClientLink { reader: tokio::io::stdin(), writer: tokio::io::stdout(), hangup }
 }
 
-pub type UnixLink = ClientLink<SocketReader, SocketWriter, Hangup>;
+pub type UnixLink = ClientLink<OwnedReadHalf, OwnedWriteHalf, Hangup>;
 
 /// Completes when a client has hung up.
 pub type Hangup = Pin<Box<dyn Future<Output = ()> + Send>>;
@@ -67,12 +67,9 @@ pub fn watch_hangup(stream: &UnixStream) -> io::Result<Hangup> {
 }
 
 /// Links a Unix socket, watched by `hangup`.
-///
-/// # Errors
-/// See [`split`].
-pub fn unix(stream: UnixStream, hangup: Hangup) -> io::Result<UnixLink> {
-    let (reader, writer) = split(stream)?;
-    Ok(ClientLink { reader, writer, hangup })
+pub fn unix(stream: UnixStream, hangup: Hangup) -> UnixLink {
+    let (reader, writer) = stream.into_split();
+    ClientLink { reader, writer, hangup }
 }
 
 async fn or_never(end: io::Result<impl Future<Output = ()>>) {

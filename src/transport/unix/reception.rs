@@ -273,10 +273,7 @@ impl Room {
             Ok((peer, hangup)) => {
                 // The reserve is refilled before the client is served.
                 let Waiting { accepted: AcceptedClient { stream, .. }, admit, .. } = client;
-                match link::unix(stream, hangup) {
-                    Ok(link) => admit(Arrival { link, peer }),
-                    Err(error) => tracing::warn!(%error, "cannot serve a client"),
-                }
+                admit(Arrival { link: link::unix(stream, hangup), peer });
             }
             Err(error) if is_shortage(&error) && Instant::now() < client.give_up_at => {
                 self.wait(client);
