@@ -102,6 +102,18 @@ fn rows_that_are_not_there_are_noted() {
 }
 
 #[test]
+fn a_misspelt_session_is_answered_with_the_nearest_name_that_is_seen() {
+    let home = Home::new();
+    let _daemon = home.daemon();
+    home.printed("new --name build -- cat");
+    let told = |line: &str| text(&home.run(line).stderr).to_owned();
+    let near = told("read biuld");
+    assert!(near.contains("no session `biuld`; did you mean `build`?"), "{near}");
+    let none = told("read deploy");
+    assert!(none.contains("no session `deploy` ("), "nothing resembles it: {none}");
+}
+
+#[test]
 fn a_daemon_that_was_not_wanted_is_no_advice() {
     let home = Home::new();
     for line in ["stop", "upgrade", "new --no-spawn", "ls --socket /nowhere/operator.sock"] {

@@ -170,9 +170,6 @@ impl Scrollback {
     /// without a search.
     pub fn searched_next(&mut self) -> Option<(u64, u64)> {
         let wanted = self.search.as_mut().filter(|_| !self.search_awaited)?.wanted();
-        if wanted.is_none() {
-            self.search = None;
-        }
         self.search_awaited = wanted.is_some();
         wanted
     }
@@ -344,6 +341,15 @@ mod tests {
         assert_eq!(back.searched_next(), Some((95, 25)));
         assert_eq!(back.take_searched(&plain(95..120)), None);
         assert_eq!(back.found, Some(104));
+        assert_eq!(back.take_vain(), None, "no search goes on");
+        // Above the first row and below the last there is nothing to ask for.
+        for (found, key) in [(30, b"n"), (119, b"N")] {
+            let mut back = Scrollback { found: Some(found), ..back.clone() };
+            assert!(back.on_typed(key));
+            assert_eq!(back.take_vain(), Some("4"));
+            assert_eq!(back.take_vain(), None);
+            assert_eq!(back.searched_next(), None);
+        }
         // What is nowhere is said, and leaving the line of text leaves nothing else.
         assert!(back.on_typed(b"/none\r"));
         assert_eq!(back.searched_next(), Some((30, 79)));

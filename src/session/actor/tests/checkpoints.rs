@@ -145,12 +145,17 @@ async fn a_query_that_was_answered_before_is_not_answered_again() {
 }
 
 impl Desk {
-    /// Sends a command to a shell that tells no marks and shows this prompt.
+    /// Sends a command to a shell that tells no marks.
     async fn send_command(&self, text: &str) -> CommandId {
+        self.send_command_that_ends_by(EndsBy::Kernel, text).await
+    }
+
+    /// Sends a command with a lease that is taken for this call.
+    pub(super) async fn send_command_that_ends_by(&self, ends_by: EndsBy, text: &str) -> CommandId {
         let command = CommandOrder {
             text: text.to_owned(),
             typed: text.to_owned(),
-            ends_by: EndsBy::Kernel,
+            ends_by,
             provision: None,
             interrupts: false,
         };

@@ -6,7 +6,6 @@ use super::*;
 use crate::core::frame::Frame;
 use crate::core::shell::commands::record::{CommandId, CommandRecord};
 use crate::core::shell::commands::{EndsBy, ShellPhase};
-use crate::session::command::{CommandOrder, Written};
 use crate::session::pty::{Note, TerminalEvidence};
 use crate::session::tests::faults;
 
@@ -49,17 +48,7 @@ impl Story {
     }
 
     async fn send(&self, text: &str) -> CommandId {
-        let command = CommandOrder {
-            text: text.to_owned(),
-            typed: text.to_owned(),
-            ends_by: EndsBy::Marks,
-            provision: None,
-            interrupts: false,
-        };
-        let take = TakeRule::ForThisCall(fresh());
-        let order = WriteOrder { command: Some(command), take, ..typing(&agent(1), text) };
-        let written: Written = self.desk.write(order).await.expect("the shell reads");
-        written.command.expect("it is a command").id
+        self.desk.send_command_that_ends_by(EndsBy::Marks, text).await
     }
 
     fn noted(&self) -> CommandsRecord {
