@@ -256,12 +256,23 @@ impl Wait {
         &self.others
     }
 
-    /// The last line that was waited for and has been on the screen since before the wait, which therefore did
-    /// not count. The search takes about `steps` at most, and finds none beyond.
+    /// The last line that was waited for, or else that was to end the wait, and has been on the screen since
+    /// before the wait, which therefore did not count. Each of the two searches takes about `steps` at most, and
+    /// finds none beyond.
     pub fn shown_before(&self, frame: &Frame, steps: usize) -> Option<(Which, Hit)> {
         // A look that was given up has them: then not all that came since has been compared.
         self.searches.as_ref()?;
-        let searches = Searches::of(&self.conditions.patterns, |which| !which.stops())?;
+        self.last_shown(frame, steps, |which| !which.stops())
+            .or_else(|| self.last_shown(frame, steps, Which::stops))
+    }
+
+    fn last_shown(
+        &self,
+        frame: &Frame,
+        steps: usize,
+        among: impl Fn(Which) -> bool,
+    ) -> Option<(Which, Hit)> {
+        let searches = Searches::of(&self.conditions.patterns, among)?;
         let (from_the_start, top) = (Watermark(0), frame.base_row);
         let span = ScanRange { seen: from_the_start, base: from_the_start, cursor_row: None, top };
         let mut scan = Scan::new(searches, span, frame);

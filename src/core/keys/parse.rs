@@ -11,10 +11,13 @@ use crate::core::nearest::nearest_of;
 ///
 /// A word is modifiers and a key. Modifiers are `C-` `M-` `S-` as in tmux, `ctrl+` `alt+` `shift+` (or
 /// with `-`), or a leading `^` for ctrl. A key is one of [`NAMES`] or a single character. Names
-/// and modifiers ignore case, single characters do not.
+/// and modifiers ignore case, single characters do not. A blank alone is the space bar.
 ///
 /// Errors: the first unknown word, an empty list, more than [`KEYS_MAX`] keys.
 pub fn parse_keys(text: &str) -> Result<Vec<Key>, KeyError> {
+    if text == " " {
+        return Ok(vec![parse_key("Space")?]);
+    }
     let count = text.split_whitespace().count();
     if count == 0 {
         return Err(KeyError::Empty);

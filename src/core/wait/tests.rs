@@ -229,6 +229,12 @@ fn a_line_that_stood_there_before_the_call_is_found_when_asked_for() {
     assert_eq!(wait.shown_before(&terminal.frame(), 1 << 16), None, "not all was compared");
     let wait = begin_open(pattern("straw"), None, &terminal);
     assert_eq!(wait.shown_before(&terminal.frame(), 1 << 16), None);
+    let shown = |wanted, stop| {
+        let wait = begin_open(stopping(wanted, stop), None, &terminal);
+        wait.shown_before(&terminal.frame(), 1 << 16).map(|(which, hit)| Outcome::Found(which, hit))
+    };
+    assert_eq!(shown("straw", "two"), stopped(1, "needle two", "two"));
+    assert_eq!(shown("two", "hay"), matched(1, "needle two", "two"));
 }
 
 #[test]

@@ -72,12 +72,17 @@ impl<P: Pty> Actor<P> {
         self.remember_lease();
         self.checkpoint_for_frame();
         self.pace.dirty = false;
-        let state = self.frames.borrow().activity.value.state;
+        let (state, before) = {
+            let frame = self.frames.borrow();
+            (frame.activity.value.state, frame.watermark)
+        };
         let facts = Facts { lease: Arc::new(view), exit: self.ending.exit, activity, shell };
         if let Some(frame) = self.screen.publish(now, &facts) {
             self.pace.published_at = Some(now);
             self.input.mark_resumed(frame.watermark);
-            if frame.activity.value.state != state {
+            // A command that ran since the frame before was another state, though a short one.
+            let ran = frame.commands.value.ended_after(before).is_some();
+            if frame.activity.value.state != state || ran {
                 self.outlets.live.on_state_change(now, &frame);
             }
             self.outlets.counters.frames_published.add(1);

@@ -177,7 +177,12 @@ impl ToldLines<'_> {
             shown.push(self.notice(omitted));
         }
         if !trouble.is_empty() {
-            shown.push("[of the lines between, these name errors or warnings:]".to_owned());
+            let all = self.trouble(head..self.lines.len() - tail, usize::MAX).len();
+            let some = match all > trouble.len() {
+                true => format!("{all} name errors or warnings, such as"),
+                false => "these name errors or warnings".to_owned(),
+            };
+            shown.push(format!("[of the lines between, {some}:]"));
             shown.extend(trouble.iter().map(|line| numbered(line) + &told(line)));
             shown.push(format!("[the last {}:]", counted(counts(last), "line")));
         }
@@ -318,6 +323,7 @@ mod tests {
         lines.extend(numbers(100));
         let told = of(&lines, ExcerptLines::of_result(40), 2_700);
         assert_eq!(told.text.matches(": an error").count(), 10, "{}", told.text);
+        assert!(told.text.contains(" name errors or warnings, such as:]"), "{}", told.text);
         assert_eq!(told.text.matches(": warning").count(), 0);
     }
 

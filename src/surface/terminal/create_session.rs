@@ -54,6 +54,8 @@ impl Tool for CreateSession {
     const DESCRIPTION: &'static str = "Starts your shell or a program in a new terminal and gives \
         you its first lease.";
     const ACCESS: ToolAccess = ToolAccess::Create;
+    const DESTRUCTIVE: bool = true;
+    const OPEN_WORLD: bool = true;
     const UNLISTED: &'static [&'static str] = &["env_client"];
 
     type Result = Created;

@@ -224,7 +224,7 @@ impl Waited {
         });
         let missed = match self.missed_rows {
             0 => String::new(),
-            count => format!(" ({} went by unseen)", counted(count, "row")),
+            count => format!(" (up to {} went by unseen)", counted(count, "row")),
         };
         let Some(watermark) = self.watermark else {
             let (outcome, elapsed) = (word(&self.outcome), measured(self.elapsed_ms));

@@ -158,6 +158,7 @@ fn a_long_unknown_word_is_not_repeated_in_full() {
 fn an_empty_list_is_refused() {
     assert_eq!(parse_keys(""), Err(KeyError::Empty));
     assert_eq!(parse_keys(" \t\n"), Err(KeyError::Empty));
+    assert_eq!(parse_keys(" "), parse_keys("Space"));
 }
 
 #[test]
