@@ -34,6 +34,8 @@ pub struct ScreenFacts<'a> {
     pub alternate: bool,
     /// A full-screen program, or a menu, may hide the cursor.
     pub cursor_visible: bool,
+    /// Programs that use the whole screen turn the keypad's own codes on.
+    pub keypad: bool,
     /// What runs has written to places all over the screen.
     pub painted: bool,
     /// One of the rows above the cursor ends like a question; false unless [`Shell::settled`] and

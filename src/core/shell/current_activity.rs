@@ -152,10 +152,14 @@ impl Shell {
         let before = facts.before_cursor;
         let asks = is_question(before) || is_prompt(before) || is_continuation(before);
         if !kernel.canonical && !kernel.relaying {
-            // Many programs read keys while they work: reading is no question.
-            let asked = asks || self.reads_keys() && (kernel.shell_in_front || facts.asked_above);
+            // Many programs read keys while they work: reading is no question. What paints the screen shows lines
+            // that look like one.
+            let asked_above = facts.asked_above && !facts.painted;
+            let asked = asks || self.reads_keys() && (kernel.shell_in_front || asked_above);
             return if self.is_at_no_prompt() {
                 (ActivityState::NeedsInput, Evidence::Kernel)
+            } else if !asked && facts.keypad {
+                (ActivityState::FullScreen, Evidence::Kernel)
             } else if asked || !facts.cursor_visible && self.other_prompt_stands(now) {
                 // A menu hides the cursor.
                 (ActivityState::NeedsInput, Evidence::Pattern)
@@ -167,6 +171,10 @@ impl Shell {
         }
         match (asks, kernel.reading) {
             (_, Some(true)) => (ActivityState::NeedsInput, Evidence::Kernel),
+            // A shell that runs no program and waits with a time limit does so in its command `read`.
+            (false, Some(false)) if kernel.selects && kernel.shell_in_front => {
+                (ActivityState::NeedsInput, Evidence::Kernel)
+            }
             (_, Some(false)) if !kernel.selects => (ActivityState::Running, running),
             (true, _) => (ActivityState::NeedsInput, Evidence::Pattern),
             (false, Some(false)) => (ActivityState::Running, running),

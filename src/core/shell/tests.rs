@@ -51,6 +51,7 @@ struct Judged {
     before: &'static str,
     alternate: bool,
     cursor_visible: bool,
+    keypad: bool,
     painted: bool,
     exited: bool,
 }
@@ -66,6 +67,7 @@ impl Judged {
             before: "",
             alternate: false,
             cursor_visible: true,
+            keypad: false,
             painted: false,
             exited: false,
         }
@@ -134,6 +136,7 @@ impl Judged {
             cursor: self.cursor,
             alternate: self.alternate,
             cursor_visible: self.cursor_visible,
+            keypad: self.keypad,
             painted: self.painted,
             asked_above: false,
             exited: self.exited,

@@ -115,6 +115,7 @@ impl<P: Pty> Actor<P> {
             cursor: self.screen.cursor(),
             alternate: self.screen.alternate(),
             cursor_visible: self.screen.cursor_visible(),
+            keypad: self.screen.modes().application_keypad,
             painted: self.screen.painted(),
             asked_above,
             exited: self.ending.exit.is_some(),

@@ -13,6 +13,7 @@ use crate::core::input::idempotency::earlier_writes::WriteStamp;
 use crate::core::input::idempotency::{EarlierCall, EarlierResult, IdempotencyKey};
 use crate::core::input::request::{CommandSent, DiscardCause, Warning, WriteId, WriteOutcome};
 use crate::core::keys::encode::encode_keys;
+use crate::core::keys::modes::InputModes;
 use crate::core::keys::mouse::encode_mouse;
 use crate::core::keys::paste::{CANONICAL_LINE_MAX, encode_bytes, encode_text, longest_line};
 use crate::core::keys::{Key, Piece, Unit};
@@ -190,6 +191,11 @@ impl<P: Pty> Actor<P> {
 
     fn encode(&mut self, order: &WriteOrder) -> Result<Unit, SessionError> {
         let modes = self.screen.modes();
+        // A program may have left its keyboard's modes behind, which shells do not read, but a plain Enter they do.
+        let modes = match &order.command {
+            Some(_) => InputModes { kitty_flags: 0, line_feed_new_line: false, ..modes },
+            None => modes,
+        };
         let mut pieces = match &order.content {
             Content::Keys(keys) => encode_keys(keys, &modes),
             Content::Text { text, enter: true, .. } if self.takes_line_feeds(order) => {
@@ -216,10 +222,7 @@ impl<P: Pty> Actor<P> {
     fn takes_line_feeds(&self, order: &WriteOrder) -> bool {
         let by_kernel = |command: &CommandOrder| command.ends_by == EndsBy::Kernel;
         order.command.as_ref().is_some_and(by_kernel)
-            && self
-                .pty
-                .evidence()
-                .is_ok_and(|evidence| evidence.canonical && !evidence.enter_ends_line)
+            && self.pty.evidence().is_ok_and(|evidence| !evidence.enter_ends_line)
     }
 
     /// Refuses a line that the kernel would cut silently, where the program reads whole lines.

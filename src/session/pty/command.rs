@@ -31,15 +31,27 @@ pub enum Launch {
 
 impl Launch {
     /// Interprets `create_session`'s `command` and `args`. No command means the shell. A command without
-    /// `args` is a shell line; with `args`, even empty ones, it is a program.
+    /// `args` is a shell line, unless that only names a shell; with `args`, even empty ones, it is a program.
     pub fn new(command: Option<String>, args: Option<Vec<String>>) -> Result<Self, CommandError> {
         match (command, args) {
             (None, None) => Ok(Self::Shell),
-            (Some(line), None) => Ok(Self::Line(line)),
+            (Some(line), None) => Ok(interactive_shell(&line).unwrap_or(Self::Line(line))),
             (Some(name), Some(args)) => Ok(Self::Program { name, args }),
             (None, Some(_)) => Err(CommandError::NoCommand),
         }
     }
+}
+
+/// The shell that a line starts as it is, without a program between: it would be the shell's own, and no shell inside
+/// of another.
+fn interactive_shell(line: &str) -> Option<Launch> {
+    const SHELLS: [&str; 8] = ["bash", "zsh", "fish", "sh", "dash", "ash", "ksh", "mksh"];
+    let mut words = line.split_whitespace().map(str::to_owned);
+    let name = words.next()?;
+    let known = SHELLS.contains(&name.rsplit('/').next()?);
+    let args: Vec<_> = words.collect();
+    let interactive = args.iter().all(|arg| matches!(&**arg, "-i" | "-l" | "--login"));
+    (known && interactive).then_some(Launch::Program { name, args })
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

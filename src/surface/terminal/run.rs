@@ -138,6 +138,23 @@ pub fn names_history(text: &str) -> bool {
         })
 }
 
+/// The line that has bash or zsh run a command as it is, in which nothing is expanded before. The blank before it
+/// keeps it out of the history of shells that are set to leave out such lines.
+pub fn unexpanded(text: &str) -> String {
+    let mut line = String::from(" eval $'");
+    for character in text.chars().filter(|character| *character != '\r') {
+        match character {
+            '\n' => line.push_str(r"\n"),
+            '\t' => line.push_str(r"\t"),
+            '!' => line.push_str(r"\041"),
+            '\\' | '\'' => line.extend(['\\', character]),
+            _ => line.push(character),
+        }
+    }
+    line.push('\'');
+    line
+}
+
 /// Whether a shell has to read the command from a file: it is too long to be typed, has a tab, or several
 /// lines and the shell has no way to take them as one.
 pub fn needs_file(text: &str, ends_by: EndsBy) -> bool {
@@ -160,7 +177,7 @@ pub struct Script {
 }
 
 impl Script {
-    /// Writes the command into a file, if the shell has to read it from one, or would expand what is typed.
+    /// Writes the command into a file, if the shell cannot take the line that is to be typed for it.
     ///
     /// # Errors
     /// [`SessionError::LineTooLong`] where there is no place for such files, and what the kernel
@@ -168,16 +185,13 @@ impl Script {
     pub fn needed(
         sessions: &Registry,
         text: &str,
-        (ends_by, expands): (EndsBy, bool),
+        line: &str,
+        ends_by: EndsBy,
     ) -> Result<Option<Self>, SurfaceError> {
-        let needed = needs_file(text, ends_by);
-        if !needed && !expands {
+        if !needs_file(line, ends_by) {
             return Ok(None);
         }
         let Some(directory) = sessions.scratch() else {
-            if !needed {
-                return Ok(None);
-            }
             let (bytes, max) = (text.len(), CANONICAL_LINE_MAX);
             return Err(SessionError::LineTooLong { bytes, max }.into());
         };
@@ -205,5 +219,22 @@ impl Drop for Script {
     fn drop(&mut self) {
         // Whatever is left goes when the daemon starts the next time.
         let _ = fs::remove_file(&self.path);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{names_history, unexpanded};
+
+    #[test]
+    fn what_bash_and_zsh_would_replace_by_history_is_written_without_it() {
+        for text in ["echo \"a!b\"", "echo !$", "^old^new", "git commit -m \"x!!\""] {
+            assert!(names_history(text), "{text}");
+            assert!(!names_history(&unexpanded(text)), "{text}");
+        }
+        for text in ["echo \"Hi!\"", "[ a != b ]", "! true", "!(x)", "a\n! b", "a!\r\n"] {
+            assert_eq!(names_history(text), text.contains("!\""), "{text}");
+        }
+        assert_eq!(unexpanded("echo 'it!' \\ \t\r\nls"), r" eval $'echo \'it\041\' \\ \t\nls'");
     }
 }

@@ -9,12 +9,31 @@ use crate::core::shell::commands::Commands;
 use crate::core::shell::commands::output::Output;
 use crate::core::shell::commands::record::{CommandId, CommandRecord, Position};
 
-/// Whether a shell that traces (`set -x`) or shows (`set -v`) what it runs tells of a function of our scripts here.
-fn is_our_trace(line: &str) -> bool {
-    let traced = line.trim_start_matches('+');
-    let begins = traced.trim_start_matches([' ', '"']).starts_with("__termgate_");
-    let is_code = traced.trim_start().starts_with(r"printf '\033]133;D;%s;nonce=");
-    (begins || is_code) && (traced.len() < line.len() || line.starts_with('"'))
+/// Where in the last line of an output something of a shell follows.
+fn shells_part_in(line: &str) -> Option<usize> {
+    our_trace_in(line).or_else(|| missing_line_end_in(line))
+}
+
+/// Where fish says that the line before has no end. It fills the row with blanks, and writes its prompt over them.
+fn missing_line_end_in(line: &str) -> Option<usize> {
+    let text = line.trim_end_matches(' ');
+    text.strip_suffix('⏎').filter(|_| text.len() < line.len()).map(str::len)
+}
+
+/// Where in this line a shell that traces (`set -x`) or shows (`set -v`) what it runs tells of our scripts. It is not
+/// the beginning where the output before has no line end.
+fn our_trace_in(line: &str) -> Option<usize> {
+    const SIGNS_MAX: usize = 2;
+    let code = line.find(r"printf '\033]133;D;%s;nonce=");
+    let at = line.find("__termgate_").or(code)?;
+    let before = line[..at].trim_end_matches([' ', '"']);
+    let signs = before.len() - before.trim_end_matches('+').len();
+    match signs {
+        0 if line[..at].ends_with('"') => Some(at - 1),
+        0 => code,
+        _ if signs == before.len() => Some(0),
+        _ => Some(before.len() - signs.min(SIGNS_MAX)),
+    }
 }
 
 /// The recorders of the commands that run: usually one, and more where a command runs inside another.
@@ -107,7 +126,9 @@ impl Recordings {
 impl Recording {
     /// All that the command printed.
     fn output(self) -> Output {
-        let whole = self.recorder.whole_output();
+        let mut whole = self.recorder.whole_output();
+        // Shells that trace what they run trace our commands as well.
+        whole.drop_end(shells_part_in);
         // What follows the sign on other lines is no sign's.
         let before_sign = self.before_sign.filter(|it| it.lines_ended() == whole.lines_ended());
         self.ended.or(before_sign).unwrap_or(whole)
@@ -134,8 +155,7 @@ impl Emulator {
                 continue;
             }
             let mut output = recording.output();
-            // Shells that trace what they run trace our commands as well.
-            output.drop_last_lines(is_our_trace);
+            output.drop_end(shells_part_in);
             let commands: &mut Commands = Arc::make_mut(&mut commands);
             commands.keep_output(record.id, output, self.recordings.bytes_max);
             self.recordings.ended = true;
@@ -182,5 +202,35 @@ impl Emulator {
         let cursor = &self.term.grid().cursor;
         let (row, col) = (cursor.point.line.0 as u16, cursor.point.column.0 as u16);
         CursorPlace { row, col, wraps: cursor.input_needs_wrap }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::shells_part_in;
+
+    #[track_caller]
+    fn check(line: &str, output: Option<&str>) {
+        assert_eq!(shells_part_in(line).map(|at| &line[..at]), output, "{line:?}");
+    }
+
+    #[test]
+    fn what_a_shell_traces_of_our_scripts_is_no_output() {
+        check("++ __termgate_firstx last", Some(""));
+        check("abc++ __termgate_firstx last", Some("abc"));
+        check("C++++ __termgate_firstx last", Some("C++"));
+        check("+__termgate_first:1> local '__termgate_status=0'", Some(""));
+        check("abc\"__termgate_first${-//[!x]}\" \"$_\"", Some("abc"));
+        check(r#"abcprintf '\033]133;D;%s;nonce=00ff\007' "$?" >&2"#, Some("abc"));
+        check(r"+ printf '\033]133;D;%s;nonce=00ff\007' 0", Some(""));
+        check("a word such as __termgate_first is output", None);
+        check("C++", None);
+    }
+
+    #[test]
+    fn what_fish_writes_where_a_line_has_no_end_is_no_output() {
+        check("abc⏎       ", Some("abc"));
+        check("abc ⏎", None);
+        check("abc", None);
     }
 }

@@ -121,8 +121,15 @@ impl Emulator {
         ];
         INPUT.into_iter().for_each(|mode| self.put_mode(Switch::Private(mode), false));
         self.put_mode(Switch::Keypad, false);
-        self.pop_keyboard_flags(u16::MAX);
-        self.set_keyboard_flags(KeyboardModes::NO_MODE);
+        self.restore_keyboard(KeyboardModes::NO_MODE);
+    }
+
+    /// Gives the keyboard these flags, whatever programs that have ended left behind.
+    pub(super) fn restore_keyboard(&mut self, flags: KeyboardModes) {
+        if keyboard_flags(*self.term.mode()) != flags {
+            self.pop_keyboard_flags(u16::MAX);
+            self.set_keyboard_flags(flags);
+        }
     }
 
     pub(super) fn kept_settings(&mut self) -> KeptSettings {

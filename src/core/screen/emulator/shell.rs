@@ -5,12 +5,14 @@
 use std::sync::Arc;
 
 use alacritty_terminal::grid::Dimensions;
+use alacritty_terminal::vte::ansi::KeyboardModes;
 use unicode_width::UnicodeWidthChar;
 
 use crate::core::ids::RowNumber;
 use crate::core::moment::Moment;
 use crate::core::screen::Screen;
 use crate::core::screen::emulator::Emulator;
+use crate::core::screen::emulator::settings::keyboard_flags;
 use crate::core::shell::activity::Evidence;
 use crate::core::shell::commands::mark::{Mark, MarkKind, MarkNonces};
 use crate::core::shell::commands::record::{CommandId, Here, Position};
@@ -27,6 +29,8 @@ pub(crate) struct MarkedShell {
     /// The working directory that it last reported.
     pub(crate) directory: Option<Arc<str>>,
     pub(crate) commands: Arc<Commands>,
+    /// The flags of the keyboard when something was sent to a prompt that nothing marks.
+    keyboard: Option<KeyboardModes>,
 }
 
 impl Emulator {
@@ -170,6 +174,9 @@ impl Screen {
         if submission.ends_by == EndsBy::Kernel {
             self.emulator.clean_screen();
         }
+        let unmarked = submission.ends_by != EndsBy::Marks;
+        let flags = keyboard_flags(*self.emulator.term.mode());
+        self.emulator.shell.keyboard = unmarked.then_some(flags);
         let here = self.here(now);
         let id = self.change_commands().submit(submission, &here);
         self.emulator.follow_commands();
@@ -187,6 +194,9 @@ impl Screen {
         let here = Here { position: Position { col, ..here.position }, ..here };
         self.change_commands().finish_sent(&here, evidence, true);
         self.emulator.follow_commands();
+        if let Some(flags) = self.emulator.shell.keyboard.take() {
+            self.emulator.restore_keyboard(flags);
+        }
     }
 
     /// Notes that output was lost, which may have contained marks.

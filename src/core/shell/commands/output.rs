@@ -87,12 +87,16 @@ impl Output {
         }
     }
 
-    /// Drops the last lines that are like this.
-    pub(crate) fn drop_last_lines(&mut self, unwanted: impl Fn(&str) -> bool) {
-        while let Some(chunk) = self.chunks.back_mut()
-            && let Some(start) = last_line_of(&chunk.text)
-            && unwanted(&chunk.text[start..])
+    /// Drops the last lines, and the end of the one before, from where `unwanted` says for each.
+    pub(crate) fn drop_end(&mut self, unwanted: impl Fn(&str) -> Option<usize>) {
+        let mut whole = true;
+        while whole
+            && let Some(chunk) = self.chunks.back_mut()
+            && let Some(line) = last_line_of(&chunk.text)
+            && let Some(at) = unwanted(&chunk.text[line..])
         {
+            whole = at == 0;
+            let start = line + at;
             let chunk = Arc::make_mut(chunk);
             let ends = u64::from(chunk.text.ends_with('\n'));
             (self.bytes, self.ends) = (self.bytes - (chunk.text.len() - start), self.ends - ends);
@@ -229,10 +233,10 @@ mod tests {
     fn the_last_lines_with_a_text_are_dropped() {
         let mut output = Output::default();
         output.append("our own\nb\n+ our x\nour y");
-        output.drop_last_lines(|line| line.contains("our"));
+        output.drop_end(|line| line.contains("our").then_some(0));
         assert_eq!((output.text().as_str(), output.lines_total()), ("our own\nb\n", 2));
         let mut all = Output::restored(0, ["our"]);
-        all.drop_last_lines(|line| line == "our");
+        all.drop_end(|line| (line == "our").then_some(0));
         assert_eq!((all.bytes(), all.lines_total()), (0, 0));
     }
 

@@ -45,6 +45,16 @@ fn command_and_arguments_say_what_is_meant() {
 }
 
 #[test]
+fn a_line_that_only_names_a_shell_starts_it() {
+    let line = |line: &str| Launch::new(Some(line.to_owned()), None).unwrap();
+    assert_eq!(line("bash"), program("bash", &[]));
+    assert_eq!(line(" /usr/bin/zsh  -l "), program("/usr/bin/zsh", &["-l"]));
+    for other in ["bash -c ls", "bash; ls", "exec bash", "bash --norc", "crash", "", " "] {
+        assert_eq!(line(other), Launch::Line(other.to_owned()));
+    }
+}
+
+#[test]
 fn a_program_is_found_in_the_path_of_the_session() {
     let bin = a_bin();
     let path = format!("/nonexistent:{}", bin.path().display());

@@ -30,7 +30,7 @@ use crate::session::stats::Attending;
 use crate::surface::call::{Call, Target};
 use crate::surface::error::SurfaceError;
 use crate::surface::terminal::run::Script;
-use crate::surface::terminal::run::{OnCancel, RunTool, names_history};
+use crate::surface::terminal::run::{OnCancel, RunTool, names_history, unexpanded};
 use crate::surface::terminal::writing::{fingerprint, idempotency_key, presented};
 use crate::wire::error::RefusalCause;
 
@@ -154,9 +154,15 @@ impl Sending<'_> {
     /// takes a paste, would end each by itself, and nobody could tell their output and ends apart.
     fn lines_for_prompt(&self) -> Result<String, SurfaceError> {
         let command = &self.parameters.command;
-        let pastes = self.target.session.frame().input_modes.value.bracketed_paste;
-        if pastes || is_block(command) {
+        let frame = self.target.session.frame();
+        if frame.input_modes.value.bracketed_paste || !command.trim_end().contains('\n') {
             return Ok(command.clone());
+        }
+        if is_block(command)
+            && takes_blocks(&frame)
+            && let Some(block) = without_inner_blanks(command)
+        {
+            return Ok(block);
         }
         let problem = "has several lines, and the program in front takes no paste";
         Err(SurfaceError::refused("command", problem, RefusalCause::SeveralLines))
@@ -190,15 +196,16 @@ impl Sending<'_> {
         let ReadyPrompt { ends_by, edits } = ready;
         // Without a line editor a shell that marks takes lines as one that does not.
         let takes = if ends_by == EndsBy::Marks && !edits { EndsBy::Kernel } else { ends_by };
-        let expands =
-            ends_by != EndsBy::Prompt && self.expands_history() && names_history(self.text);
-        let script = Script::needed(&self.call.daemon.sessions, self.text, (takes, expands))?;
-        let typed = match (&script, ends_by) {
-            (Some(script), _) => script.line(),
+        let line = if self.expands_history() && names_history(self.text) {
+            unexpanded(self.text)
+        } else if ends_by == EndsBy::Prompt {
             // Where a blank line ends a block, it is a part of the command.
-            (None, EndsBy::Prompt) => self.lines_for_prompt()?,
-            (None, EndsBy::Marks | EndsBy::Kernel) => self.text.to_owned(),
+            self.lines_for_prompt()?
+        } else {
+            self.text.to_owned()
         };
+        let script = Script::needed(&self.call.daemon.sessions, self.text, &line, takes)?;
+        let typed = script.as_ref().map_or(line, Script::line);
         let paste = paste_rule(&typed, takes);
         Ok(WriteOrder {
             caller: self.call.standing.caller.clone(),
@@ -233,6 +240,26 @@ fn is_block(text: &str) -> bool {
             || line.starts_with([')', ']', '}'])
             || GOES_ON.iter().any(|word| line.starts_with(word))
     })
+}
+
+/// Whether the program at its prompt takes a block. Debuggers, whose whole prompt is a name in parentheses, take each
+/// line by itself.
+fn takes_blocks(frame: &Frame) -> bool {
+    let at = frame.cursor.value.row.0.saturating_sub(frame.base_row.0);
+    let row = frame.lines.get(at as usize).map_or("", |line| line.value.text.trim());
+    !(row.starts_with('(') && row.ends_with(')'))
+}
+
+/// The block without the empty lines inside of it, which would end it. None where one may be a part of a string.
+fn without_inner_blanks(block: &str) -> Option<String> {
+    let has_long_string = ["\"\"\"", "'''", "`"].iter().any(|quote| block.contains(quote));
+    let text = block.trim_end();
+    let has_blank = text.lines().any(|line| line.trim().is_empty());
+    if has_blank && has_long_string {
+        return None;
+    }
+    let lines: Vec<_> = text.lines().filter(|line| !line.trim().is_empty()).collect();
+    Some(lines.join("\n") + &block[text.len()..])
 }
 
 /// A line is typed; several are pasted, so that they are taken as one. The shells that tell marks
@@ -312,5 +339,22 @@ impl<'a> ReadyWatch<'a> {
                 () = self.clock.sleep_until(self.until) => {}
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::without_inner_blanks;
+
+    #[test]
+    fn empty_lines_inside_of_a_block_go_and_those_behind_it_stay() {
+        let check = |block: &str, sent: Option<&str>| {
+            assert_eq!(without_inner_blanks(block).as_deref(), sent, "{block:?}");
+        };
+        check("def f():\n    return 1\n\n", Some("def f():\n    return 1\n\n"));
+        check("class A:\n\n  x = 1\n   \n  y = 2\n", Some("class A:\n  x = 1\n  y = 2\n"));
+        // The empty line may be a part of a string.
+        check("f(\"\"\"\n\n  \"\"\")", None);
+        check("f(\"\"\"\n  \"\"\")", Some("f(\"\"\"\n  \"\"\")"));
     }
 }
