@@ -219,6 +219,24 @@ fn history_can_be_looked_at_while_the_session_goes_on() {
     seat.until("the program's screen", |shown| !shown.status().contains("history"));
 }
 
+#[test]
+fn escape_alone_leaves_history_and_closes_the_list_of_keys_at_once() {
+    let home = Home::new();
+    let _daemon = home.daemon();
+    start(&home, "printf hello; exec cat");
+    let mut seat = Seat::attach(&home, "build");
+    seat.until_text("hello");
+    seat.types("\x1c[");
+    seat.until_status("q leaves");
+    seat.types("\x1b");
+    seat.until("the program's screen", |shown| !shown.status().contains("history"));
+    seat.types("\x1c?");
+    seat.until_text("d detach");
+    seat.types("\x1b");
+    seat.until("the list to close", |shown| !shown.text().contains("d detach"));
+    assert_eq!(told(&home)["lease"]["held"], false, "nothing of this was typed");
+}
+
 /// What a person may be in the middle of, and whether it has the keyboard then.
 const DOINGS: [(&[u8], bool); 7] = [
     (b"\x1b[200~half a paste", true),

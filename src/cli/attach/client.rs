@@ -4,6 +4,7 @@
 
 mod answers;
 mod silence;
+mod takeover;
 mod typing;
 
 use serde_json::{Value, json};
@@ -11,6 +12,7 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 
 use crate::cli::attach::Sitting;
+use crate::cli::attach::client::takeover::TakeoverState;
 use crate::cli::attach::layout::{VisiblePart, cover, history, room_for_session};
 use crate::cli::attach::notice::{Notice, NoticeReason, Now};
 use crate::cli::attach::pointer::Pointer;
@@ -336,6 +338,8 @@ impl<'a> Desk<'a> {
             return Ok(None);
         }
         self.flush_due = None;
+        // Escape leaves history and closes the list of keys, also where nothing follows it.
+        self.dirty = true;
         let typed = self.carried.chords.flush();
         self.obey(typed)
     }
@@ -362,65 +366,5 @@ impl Leaving {
             (Some("detached"), _) => Ok(Self::SentAway),
             (_, _) => Err(ClientError::Closed),
         }
-    }
-}
-
-/// Whether the person took over the keyboard and still has it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum TakeoverState {
-    #[default]
-    No,
-    /// The daemon granted it; the lease's delta may still be pending.
-    Granted,
-    /// A delta showed the person's lease.
-    Seen,
-}
-
-impl TakeoverState {
-    /// Notes that the daemon gave this person the keyboard.
-    pub fn on_granted(&mut self) {
-        *self = Self::Granted;
-    }
-
-    pub fn on_handed_back(&mut self) {
-        *self = Self::No;
-    }
-
-    /// Notes whether the latest lease is this person's.
-    pub fn on_lease(&mut self, mine: bool) {
-        *self = match (*self, mine) {
-            (Self::No, _) | (Self::Seen, false) => Self::No,
-            (Self::Granted, false) => Self::Granted,
-            (Self::Granted | Self::Seen, true) => Self::Seen,
-        };
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn who_took_over_has_it_until_the_lease_is_told_to_be_anothers() {
-        let mut taken = TakeoverState::default();
-        taken.on_lease(true);
-        assert_eq!(taken, TakeoverState::No, "typing alone takes nothing over");
-        taken.on_granted();
-        taken.on_lease(false);
-        assert_eq!(taken, TakeoverState::Granted, "the lease is on its way");
-        taken.on_lease(true);
-        taken.on_lease(true);
-        assert_eq!(taken, TakeoverState::Seen);
-        taken.on_lease(false);
-        assert_eq!(taken, TakeoverState::No);
-    }
-
-    #[test]
-    fn who_handed_back_has_it_no_more() {
-        let mut taken = TakeoverState::default();
-        taken.on_granted();
-        taken.on_handed_back();
-        taken.on_lease(true);
-        assert_eq!(taken, TakeoverState::No);
     }
 }

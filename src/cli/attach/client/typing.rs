@@ -3,7 +3,8 @@
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use crate::cli::attach::client::{Desk, Leaving, TakeoverState};
+use crate::cli::attach::client::takeover::TakeoverState;
+use crate::cli::attach::client::{Desk, Leaving};
 use crate::cli::attach::notice::NoticeReason;
 use crate::cli::attach::pointer::PointerReport;
 use crate::cli::attach::prefix_key::{ChordCommand, TypedPart};
