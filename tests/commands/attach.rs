@@ -345,6 +345,25 @@ fn moving_the_pointer_takes_the_keyboard_from_nobody_and_a_click_does() {
 }
 
 #[test]
+fn the_focus_of_the_window_takes_the_keyboard_from_nobody_and_is_told_to_who_has_it() {
+    let home = Home::new();
+    let _daemon = home.daemon();
+    start(&home, "stty raw -echo; printf '\\033[?1004hready'; exec cat -v");
+    take_lease(&home, "testing");
+    let mut seat = Seat::attach(&home, "build");
+    seat.until_text("ready");
+    seat.until_status("has the keyboard: testing");
+    seat.types("\x1b[O\x1b[I\x1c?");
+    seat.until_text("d detach");
+    assert_eq!(told(&home)["lease"]["kind"], "operator");
+    seat.types("qx");
+    seat.until_status("you have the keyboard");
+    seat.until_text("readyx");
+    seat.types("\x1b[O");
+    seat.until_text("readyx^[[O");
+}
+
+#[test]
 fn a_click_means_the_cell_that_the_person_sees_and_the_bar_is_not_the_programs() {
     let home = Home::new();
     let _daemon = home.daemon();

@@ -16,7 +16,8 @@ use crate::core::keys::{ESCAPE, Piece};
 pub enum TypedPart {
     /// Input for the program.
     Bytes(Vec<u8>),
-    /// For the program too, but it does not count as typing: a key release, or a modifier alone.
+    /// For the program too, but it does not count as typing: a key release, a modifier alone, or a report
+    /// that the window gained or lost the focus.
     Aside(Vec<u8>),
     /// A pointer report, with a place of the person's terminal.
     Pointer(PointerReport),
@@ -224,7 +225,7 @@ pub enum Happening {
     Repeat(TypedKey),
     Release(TypedKey),
     Pointer(PointerReport),
-    /// A modifier alone.
+    /// A modifier alone, or the focus of the window.
     Aside,
 }
 
@@ -248,6 +249,7 @@ impl Happening {
             [0x1b, b'[', b'M', ..] | [0x1b, b'[', b'<', .., b'M' | b'm'] => {
                 PointerReport::of(token).map_or(Self::Aside, Self::Pointer)
             }
+            [0x1b, b'[', b'I' | b'O'] => Self::Aside,
             [0x1b, b'[', body @ .., last] => Self::of_sequence(&Fields::of(body), *last),
             _ => Self::Press(TypedKey { name: (0, 0), character: None, modifiers: 0 }),
         }
@@ -481,6 +483,9 @@ mod tests {
             &b"\x1b[97;1:3u"[..],
             b"\x1b[57442;5u",
             b"\x1b[57442;5:3u",
+            // The window gained the focus, and lost it.
+            b"\x1b[I",
+            b"\x1b[O",
         ] {
             check(apart, &[aside(apart)]);
         }
