@@ -17,6 +17,7 @@ pub mod scrollback;
 pub mod search;
 pub mod status;
 pub mod terminal;
+pub mod typed_text;
 pub mod unanswered;
 pub mod view;
 pub mod words;

@@ -17,11 +17,15 @@ fn who_names_no_session_of_several_chooses_one() {
     let home = Home::new();
     let _daemon = home.daemon();
     start_two(&home);
-    for (keys, text) in
-        [("\r", "first"), ("\x1b[B\r", "other"), ("2\r", "other"), ("21\r", "first")]
-    {
+    for (keys, text) in [
+        ("\r", "first"),
+        ("\x1b[B\r", "other"),
+        ("2\r", "other"),
+        ("sec\r", "other"),
+        ("21\r\x7f\x7fbuild\r", "first"),
+    ] {
         let mut seat = Seat::attach(&home, "");
-        seat.until_status("choose with arrows or a number | Enter attaches | q leaves");
+        seat.until_status("choose with arrows, a number or a name | Enter attaches | q leaves");
         seat.until_text("1  build");
         seat.types(keys);
         seat.until_status("free: type to take the keyboard");

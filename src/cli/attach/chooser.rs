@@ -7,6 +7,7 @@ use crate::cli::attach::pointer::PointerReport;
 use crate::cli::attach::renderer::{Picture, TerminalSize};
 use crate::cli::attach::status::{choosing, named};
 use crate::cli::attach::terminal::{Hint, Terminal, TerminalEvent, TerminalSignals};
+use crate::cli::attach::typed_text::TypedText;
 use crate::cli::attach::words::shortened;
 use crate::cli::ls::state;
 use crate::cli::table::render;
@@ -24,7 +25,7 @@ pub async fn choose(
     terminal: &mut Terminal,
     signals: &mut TerminalSignals,
 ) -> io::Result<Option<String>> {
-    let mut chooser = Chooser { sessions, chosen: 0, number: 0 };
+    let mut chooser = Chooser::new(sessions);
     let mut typed = [0; TYPED_MAX];
     loop {
         if !terminal.is_behind() {
@@ -63,42 +64,89 @@ enum Chosen {
 struct Chooser {
     sessions: Vec<SessionWire>,
     chosen: usize,
-    /// The number that is being typed.
-    number: usize,
+    /// A number, or a name or its beginning.
+    typed: TypedText,
+    /// Why Enter found no session, until the next key.
+    problem: Option<String>,
 }
 
 impl Chooser {
+    fn new(sessions: Vec<SessionWire>) -> Self {
+        Self { sessions, chosen: 0, typed: TypedText::default(), problem: None }
+    }
+
     /// Follows the keys up to the one that ends the choice.
     fn on_typed(&mut self, typed: &[u8]) -> Chosen {
-        for key in keys_of(typed) {
-            let number = std::mem::take(&mut self.number);
-            match key.as_slice() {
-                b"\r" | b"\n" => return Chosen::Session(self.sessions[self.chosen].id.clone()),
-                b"q" | b"\x03" | b"\x1b" => return Chosen::None,
-                b"\x1b[A" | b"\x1bOA" | b"k" => self.chosen = self.chosen.saturating_sub(1),
-                b"\x1b[B" | b"\x1bOB" | b"j" => self.choose(self.chosen + 1),
-                [digit @ b'0'..=b'9'] => self.on_digit(number, usize::from(digit - b'0')),
-                key => match PointerReport::of(key).and_then(PointerReport::wheel_rows) {
-                    Some(..0) => self.chosen = self.chosen.saturating_sub(1),
-                    Some(1..) => self.choose(self.chosen + 1),
-                    Some(0) | None => {}
-                },
+        let ends = |chosen: &Chosen| *chosen != Chosen::Open;
+        let mut chosen = keys_of(typed).into_iter().map(|key| self.on_key(&key));
+        chosen.find(ends).unwrap_or(Chosen::Open)
+    }
+
+    fn on_key(&mut self, key: &[u8]) -> Chosen {
+        self.problem = None;
+        match key {
+            b"\r" | b"\n" => return self.take(),
+            b"\x03" => return Chosen::None,
+            b"\x1b" | b"q" if self.typed.is_empty() => return Chosen::None,
+            b"\x1b" => self.typed = TypedText::default(),
+            b"\x7f" | b"\x08" => {
+                self.typed.erase();
+                self.mark_typed();
             }
+            b"\x1b[A" | b"\x1bOA" => self.step(-1),
+            b"\x1b[B" | b"\x1bOB" => self.step(1),
+            b"k" if self.typed.is_empty() => self.step(-1),
+            b"j" if self.typed.is_empty() => self.step(1),
+            key if self.typed.add(key) => self.mark_typed(),
+            key => match PointerReport::of(key).and_then(PointerReport::wheel_rows) {
+                Some(rows @ (..0 | 1..)) => self.step(rows.signum() as isize),
+                Some(0) | None => {}
+            },
         }
         Chosen::Open
     }
 
-    fn choose(&mut self, index: usize) {
-        self.chosen = index.min(self.sessions.len() - 1);
+    /// Takes the session that was typed, or else the marked one.
+    fn take(&mut self) -> Chosen {
+        let fitting = if self.typed.is_empty() { vec![self.chosen] } else { self.fitting() };
+        let typed = self.typed.text();
+        self.problem = match fitting.as_slice() {
+            [index] => return Chosen::Session(self.sessions[*index].id.clone()),
+            [] => Some(format!("no session fits {typed}")),
+            [_, ..] => Some(format!("several names begin with {typed}")),
+        };
+        Chosen::Open
     }
 
-    /// Adds a digit to the number before it, or starts a new one where there are not so many sessions.
-    fn on_digit(&mut self, before: usize, digit: usize) {
-        let wanted = [before * 10 + digit, digit];
-        if let Some(number) = wanted.into_iter().find(|it| (1..=self.sessions.len()).contains(it)) {
-            self.number = number;
-            self.chosen = number - 1;
+    /// Marks the session that was typed, so that the person sees which one Enter takes.
+    fn mark_typed(&mut self) {
+        if let [index] = self.fitting()[..] {
+            self.chosen = index;
         }
+    }
+
+    /// The sessions that the typed text may mean: by their number, or else by their name, or else by the
+    /// beginning of that.
+    fn fitting(&self) -> Vec<usize> {
+        let typed = &*self.typed.text();
+        let number = |(index, _): (usize, &SessionWire)| (index + 1).to_string() == typed;
+        let name = |(_, session): (usize, &SessionWire)| session.name == typed;
+        let exact = self.sessions.iter().enumerate().position(number);
+        let exact = exact.or_else(|| self.sessions.iter().enumerate().position(name));
+        match exact {
+            Some(index) => vec![index],
+            None => {
+                let begins = |index: &usize| self.sessions[*index].name.starts_with(typed);
+                (0..self.sessions.len()).filter(begins).collect()
+            }
+        }
+    }
+
+    /// Marks another session; what was typed no longer counts.
+    fn step(&mut self, rows: isize) {
+        self.typed = TypedText::default();
+        let index = self.chosen.saturating_add_signed(rows);
+        self.chosen = index.min(self.sessions.len() - 1);
     }
 
     /// The sessions around the marked one, under their head, and the keys at the bottom.
@@ -127,7 +175,8 @@ impl Chooser {
         if framed {
             lines.insert(0, line(&head));
             lines.resize(rows - 1, Line::default());
-            lines.push(Bar::plain(choosing(cols)).line(cols));
+            let keys = choosing(&self.typed.text(), self.problem.as_deref(), cols);
+            lines.push(Bar::plain(keys).line(cols));
         }
         Picture { lines, ..Picture::default() }
     }
@@ -147,7 +196,7 @@ mod tests {
             name: (*name).to_owned(),
             ..SessionWire::example()
         };
-        Chooser { sessions: names.iter().map(session).collect(), chosen: 0, number: 0 }
+        Chooser::new(names.iter().map(session).collect())
     }
 
     #[track_caller]
@@ -168,16 +217,51 @@ mod tests {
         check("\x1b[B\x1b[A\x1b[A\r", session("1"));
         check("3\r", session("3"));
         check("12\r", session("12"));
-        check("45\r", session("5"));
-        check("0\r", session("1"));
-        check("12j\r", session("12"));
+        check("12\x1b[A\r", session("11"));
+        check("12\x7f\r", session("1"));
         check("\x1b[<65;1;1M\x1b[<65;1;1M\x1b[<64;1;1M\r", session("2"));
-        check("x\x1b[C", Chosen::Open);
+        for nowhere in ["45\r", "0\r", "x\r", "x\x1b[C", "\x1b[I"] {
+            check(nowhere, Chosen::Open);
+        }
+    }
+
+    #[test]
+    fn a_typed_name_or_its_beginning_takes_its_session_and_never_another_one() {
+        let named = |typed: &str| {
+            let mut chooser = chooser(&["build", "123abc", "builder", "quiz", "logs", "9"]);
+            let chosen = chooser.on_typed(typed.as_bytes());
+            let bar = chooser.picture(TerminalSize { rows: 9, cols: 80 }).lines.pop().unwrap();
+            (chosen, bar.text.to_string())
+        };
+        for (typed, id) in [
+            ("123abc\r", "123abc"),
+            ("12\r", "123abc"),
+            ("build\r", "build"),
+            ("builde\r", "builder"),
+            ("9\r", "9"),
+            ("3\r", "builder"),
+            ("lox\x7fg\r", "logs"),
+            // Arrows mark a session from the one that was typed on.
+            ("log\x1b[A\r", "quiz"),
+        ] {
+            assert_eq!(named(typed).0, session(id), "{typed:?}");
+        }
+        for (typed, bar) in [
+            ("buil", "buil_ | Enter attaches | Esc clears"),
+            // Keys are text behind text.
+            ("bjkq", "bjkq_ | Enter attaches | Esc clears"),
+            ("buil\r", "several names begin with buil | Esc clears"),
+            ("123abd\r", "no session fits 123abd | Esc clears"),
+            ("123abd\r\x7f", "123ab_ | Enter attaches | Esc clears"),
+            ("x\x1b", "choose with arrows, a number or a name | Enter attaches | q leaves"),
+        ] {
+            assert_eq!(named(typed), (Chosen::Open, bar.to_owned()), "{typed:?}");
+        }
     }
 
     #[test]
     fn q_escape_and_interrupt_leave() {
-        for key in ["q", "\x1b", "\x03", "jq\r"] {
+        for key in ["q", "\x1b", "\x03", "jq\r", "x\x03"] {
             check(key, Chosen::None);
         }
     }
@@ -199,6 +283,6 @@ mod tests {
         let picture = chooser.picture(TerminalSize { rows: 6, cols: 60 });
         let texts: Vec<_> = picture.lines.iter().map(|line| &*line.text).collect();
         assert_eq!(texts[1], "1  build   running  -         make -j2");
-        assert_eq!(texts[5], "choose with arrows or a number | Enter attaches | q leaves");
+        assert_eq!(texts[5], "choose | Enter attaches | q leaves");
     }
 }

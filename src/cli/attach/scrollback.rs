@@ -3,6 +3,7 @@
 //! It tracks the position in history and the keys that move it. The client requests the rows.
 
 use crate::cli::attach::search::{HistorySearch, Searched, Towards};
+use crate::cli::attach::typed_text::TypedText;
 use crate::core::frame::line::{Attributes, Line, Run, Style};
 use crate::core::keys::tokens::keys_of;
 use crate::wire::rows::HistoryRows;
@@ -76,7 +77,7 @@ pub struct Scrollback {
     coming: Vec<Line>,
     awaited: bool,
     /// The text to search for, as far as it is typed.
-    typed: Option<Vec<u8>>,
+    typed: Option<TypedText>,
     /// What was searched for last.
     text: String,
     search: Option<HistorySearch>,
@@ -84,9 +85,6 @@ pub struct Scrollback {
     /// The row that was found, which stands out.
     found: Option<u64>,
 }
-
-/// The longest text to search for, in bytes.
-const TEXT_BYTES_MAX: usize = 200;
 
 impl Scrollback {
     /// Starts at the screen above a row.
@@ -129,11 +127,11 @@ impl Scrollback {
     }
 
     /// Takes a key while a text to search for is typed.
-    fn on_text(&mut self, mut text: Vec<u8>, key: &[u8]) {
+    fn on_text(&mut self, mut text: TypedText, key: &[u8]) {
         match key {
             b"\r" | b"\n" => {
                 if !text.is_empty() {
-                    self.text = String::from_utf8_lossy(&text).into_owned();
+                    self.text = text.text().into_owned();
                     self.found = None;
                 }
                 self.search(Towards::Older);
@@ -141,13 +139,13 @@ impl Scrollback {
             }
             b"\x1b" | b"\x03" => return,
             b"\x7f" | b"\x08" => {
-                let kept = String::from_utf8_lossy(&text);
-                let kept = kept.char_indices().next_back().map(|(last, _)| last);
-                let Some(kept) = kept else { return };
-                text.truncate(kept);
+                if !text.erase() {
+                    return;
+                }
             }
-            _ if key[0] >= b' ' && text.len() + key.len() <= TEXT_BYTES_MAX => text.extend(key),
-            _ => {}
+            key => {
+                text.add(key);
+            }
         }
         self.typed = Some(text);
     }
@@ -209,7 +207,7 @@ impl Scrollback {
             Move::Oldest => self.first,
             Move::Newest => self.end,
             Move::Ask => {
-                self.typed = Some(Vec::new());
+                self.typed = Some(TypedText::default());
                 return true;
             }
             Move::Next(towards) => {
@@ -283,7 +281,7 @@ impl Scrollback {
     /// The position for the status line, or the text to search for, as far as it is typed.
     pub fn place(&self) -> HistoryPlace {
         if let Some(typed) = &self.typed {
-            return HistoryPlace::Asks(format!("/{}_", String::from_utf8_lossy(typed)));
+            return HistoryPlace::Asks(format!("/{}_", typed.text()));
         }
         let last = (self.top + self.height).min(self.end);
         let Self { top, first, end, .. } = self;

@@ -181,11 +181,26 @@ pub fn silent(name: &str, lost: bool, cols: u16) -> String {
     fitted(vec![StatusPart::new(3, name).or(LAST, ""), what, leave], cols.into())
 }
 
-/// The keys of the list of sessions to choose from.
-pub fn choosing(cols: u16) -> String {
-    let choose = StatusPart::new(3, "choose with arrows or a number").or(5, "choose").or(LAST, "");
-    let keys = StatusPart::new(LAST, "Enter attaches");
-    fitted(vec![choose, keys, StatusPart::new(LAST, "q leaves")], cols.into())
+/// The bar of the list of sessions to choose from: the keys, or what was typed, or why that names no session.
+pub fn choosing(typed: &str, problem: Option<&str>, cols: u16) -> String {
+    let parts = match (problem, typed) {
+        (None, "") => vec![
+            StatusPart::new(3, "choose with arrows, a number or a name")
+                .or(5, "choose")
+                .or(LAST, ""),
+            StatusPart::new(LAST, "Enter attaches"),
+            StatusPart::new(LAST, "q leaves"),
+        ],
+        (None, typed) => vec![
+            StatusPart::new(LAST, format!("{typed}_")),
+            StatusPart::new(4, "Enter attaches").or(LAST, ""),
+            StatusPart::new(3, "Esc clears").or(LAST, ""),
+        ],
+        (Some(problem), _) => {
+            vec![StatusPart::new(LAST, problem), StatusPart::new(3, "Esc clears").or(LAST, "")]
+        }
+    };
+    fitted(parts, cols.into())
 }
 
 fn watching(why: Watching) -> StatusPart {
