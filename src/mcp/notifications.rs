@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use tokio::sync::watch;
 
 use crate::core::frame::Frame;
-use crate::core::policy::Standing;
+use crate::core::policy::{Door, Standing};
 use crate::mcp::connection::Connection;
 use crate::mcp::outbox::PushLane;
 use crate::mcp::resource::work::State;
@@ -164,14 +164,15 @@ fn of_resource(uri: &str) -> (&'static str, Value) {
     ("notifications/resources/updated", json!({"uri": uri}))
 }
 
-/// Notifies a client of changes to its tool list, from the return of this call on.
+/// Notifies a client of changes to its tool list, from the return of this call on. People at the command line are
+/// notified of each switch: one of a single session changes what they may do there, and no list.
 pub fn tell_tools(daemon: Arc<Daemon>, standing: Standing, wire: NoticeLane) -> Telling {
     let mut changes = daemon.switchboard.changes();
     let mut writable = could_write(&daemon, &standing);
     Box::pin(async move {
         while changes.changed().await.is_ok() {
-            if could_write(&daemon, &standing) != writable {
-                writable = !writable;
+            let before = std::mem::replace(&mut writable, could_write(&daemon, &standing));
+            if before != writable || standing.door == Door::Operator {
                 wire.send("notifications/tools/list_changed", json!({})).await;
             }
         }

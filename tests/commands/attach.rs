@@ -466,6 +466,27 @@ fn who_may_type_again_is_no_longer_told_otherwise() {
 }
 
 #[test]
+fn who_looks_at_a_protected_session_is_told_the_command_that_lifts_it_and_when_it_is_lifted() {
+    let home = Home::new();
+    let _daemon = home.daemon();
+    start(&home, "printf hello; exec cat");
+    let mut seat = Seat::attach(&home, "build");
+    seat.until_status("free: type to take the keyboard");
+    for _ in 0..2 {
+        home.printed("allow-write off --session build");
+        seat.until_status("read-only until `termgate allow-write on --session build`");
+        home.printed("allow-write on --session build");
+        seat.until_status("build | free: type to take the keyboard");
+    }
+    home.printed("allow-write off --session build");
+    seat.until_status("--session build`");
+    seat.types("x");
+    seat.until_status("writing is switched off for this session");
+    home.printed("allow-write on --session build");
+    seat.until_status("build | free: type to take the keyboard");
+}
+
+#[test]
 fn who_took_over_is_told_with_a_way_to_do_it_too_until_the_keyboard_goes_elsewhere() {
     let home = Home::new();
     let _daemon = home.daemon();

@@ -87,7 +87,8 @@ pub struct Desk<'a> {
     name: String,
     /// The person's name for others, once the daemon has sent it.
     me: String,
-    read_only: bool,
+    /// Why nobody can type, if so.
+    read_only: Option<Watching>,
     dirty: bool,
 }
 
@@ -115,7 +116,7 @@ impl<'a> Desk<'a> {
             room_told: RoomTold::default(),
             name,
             me: String::new(),
-            read_only: false,
+            read_only: None,
             dirty: false,
         }
     }
@@ -232,8 +233,7 @@ impl<'a> Desk<'a> {
     }
 
     fn watching(&self) -> Option<Watching> {
-        let read_only = self.read_only.then_some(Watching::ReadOnly);
-        if self.carried.options.view_only { Some(Watching::Only) } else { read_only }
+        if self.carried.options.view_only { Some(Watching::Only) } else { self.read_only }
     }
 
     fn on_delta(&mut self, delta: Value) -> Result<(), CliFailure> {
@@ -317,7 +317,7 @@ impl<'a> Desk<'a> {
     }
 
     fn drop_notice_unless_it_holds(&mut self) {
-        let (lease, read_only) = (&self.view.lease, self.read_only);
+        let (lease, read_only) = (&self.view.lease, self.read_only.is_some());
         let now = Now { lease, read_only, silent: self.requests.is_stuck() };
         self.notice.take_if(|notice| !notice.holds(now));
     }

@@ -35,6 +35,8 @@ pub enum Watching {
     Only,
     /// Writing is switched off.
     ReadOnly,
+    /// Writing is switched off for this session, while it is on for others.
+    Protected,
 }
 
 /// A part of the line with its shorter forms.
@@ -113,7 +115,7 @@ impl Status<'_> {
         }));
         // Its reason is more than everything that stands behind it.
         parts.extend(self.news.map(|news| StatusPart::new(LAST, news.text())));
-        parts.extend(self.watching.map(watching));
+        parts.extend(self.watching.map(|why| watching(why, self.name)));
         parts.push(self.keyboard(view));
         parts.extend(view.lease.suspended.as_ref().map(|it| self.suspended(view, it)));
         if view.lease.waiters > 0 {
@@ -203,12 +205,15 @@ pub fn choosing(typed: &str, problem: Option<&str>, cols: u16) -> String {
     fitted(parts, cols.into())
 }
 
-fn watching(why: Watching) -> StatusPart {
+fn watching(why: Watching, session: &str) -> StatusPart {
+    let until = |on: &str| {
+        StatusPart::new(8, format!("read-only until `termgate allow-write {on}`"))
+            .or(LAST, "read-only")
+    };
     match why {
         Watching::Only => StatusPart::new(LAST, "watching only"),
-        Watching::ReadOnly => {
-            StatusPart::new(8, "read-only until `termgate allow-write on`").or(LAST, "read-only")
-        }
+        Watching::ReadOnly => until("on"),
+        Watching::Protected => until(&format!("on --session {session}")),
     }
 }
 
@@ -296,6 +301,18 @@ mod tests {
             (20, "watching only"),
         ];
         check(&watching, &SessionView::default(), &lines);
+        for (watching, on) in
+            [(Watching::ReadOnly, "on"), (Watching::Protected, "on --session build")]
+        {
+            let told =
+                format!("build | read-only until `termgate allow-write {on}` | free | C-\\ ?");
+            let status = Status { watching: Some(watching), ..status() };
+            check(
+                &status,
+                &SessionView::default(),
+                &[(columns(&told) as u16, &told), (9, "read-only")],
+            );
+        }
     }
 
     #[test]

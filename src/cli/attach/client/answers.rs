@@ -7,7 +7,7 @@ use crate::cli::attach::client::Desk;
 use crate::cli::attach::notice::NoticeReason;
 use crate::cli::attach::requests::{Answered, Purpose};
 use crate::cli::attach::scrollback::Scrollback;
-use crate::cli::attach::status::person;
+use crate::cli::attach::status::{Watching, person};
 use crate::cli::failure::CliFailure;
 use crate::transport::client::ClientError;
 use crate::wire::rows::HistoryRows;
@@ -107,7 +107,7 @@ impl Desk<'_> {
                 self.tell("you do not have the keyboard", NoticeReason::News);
             }
             Purpose::HandBack | Purpose::Room => {}
-            Purpose::About => self.on_about(&answer["structuredContent"]["sessions"][0]),
+            Purpose::About => self.on_about(&answer["structuredContent"]),
             Purpose::Search => {
                 let told = rows(&mut answer)?;
                 let back = self.carried.scrollback.as_mut();
@@ -130,7 +130,7 @@ impl Desk<'_> {
     }
 
     fn on_keyboard(&mut self) {
-        self.read_only = false;
+        self.read_only = None;
         self.notice.take_if(|notice| notice.is_refusal());
     }
 
@@ -166,16 +166,26 @@ impl Desk<'_> {
                 self.tell(text, NoticeReason::HeldBy(by.to_owned()));
             }
             (Some("read_only"), _) if !self.carried.options.view_only => {
-                self.read_only = true;
+                let protected = why["details"]["cause"] == "protected";
+                self.read_only = match protected {
+                    true => Some(Watching::Protected),
+                    false => self.read_only.or(Some(Watching::ReadOnly)),
+                };
                 self.tell(format!("not typed: {message}"), NoticeReason::ReadOnly);
             }
             (_, _) => self.tell(format!("not typed: {message}"), NoticeReason::Refused),
         }
     }
 
-    fn on_about(&mut self, session: &Value) {
+    fn on_about(&mut self, list: &Value) {
+        let session = &list["sessions"][0];
         session["name"].as_str().unwrap_or(&self.view.session).clone_into(&mut self.name);
-        self.read_only = session["write_allowed"] == false;
+        // Where others can be written to, the switch of this session is the one to use.
+        self.read_only = match (&session["write_allowed"], &list["write_allowed"]) {
+            (Value::Bool(false), Value::Bool(true)) => Some(Watching::Protected),
+            (Value::Bool(false), _) => Some(Watching::ReadOnly),
+            (_, _) => None,
+        };
     }
 }
 
