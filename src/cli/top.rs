@@ -249,7 +249,8 @@ impl Feed {
             }
             // Changes between the picture and the subscription are not signalled, so one more picture is due.
             self.due = true;
-            let uri = format!("termgate://session/{id}/grid");
+            // With `since`, also signals that a program began to wait, which nothing on the screen shows.
+            let uri = format!("termgate://session/{id}/grid?since=0");
             let room = self.subscribed.len() < SUBSCRIPTIONS_MAX;
             if room && subscribe(&self.daemon, &uri).await? {
                 self.subscribed.insert(id);

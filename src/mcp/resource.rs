@@ -97,6 +97,8 @@ pub enum Watched {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SessionPart {
     Grid,
+    /// The grid since a watermark, which also tells changes that nothing on the screen shows.
+    GridChanges,
     Cursor,
     History,
     Lease,
@@ -108,6 +110,7 @@ impl SessionPart {
     pub fn state(self, session: &Session, frame: &Frame) -> State {
         let changed = match self {
             Self::Grid => frame.screen_watermark().max(frame.title.changed),
+            Self::GridChanges => frame.watermark,
             Self::Cursor => frame.cursor.changed,
             Self::History => frame.scrolled.max(frame.reset),
             Self::Lease => frame.lease.changed,
@@ -279,7 +282,11 @@ impl Resource {
             }
             Self::Sessions { .. } => Watched::Sessions,
             Self::Leases { .. } => Watched::Leases,
-            Self::Grid { session, .. } => return part(session, SessionPart::Grid),
+            Self::Grid { session, query } => {
+                let changes = query.since.is_some();
+                let watched = if changes { SessionPart::GridChanges } else { SessionPart::Grid };
+                return part(session, watched);
+            }
             Self::Cursor { session } => return part(session, SessionPart::Cursor),
             Self::History { session, .. } => return part(session, SessionPart::History),
             Self::Lease { session } => return part(session, SessionPart::Lease),

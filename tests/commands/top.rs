@@ -1,5 +1,6 @@
 //! `top`: one table, a table that is painted anew, and the terminal as it was before.
 
+use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::net::Shutdown;
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -9,6 +10,7 @@ use std::process::Stdio;
 use serde_json::Value;
 
 use crate::commands::blocking::until;
+use crate::commands::seat::start;
 use crate::commands::terminal::Terminal;
 use crate::harness::home::Home;
 
@@ -70,6 +72,23 @@ fn sessions_that_come_and_what_they_show_are_painted() {
     terminal.wait_for("a-line-that-is-shown");
     home.printed("lease acquire first");
     terminal.wait_for("1 held");
+}
+
+#[test]
+fn what_a_session_does_is_followed_also_where_it_prints_nothing() {
+    let home = Home::new();
+    let _daemon = home.daemon();
+    start(&home, "until [ -e go ]; do sleep 0.1; done; stty -echo; read line");
+    let mut terminal = top(&home, "--interval 100ms");
+    terminal.wait_for("running");
+    // The kernel is asked again and again while somebody waits.
+    let mut waiting = home.termgate("wait build --needs-input").spawn().unwrap();
+    for _ in 0..5 {
+        terminal.wait_for(PAINTED);
+    }
+    fs::write(home.path("home/go"), "").unwrap();
+    terminal.wait_for("asks secret");
+    assert!(waiting.wait().unwrap().success());
 }
 
 #[test]
