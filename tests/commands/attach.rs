@@ -102,6 +102,10 @@ fn a_person_takes_over_and_hands_back() {
     until_holder(&home, "operator");
     seat.types("\x1ch");
     seat.until_status("you do not have the keyboard");
+    seat.types("\x1ct");
+    seat.until_status("build | you took over");
+    seat.types("\x1ch");
+    seat.until_status("has the keyboard: running the tests");
     seat.types("\x1cx");
     seat.until_status("unknown key");
 }
@@ -211,12 +215,19 @@ fn history_can_be_looked_at_while_the_session_goes_on() {
         row.is_some_and(|row| row.value.style_at(0).attributes == Attributes::INVERSE)
     });
     seat.types("n");
-    seat.until_status("not found: line-77-");
+    seat.until_status("not found above: line-77-");
+    seat.types("N");
+    seat.until_status("not found below: line-77-");
+    // What was not found is told until the next key.
+    seat.types("k");
+    seat.until("the notice to go", |shown| !shown.status().contains("not found"));
+    seat.types("n");
+    seat.until_status("not found above: line-77-");
     // Nothing of this is the program's.
     assert_eq!(told(&home)["lease"]["held"], false);
     seat.types("q");
     seat.until_text("line-300-");
-    seat.until("the program's screen", |shown| !shown.status().contains("history"));
+    seat.until_status("build | free: type to take the keyboard");
 }
 
 #[test]

@@ -251,7 +251,7 @@ impl<'a> Desk<'a> {
                 && self.view.lease.suspended.is_none()
             {
                 let text = format!("you took the keyboard from {}", named(&by, kind));
-                self.tell(text, NoticeReason::News);
+                self.tell(text, NoticeReason::Keyboard { mine: true });
             }
         }
         // Right after a restart the history may be empty for a moment.
@@ -317,8 +317,13 @@ impl<'a> Desk<'a> {
     }
 
     fn drop_notice_unless_it_holds(&mut self) {
-        let (lease, read_only) = (&self.view.lease, self.read_only.is_some());
-        let now = Now { lease, read_only, silent: self.requests.is_stuck() };
+        let now = Now {
+            lease: &self.view.lease,
+            mine: self.view.is_held_by(&self.me),
+            read_only: self.read_only.is_some(),
+            in_history: self.carried.scrollback.is_some(),
+            silent: self.requests.is_stuck(),
+        };
         self.notice.take_if(|notice| !notice.holds(now));
     }
 

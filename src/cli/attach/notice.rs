@@ -14,6 +14,10 @@ const NOTICE_TIME: Duration = Duration::from_secs(5);
 pub enum NoticeReason {
     /// An event, which stays true.
     News,
+    /// This person has the keyboard, or does not have it.
+    Keyboard { mine: bool },
+    /// A search in history found nothing, and the person still looks at it.
+    NotFound,
     /// Typing is refused, and no message reports the end of it.
     Refused,
     /// Typing is refused while this principal has the keyboard.
@@ -28,7 +32,10 @@ pub enum NoticeReason {
 #[derive(Clone, Copy, Debug)]
 pub struct Now<'a> {
     pub lease: &'a LeaseWire,
+    /// The lease is this person's.
+    pub mine: bool,
     pub read_only: bool,
+    pub in_history: bool,
     /// The daemon does not answer.
     pub silent: bool,
 }
@@ -64,22 +71,27 @@ impl Notice {
             | NoticeReason::HeldBy(_)
             | NoticeReason::ReadOnly
             | NoticeReason::Silence => true,
-            NoticeReason::News => false,
+            NoticeReason::News | NoticeReason::Keyboard { .. } | NoticeReason::NotFound => false,
         }
+    }
+
+    /// Whether it is about a search, which the next key in history ends.
+    pub fn is_of_search(&self) -> bool {
+        self.ground == NoticeReason::NotFound
     }
 
     /// Whether its reason still holds.
     pub fn holds(&mut self, now: Now<'_>) -> bool {
-        match &self.ground {
-            NoticeReason::News | NoticeReason::Refused => true,
-            NoticeReason::HeldBy(by) => {
-                let held = now.lease.by.as_ref() == Some(by);
-                self.seen |= held;
-                held || !self.seen
-            }
-            NoticeReason::ReadOnly => now.read_only,
-            NoticeReason::Silence => now.silent,
-        }
+        let of_lease = match &self.ground {
+            NoticeReason::News | NoticeReason::Refused => return true,
+            NoticeReason::NotFound => return now.in_history,
+            NoticeReason::ReadOnly => return now.read_only,
+            NoticeReason::Silence => return now.silent,
+            NoticeReason::HeldBy(by) => now.lease.by.as_ref() == Some(by),
+            NoticeReason::Keyboard { mine } => now.mine == *mine,
+        };
+        self.seen |= of_lease;
+        of_lease || !self.seen
     }
 }
 
@@ -96,7 +108,8 @@ mod tests {
     }
 
     fn holds(notice: &mut Notice, by: &str, read_only: bool, silent: bool) -> bool {
-        notice.holds(Now { lease: &lease_of(by), read_only, silent })
+        let (mine, in_history) = (by == "me", false);
+        notice.holds(Now { lease: &lease_of(by), mine, read_only, silent, in_history })
     }
 
     #[test]
@@ -107,6 +120,23 @@ mod tests {
             assert!(holds(&mut notice, "ben#p2", false, false));
             assert!(!holds(&mut notice, next, false, false));
         }
+    }
+
+    #[test]
+    fn whether_the_person_has_the_keyboard_is_told_while_it_is_so() {
+        for (mine, so, otherwise) in [(true, "me", "ada#p1"), (false, "ada#p1", "me")] {
+            let mut notice = notice(NoticeReason::Keyboard { mine });
+            assert!(holds(&mut notice, otherwise, false, false), "the delta is on its way");
+            assert!(holds(&mut notice, so, false, false));
+            assert!(!holds(&mut notice, otherwise, false, false));
+        }
+    }
+
+    #[test]
+    fn what_was_not_found_is_told_in_history_alone() {
+        let mut notice = notice(NoticeReason::NotFound);
+        assert!(notice.is_of_search() && !notice.is_refusal());
+        assert!(!holds(&mut notice, "", false, false));
     }
 
     #[test]

@@ -172,29 +172,28 @@ impl Scrollback {
         wanted
     }
 
-    /// Ends a search of no rows. Returns the text that is nowhere.
-    pub fn take_vain(&mut self) -> Option<&str> {
+    /// Ends a search of no rows. Returns what to tell of it.
+    pub fn take_vain(&mut self) -> Option<String> {
         let is_vain = |search: &mut HistorySearch| search.wanted().is_none();
         let vain = self.search.take_if(|search| !self.search_awaited && is_vain(search));
-        vain.map(|_| &*self.text)
+        vain.map(|search| search.missed())
     }
 
-    /// Takes an answer of `read_history` to a search. Returns the text that is nowhere, when that is known.
-    pub fn take_searched(&mut self, answer: &HistoryRows) -> Option<&str> {
+    /// Takes an answer of `read_history` to a search. Returns what to tell of one that found nothing.
+    pub fn take_searched(&mut self, answer: &HistoryRows) -> Option<String> {
         self.search_awaited = false;
         (self.first, self.end) = (answer.dropped_rows, answer.end_row);
         match self.search.as_mut()?.take(answer) {
-            Searched::GoesOn => return None,
+            Searched::GoesOn => None,
             Searched::Found(row) => {
                 self.found = Some(row);
                 self.top = row.saturating_sub(self.height / 2);
                 self.top = self.top.clamp(self.first, self.last_top());
                 self.search = None;
-                return None;
+                None
             }
-            Searched::Nowhere => self.search = None,
+            Searched::Nowhere => self.search.take().map(|search| search.missed()),
         }
-        Some(&self.text)
     }
 
     /// Moves. Returns whether the person still looks at history.
@@ -341,17 +340,20 @@ mod tests {
         assert_eq!(back.found, Some(104));
         assert_eq!(back.take_vain(), None, "no search goes on");
         // Above the first row and below the last there is nothing to ask for.
-        for (found, key) in [(30, b"n"), (119, b"N")] {
+        for (found, key, told) in
+            [(30, b"n", "not found above: 4"), (119, b"N", "not found below: 4")]
+        {
             let mut back = Scrollback { found: Some(found), ..back.clone() };
             assert!(back.on_typed(key));
-            assert_eq!(back.take_vain(), Some("4"));
+            assert_eq!(back.take_vain().as_deref(), Some(told));
             assert_eq!(back.take_vain(), None);
             assert_eq!(back.searched_next(), None);
         }
         // What is nowhere is said, and leaving the line of text leaves nothing else.
         assert!(back.on_typed(b"/none\r"));
         assert_eq!(back.searched_next(), Some((30, 79)));
-        assert_eq!(back.take_searched(&plain(30..109)), Some("none"));
+        let told = back.take_searched(&plain(30..109));
+        assert_eq!(told.as_deref(), Some("not found above: none"));
         assert!(back.on_typed(b"/x\x1b"));
         assert_eq!(back.place(), HistoryPlace::Rows("history 99-109 of 30-120".to_owned()));
     }

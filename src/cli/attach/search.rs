@@ -41,6 +41,15 @@ impl HistorySearch {
         Self { text: text.to_owned(), towards, rest, chunk: 0..0, found: None }
     }
 
+    /// What to tell where no row has the text.
+    pub fn missed(&self) -> String {
+        let where_to = match self.towards {
+            Towards::Older => "above",
+            Towards::Newer => "below",
+        };
+        format!("not found {where_to}: {}", self.text)
+    }
+
     /// The rows to read: the first one and how many; none when all were searched.
     pub fn wanted(&mut self) -> Option<(u64, u64)> {
         if self.chunk.is_empty() {

@@ -24,9 +24,8 @@ impl Desk<'_> {
 
     pub(super) fn ask_to_search(&mut self) -> Result<(), CliFailure> {
         let back = self.carried.scrollback.as_mut();
-        if let Some(text) = back.and_then(Scrollback::take_vain) {
-            let text = format!("not found: {text}");
-            self.tell(text, NoticeReason::News);
+        if let Some(missed) = back.and_then(Scrollback::take_vain) {
+            self.tell(missed, NoticeReason::NotFound);
         }
         match self.carried.scrollback.as_mut().and_then(Scrollback::searched_next) {
             Some(rows) => self.ask_for_rows(Purpose::Search, rows, "plain"),
@@ -104,16 +103,15 @@ impl Desk<'_> {
                 self.carried.taken_over.on_granted();
             }
             Purpose::HandBack if answer["handed_back"] == false => {
-                self.tell("you do not have the keyboard", NoticeReason::News);
+                self.tell("you do not have the keyboard", NoticeReason::Keyboard { mine: false });
             }
             Purpose::HandBack | Purpose::Room => {}
             Purpose::About => self.on_about(&answer["structuredContent"]),
             Purpose::Search => {
                 let told = rows(&mut answer)?;
                 let back = self.carried.scrollback.as_mut();
-                if let Some(text) = back.and_then(|back| back.take_searched(&told)) {
-                    let text = format!("not found: {text}");
-                    self.tell(text, NoticeReason::News);
+                if let Some(missed) = back.and_then(|back| back.take_searched(&told)) {
+                    self.tell(missed, NoticeReason::NotFound);
                 }
                 self.ask_to_search()?;
                 return self.ask_for_history();

@@ -183,6 +183,7 @@ impl Desk<'_> {
     }
 
     fn look(&mut self, bytes: &[u8]) -> Result<(), CliFailure> {
+        self.notice.take_if(|notice| notice.is_of_search());
         let stays = self.carried.scrollback.as_mut().is_some_and(|back| back.on_typed(bytes));
         if !stays {
             self.carried.scrollback = None;
