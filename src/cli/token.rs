@@ -4,8 +4,6 @@
 //! printed.
 
 use std::env;
-use std::fs::DirBuilder;
-use std::os::unix::fs::DirBuilderExt;
 use std::path::PathBuf;
 use std::time::{Duration, UNIX_EPOCH};
 
@@ -23,6 +21,9 @@ use crate::core::caller::PrincipalName;
 use crate::core::token::{NotATokenName, Token as Kept, TokenName, TokenScope, UnixTime};
 use crate::transport::tokens::{NewToken, TokenStore};
 use crate::wire::date::rfc3339;
+
+/// The shortest life of a token. Its end is kept in whole seconds.
+const EXPIRES_MIN: Duration = Duration::from_secs(1);
 
 /// Give agents a lasting identity
 ///
@@ -91,10 +92,10 @@ impl TokenCommand {
 impl CreateToken {
     fn run(self, store: &TokenStore, now: UnixTime) -> Result<CommandReport, CliFailure> {
         let Self { name, out, read_only, expires } = self;
-        let out = std::path::absolute(out).context("--out")?;
-        if let Some(directory) = out.parent() {
-            let made = DirBuilder::new().recursive(true).mode(0o700).create(directory);
-            made.with_context(|| format!("--out: cannot make {}", directory.display()))?;
+        let out = std::path::absolute(out)
+            .map_err(|error| CliFailure::Usage(format!("--out: {error}")))?;
+        if expires.is_some_and(|lasts| lasts < EXPIRES_MIN) {
+            return Err(CliFailure::Usage("--expires: at least 1s".to_owned()));
         }
         let scope = if read_only { TokenScope::ReadOnly } else { TokenScope::Write };
         let expires = expires.map(|lasts| UnixTime(now.0.saturating_add(lasts.as_secs())));

@@ -99,7 +99,8 @@ impl TokenStore {
         }
     }
 
-    /// Creates a token and writes its secret to the new file `out`.
+    /// Creates a token and writes its secret to the new file `out`, in directories that are made where they are
+    /// missing.
     ///
     /// # Errors
     /// Returns why neither was created. An existing file stays unchanged.
@@ -110,7 +111,8 @@ impl TokenStore {
         let NewToken { name, scope, expires } = new;
         let token =
             tokens.add(now, TokenTerms { name, hash: secret.hash(), scope, expires })?.clone();
-        private::create(out, &format!("{}\n", secret.reveal()))
+        make_directory(out)
+            .and_then(|()| private::create(out, &format!("{}\n", secret.reveal())))
             .map_err(|source| StoreError::Secret { path: out.to_owned(), source })?;
         if let Err(error) = self.write(&tokens) {
             // The first error is returned. Without its hash, the secret is useless.
@@ -132,7 +134,7 @@ impl TokenStore {
     /// Locks the tokens against other processes until the returned file is dropped.
     fn lock(&self) -> Result<File, StoreError> {
         let path = self.path.with_extension("lock");
-        let locked = self.make_directory().and_then(|()| {
+        let locked = make_directory(&self.path).and_then(|()| {
             let mut options = OpenOptions::new();
             let file = options.write(true).create(true).truncate(false).mode(0o600).open(&path)?;
             file.lock().map(|()| file)
@@ -140,15 +142,16 @@ impl TokenStore {
         locked.map_err(|source| StoreError::Unwritable { path, source })
     }
 
-    fn make_directory(&self) -> io::Result<()> {
-        let directory = self.path.parent().unwrap_or(Path::new("/"));
-        DirBuilder::new().recursive(true).mode(0o700).create(directory)
-    }
-
     fn write(&self, tokens: &Tokens) -> Result<(), StoreError> {
         let unwritable = |source| StoreError::Unwritable { path: self.path.clone(), source };
         private::replace(&self.path, &tokens::text(tokens)).map_err(unwritable)
     }
+}
+
+/// Makes the directory of a file, for this user only, where it is missing.
+fn make_directory(file: &Path) -> io::Result<()> {
+    let directory = file.parent().unwrap_or(Path::new("/"));
+    DirBuilder::new().recursive(true).mode(0o700).create(directory)
 }
 
 /// Reads the secret from a file.
@@ -232,9 +235,10 @@ mod tests {
     fn a_name_that_is_taken_leaves_no_file_behind() {
         let (home, store) = home();
         store.make(NOW, new("ci"), &home.path().join("one")).unwrap();
-        let out = home.path().join("two");
-        assert!(matches!(store.make(NOW, new("ci"), &out), Err(StoreError::NotAdded(_))));
-        assert!(!out.exists());
+        let directory = home.path().join("new");
+        let made = store.make(NOW, new("ci"), &directory.join("deep/two"));
+        assert!(matches!(made, Err(StoreError::NotAdded(_))));
+        assert!(!directory.exists());
     }
 
     #[test]

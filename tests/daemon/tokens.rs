@@ -11,7 +11,7 @@ use termgate::transport::tokens::{NewToken, TokenStore};
 use crate::daemon::harness::{Era, TestDaemon, Wire, structured};
 use crate::daemon::program::Piped;
 use crate::harness::home::Home;
-use crate::harness::waiting::soon;
+use crate::harness::waiting::{soon, until};
 
 /// The code of a token that is not taken.
 const REJECTED: i64 = -32011;
@@ -534,7 +534,9 @@ async fn a_bridge_whose_token_is_revoked_says_so_and_goes_on_with_another() {
 async fn a_bridge_with_a_file_that_is_not_good_does_not_begin() {
     use std::os::unix::fs::PermissionsExt;
     let home = Home::new();
-    let file = made(&home, "--expires 0s");
+    let file = made(&home, "--expires 1s");
+    let has_expired = || home.outcome("token ls --json").1.contains("\"expired\":true");
+    until("the token to expire", has_expired).await;
     let text = fs::read_to_string(&file).unwrap();
     let ends = |code: i32, word: &str| {
         let words = format!("mcp --json --token-file {}", file.display());
@@ -583,6 +585,13 @@ async fn the_commands_make_show_and_revoke_tokens_and_never_print_a_secret() {
     refused(&new, 1, "token_exists");
     refused(&format!("token new other --out {out} --json"), 1, "token_file");
     refused("token revoke other --json", 3, "token_not_found");
+    let elsewhere = directory.join("more");
+    refused(&format!("token new ci --out {}/f --json", elsewhere.display()), 1, "token_exists");
+    assert!(!elsewhere.exists(), "no directory is made for a token that is refused");
+    refused(&format!("token new other --out {out}/x/y --json"), 1, "token_file");
+    let (code, _, told) = home.outcome(&format!("token new other --out {out}2 --expires 0s"));
+    assert_eq!(code, 2);
+    assert!(told.contains("--expires: at least 1s"), "{told}");
 
     let (code, listed, _) = home.outcome("token ls");
     assert_eq!(code, 0);
