@@ -136,6 +136,10 @@ impl RunCommand {
             return Err(CliFailure::Usage(words.to_owned()));
         }
         millis_within("--timeout", self.timeout, 1..=600_000).map_err(CliFailure::Usage)?;
+        // With standard input it would not be empty for the daemon.
+        if line_of(&self.command).trim().is_empty() {
+            return Err(CliFailure::Usage("COMMAND: nothing to run".to_owned()));
+        }
         let mut daemon = self.spawn.daemon(context).await?;
         let listen = || Interrupts::listen().context("cannot listen for signals");
         let Some(name) = &self.session else {

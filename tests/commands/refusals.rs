@@ -92,6 +92,18 @@ fn a_file_that_cannot_be_read_and_a_wrong_lease_id_are_named() {
 }
 
 #[test]
+fn an_empty_command_is_refused_in_a_session_and_without_one() {
+    let home = Home::new();
+    let _daemon = home.daemon();
+    home.printed("new --name build -- cat");
+    for words in [&["build", ""][..], &["build", " "], &["--", ""]] {
+        let refused = home.termgate("run").args(words).output().unwrap();
+        assert_eq!(refused.status.code(), Some(USAGE), "{words:?}: {refused:?}");
+        assert!(text(&refused.stderr).contains("nothing to run"), "{words:?}: {refused:?}");
+    }
+}
+
+#[test]
 fn rows_that_are_not_there_are_noted() {
     let home = Home::new();
     let _daemon = home.daemon();
