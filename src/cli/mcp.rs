@@ -70,6 +70,7 @@ impl McpCommand {
         let _logging = start_logging(LogFormat::Text, 0, None)?;
         let way = self.way(context).await?;
         let upstream = way.dial(Dial::ConnectOrStart).await?;
+        context.output.note_client_expected();
         let cwd = env::current_dir().ok();
         let environment = ClientEnvironment::of(env::vars_os());
         let defaults = CreationDefaults::of(cwd.as_deref(), &environment);

@@ -3,7 +3,7 @@
 //! Every answer passes here, so that `--json` means the same everywhere: one object, or one per line for
 //! streams.
 
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 use std::os::fd::AsFd;
 use std::time::UNIX_EPOCH;
 
@@ -144,6 +144,15 @@ impl CommandOutput {
         if self.form == OutputForm::People {
             // A closed standard error cannot be reported.
             let _ = writeln!(io::stderr(), "{text}");
+        }
+    }
+
+    /// Says at a terminal that an MCP client should have it, and not a person.
+    pub fn note_client_expected(&self) {
+        if io::stdin().is_terminal() {
+            self.note(
+                "an MCP client is expected on standard input; `termgate install` configures one, C-c leaves",
+            );
         }
     }
 

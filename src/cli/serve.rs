@@ -81,6 +81,7 @@ impl ServeCommand {
         }
         let logging = start_logging(self.log_format, self.verbose, log)?;
         if self.stdio {
+            context.output.note_client_expected();
             self.serve_stdio().await?;
             return Ok(CommandExit::Done);
         }

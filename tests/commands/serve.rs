@@ -48,6 +48,18 @@ fn left_behind(home: &Home) -> Vec<String> {
 }
 
 #[test]
+fn what_serves_a_client_on_standard_input_says_so_at_a_terminal() {
+    let home = Home::new();
+    let _daemon = home.daemon();
+    for words in [&["termgate", "mcp"][..], &["termgate", "serve", "--stdio"]] {
+        let mut terminal = in_own_terminal(&home, words);
+        terminal.wait_for("an MCP client is expected on standard input");
+        terminal.type_in("\x04");
+        assert_eq!(terminal.wait_for_end().1, Some(0), "{words:?}");
+    }
+}
+
+#[test]
 fn a_daemon_ends_when_the_terminal_it_runs_in_is_closed() {
     let home = Home::new();
     let mut terminal = in_own_terminal(&home, &["termgate", "serve"]);
