@@ -174,7 +174,7 @@ impl View<'_> {
             head,
             rows: &rows.lines().collect::<Vec<_>>(),
             selected: self.choice.selected(),
-            bottom: &self.choice.bottom(),
+            bottom: &self.choice.bottom(screen.cols()),
         })
     }
 }

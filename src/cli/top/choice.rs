@@ -1,9 +1,18 @@
 //! What a person selects in `top` and asks for: keys in, wishes out. It knows no terminal and no daemon.
 
+use crate::cli::attach::words::{columns, shortened};
 use crate::core::keys::tokens::keys_of;
 use crate::core::one_line::one_line;
 
 const INTERRUPT: &[u8] = b"\x03";
+
+/// The keys, in shorter forms for narrow screens.
+const KEYS: [&str; 4] = [
+    "arrows: select  Enter: attach  k: kill  q: leave",
+    "Enter: attach  k: kill  q: leave",
+    "k: kill  q: leave",
+    "q: leave",
+];
 
 /// What a person wants.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,14 +64,19 @@ impl Choice {
         self.told = text.trim().lines().next().map(|line| one_line(line).into_owned());
     }
 
-    /// The last line of the screen.
-    pub(super) fn bottom(&self) -> String {
+    /// The last line of a screen with so many columns.
+    pub(super) fn bottom(&self, cols: usize) -> String {
         if let Some(Choosable { name, ended, .. }) = &self.asked {
             let verb = if *ended { "remove" } else { "kill" };
-            return format!("{verb} {name}? y: yes, any other key: no");
+            let asked = format!("{verb} {name}? y: yes");
+            let whole = format!("{asked}, any other key: no");
+            return if columns(&whole) <= cols { whole } else { shortened(&asked, cols) };
         }
-        let keys = "arrows: select  Enter: attach  k: kill  q: leave";
-        self.told.clone().unwrap_or_else(|| keys.to_owned())
+        if let Some(told) = &self.told {
+            return shortened(told, cols);
+        }
+        let fitting = KEYS.into_iter().find(|keys| columns(keys) <= cols);
+        fitting.unwrap_or_default().to_owned()
     }
 
     fn on_key(&mut self, key: &[u8]) -> Option<TopWish> {
@@ -137,13 +151,13 @@ mod tests {
         choice.on_picture(sessions(&["a", "ended"]));
         for no in [&b"n"[..], b"\r", b"q", b"k", b"\x1b[A"] {
             assert_eq!(choice.on_keys(b"k"), None);
-            assert_eq!(choice.bottom(), "kill A? y: yes, any other key: no");
+            assert_eq!(choice.bottom(80), "kill A? y: yes, any other key: no");
             assert_eq!(choice.on_keys(no), None);
         }
         assert_eq!(choice.on_keys(b"y"), None);
         assert_eq!(choice.on_keys(b"ky"), Some(TopWish::Kill { session: "a".to_owned() }));
         choice.on_keys(b"\x1b[Bk");
-        assert!(choice.bottom().starts_with("remove ENDED?"));
+        assert!(choice.bottom(80).starts_with("remove ENDED?"));
         // Which one was asked about counts, whatever comes to its place.
         choice.on_picture(sessions(&["a", "b"]));
         assert_eq!(choice.on_keys(b"y"), Some(TopWish::Kill { session: "ended".to_owned() }));
@@ -153,9 +167,25 @@ mod tests {
     fn what_is_told_stands_until_the_next_key() {
         let mut choice = Choice::default();
         choice.tell("[detached from a]\nmore");
-        assert_eq!(choice.bottom(), "[detached from a]");
+        assert_eq!(choice.bottom(80), "[detached from a]");
         assert_eq!(choice.on_keys(b"x"), None);
-        assert!(choice.bottom().contains("Enter: attach"));
+        assert!(choice.bottom(80).contains("Enter: attach"));
+    }
+
+    #[test]
+    fn the_last_line_is_whole_on_screens_of_any_width() {
+        let mut choice = Choice::default();
+        for (cols, keys) in [(48, KEYS[0]), (47, KEYS[1]), (20, KEYS[2]), (10, KEYS[3]), (4, "")] {
+            assert_eq!(choice.bottom(cols), keys, "{cols}");
+        }
+        choice.on_picture(sessions(&["build"]));
+        choice.on_keys(b"k");
+        assert_eq!(choice.bottom(20), "kill BUILD? y: yes");
+        assert_eq!(choice.bottom(12), "kill BUILD?…");
+        choice.tell("[detached from build]");
+        choice.on_keys(b"n");
+        choice.tell("[detached from build]");
+        assert_eq!(choice.bottom(20), "[detached from…");
     }
 
     #[test]

@@ -45,6 +45,10 @@ impl TopScreen {
         Ok(Some(screen))
     }
 
+    pub(super) fn cols(&self) -> usize {
+        self.terminal.size().1.into()
+    }
+
     pub(super) fn paint(&self, painting: &Painting<'_>) -> Result<(), CliFailure> {
         let (height, width) = self.terminal.size();
         let (height, width) = (usize::from(height), usize::from(width));
