@@ -98,10 +98,12 @@ impl Chooser {
             b"k" if self.typed.is_empty() => self.step(-1),
             b"j" if self.typed.is_empty() => self.step(1),
             key if self.typed.add(key) => self.mark_typed(),
-            key => match PointerReport::of(key).and_then(PointerReport::wheel_rows) {
-                Some(rows @ (..0 | 1..)) => self.step(rows.signum() as isize),
-                Some(0) | None => {}
-            },
+            key => {
+                let wheel = PointerReport::of(key).and_then(PointerReport::wheel_rows);
+                if let Some(rows @ (..0 | 1..)) = wheel {
+                    self.step(rows.signum() as isize);
+                }
+            }
         }
         Chosen::Open
     }

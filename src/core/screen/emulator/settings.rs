@@ -124,9 +124,13 @@ impl Emulator {
         self.restore_keyboard(KeyboardModes::NO_MODE);
     }
 
+    pub(super) fn keyboard_flags(&self) -> KeyboardModes {
+        keyboard_flags(*self.term.mode())
+    }
+
     /// Gives the keyboard these flags, whatever programs that have ended left behind.
     pub(super) fn restore_keyboard(&mut self, flags: KeyboardModes) {
-        if keyboard_flags(*self.term.mode()) != flags {
+        if self.keyboard_flags() != flags {
             self.pop_keyboard_flags(u16::MAX);
             self.set_keyboard_flags(flags);
         }

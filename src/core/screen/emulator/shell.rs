@@ -12,7 +12,6 @@ use crate::core::ids::RowNumber;
 use crate::core::moment::Moment;
 use crate::core::screen::Screen;
 use crate::core::screen::emulator::Emulator;
-use crate::core::screen::emulator::settings::keyboard_flags;
 use crate::core::shell::activity::Evidence;
 use crate::core::shell::commands::mark::{Mark, MarkKind, MarkNonces};
 use crate::core::shell::commands::record::{CommandId, Here, Position};
@@ -175,7 +174,7 @@ impl Screen {
             self.emulator.clean_screen();
         }
         let unmarked = submission.ends_by != EndsBy::Marks;
-        let flags = keyboard_flags(*self.emulator.term.mode());
+        let flags = self.emulator.keyboard_flags();
         self.emulator.shell.keyboard = unmarked.then_some(flags);
         let here = self.here(now);
         let id = self.change_commands().submit(submission, &here);
