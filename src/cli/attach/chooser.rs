@@ -100,7 +100,7 @@ impl Chooser {
             key if self.typed.add(key) => self.mark_typed(),
             key => {
                 let wheel = PointerReport::of(key).and_then(PointerReport::wheel_rows);
-                if let Some(rows @ (..0 | 1..)) = wheel {
+                if let Some(rows) = wheel.filter(|rows| *rows != 0) {
                     self.step(rows.signum() as isize);
                 }
             }
