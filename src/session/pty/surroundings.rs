@@ -7,10 +7,13 @@ use std::os::unix::fs::MetadataExt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use nix::errno::Errno;
 use nix::libc;
+use nix::sys::signal::killpg;
+use nix::unistd::Pid;
 
 use crate::core::shell::activity::{Foreground, KernelView, LeaderRest};
-use crate::session::pty::processes::{Process, is_running, told_of};
+use crate::session::pty::processes::{Process, is_running, table, told_of};
 use crate::session::pty::{ProcessId, TerminalEvidence};
 
 /// Programs that take commands from people.
@@ -205,7 +208,17 @@ fn waiting_of(group: ProcessId, lines: bool) -> TerminalWait {
         }
         selects |= POLLS.iter().any(|poll| place.starts_with(poll)) && selects_input(pid);
     }
-    TerminalWait { reads: known.then_some(false), selects, works }
+    TerminalWait { reads: (known || is_over(group)).then_some(false), selects, works }
+}
+
+/// Whether a group has no process that runs, so that nobody in it reads. It may stay in front for a while.
+fn is_over(group: ProcessId) -> bool {
+    let runs = |one: &Process| one.group == group && !one.ended;
+    match Process::find(group) {
+        Some(leader) => leader.ended && table().is_ok_and(|all| !all.iter().any(runs)),
+        // The processes of others may be hidden.
+        None => killpg(Pid::from_raw(group.0), None) == Err(Errno::ESRCH),
+    }
 }
 
 /// Whether a process has one thread.
@@ -295,6 +308,22 @@ mod tests {
         for _ in 0..20 {
             assert_eq!(rest_while("echo; while :; do :; done"), LeaderRest::Works);
         }
+    }
+
+    #[test]
+    fn in_a_group_that_has_ended_nobody_reads() {
+        use std::os::unix::process::CommandExt;
+
+        let mut child = Command::new("true").process_group(0).spawn().unwrap();
+        let group = ProcessId(child.id().try_into().unwrap());
+        let ended = || Process::find(group).is_none_or(|process| process.ended);
+        while !ended() {
+            std::thread::yield_now();
+        }
+        // Nobody has waited for it yet.
+        assert_eq!(waiting_of(group, true).reads, Some(false));
+        child.wait().unwrap();
+        assert_eq!(waiting_of(group, true).reads, Some(false));
     }
 
     #[test]
