@@ -87,7 +87,8 @@ impl Chooser {
         match key {
             b"\r" | b"\n" => return self.take(),
             b"\x03" => return Chosen::None,
-            b"\x1b" | b"q" if self.typed.is_empty() => return Chosen::None,
+            b"\x1b" if self.typed.is_empty() => return Chosen::None,
+            b"q" if self.is_key("q") => return Chosen::None,
             b"\x1b" => self.typed = TypedText::default(),
             b"\x7f" | b"\x08" => {
                 self.typed.erase();
@@ -95,8 +96,8 @@ impl Chooser {
             }
             b"\x1b[A" | b"\x1bOA" => self.step(-1),
             b"\x1b[B" | b"\x1bOB" => self.step(1),
-            b"k" if self.typed.is_empty() => self.step(-1),
-            b"j" if self.typed.is_empty() => self.step(1),
+            b"k" if self.is_key("k") => self.step(-1),
+            b"j" if self.is_key("j") => self.step(1),
             key if self.typed.add(key) => self.mark_typed(),
             key => {
                 let wheel = PointerReport::of(key).and_then(PointerReport::wheel_rows);
@@ -106,6 +107,11 @@ impl Chooser {
             }
         }
         Chosen::Open
+    }
+
+    /// Whether a letter is a key, and not the beginning of a name.
+    fn is_key(&self, letter: &str) -> bool {
+        self.typed.is_empty() && !self.sessions.iter().any(|it| it.name.starts_with(letter))
     }
 
     /// Takes the session that was typed, or else the marked one.

@@ -171,10 +171,6 @@ impl Shell {
         }
         match (asks, kernel.reading) {
             (_, Some(true)) => (ActivityState::NeedsInput, Evidence::Kernel),
-            // A shell that runs no program and waits with a time limit does so in its command `read`.
-            (false, Some(false)) if kernel.selects && kernel.shell_in_front => {
-                (ActivityState::NeedsInput, Evidence::Kernel)
-            }
             (_, Some(false)) if !kernel.selects => (ActivityState::Running, running),
             (true, _) => (ActivityState::NeedsInput, Evidence::Pattern),
             (false, Some(false)) => (ActivityState::Running, running),

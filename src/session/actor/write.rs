@@ -222,7 +222,7 @@ impl<P: Pty> Actor<P> {
     fn takes_line_feeds(&self, order: &WriteOrder) -> bool {
         let by_kernel = |command: &CommandOrder| command.ends_by == EndsBy::Kernel;
         order.command.as_ref().is_some_and(by_kernel)
-            && self.pty.evidence().is_ok_and(|evidence| !evidence.enter_ends_line)
+            && self.pty.evidence().is_ok_and(|it| it.canonical && !it.enter_ends_line)
     }
 
     /// Refuses a line that the kernel would cut silently, where the program reads whole lines.

@@ -47,7 +47,8 @@ impl Launch {
 fn interactive_shell(line: &str) -> Option<Launch> {
     const SHELLS: [&str; 8] = ["bash", "zsh", "fish", "sh", "dash", "ash", "ksh", "mksh"];
     let mut words = line.split_whitespace().map(str::to_owned);
-    let name = words.next()?;
+    let plain = |c: char| c.is_ascii_alphanumeric() || "_./+-".contains(c);
+    let name = words.next().filter(|name| name.chars().all(plain))?;
     let known = SHELLS.contains(&name.rsplit('/').next()?);
     let args: Vec<_> = words.collect();
     let interactive = args.iter().all(|arg| matches!(&**arg, "-i" | "-l" | "--login"));

@@ -129,7 +129,8 @@ fn program_name(pid: ProcessId) -> Option<Arc<str>> {
     Some(Arc::from(name)).filter(|name: &Arc<str>| !name.is_empty())
 }
 
-fn is_interactive_shell(pid: ProcessId) -> bool {
+/// Whether a process is a shell that reads commands from the terminal, and runs no script.
+pub fn is_interactive_shell(pid: ProcessId) -> bool {
     let Some(line) = told_of(pid, "cmdline") else { return false };
     let words: Vec<&str> = line.split('\0').filter(|word| !word.is_empty()).collect();
     takes_commands(&words)

@@ -20,6 +20,11 @@ fn missing_line_end_in(line: &str) -> Option<usize> {
     text.strip_suffix('⏎').filter(|_| text.len() < line.len()).map(str::len)
 }
 
+/// Whether this begins as what our bash script has in `PROMPT_COMMAND`.
+fn is_hook(text: &str) -> bool {
+    ["__termgate_first${", "__termgate_again${"].iter().any(|name| text.starts_with(name))
+}
+
 /// Where in this line a shell that traces (`set -x`) or shows (`set -v`) what it runs tells of our scripts. It is not
 /// the beginning where the output before has no line end.
 fn our_trace_in(line: &str) -> Option<usize> {
@@ -29,8 +34,8 @@ fn our_trace_in(line: &str) -> Option<usize> {
     let before = line[..at].trim_end_matches([' ', '"']);
     let signs = before.len() - before.trim_end_matches('+').len();
     match signs {
-        0 if line[..at].ends_with('"') => Some(at - 1),
-        0 => code,
+        0 if line[..at].ends_with('"') && is_hook(&line[at..]) => Some(at - 1),
+        0 => code.filter(|at| !line[..*at].ends_with('=')),
         _ if signs == before.len() => Some(0),
         _ => Some(before.len() - signs.min(SIGNS_MAX)),
     }

@@ -194,7 +194,8 @@ impl Screen {
         self.change_commands().finish_sent(&here, evidence, true);
         self.emulator.follow_commands();
         if let Some(flags) = self.emulator.shell.keyboard.take() {
-            self.emulator.restore_keyboard(flags);
+            // What has ended may have been a shell with flags of its own, so none is switched on.
+            self.emulator.restore_keyboard(flags & self.emulator.keyboard_flags());
         }
     }
 

@@ -15,6 +15,7 @@ use crate::core::input::idempotency::IdempotencyKey;
 use crate::core::input::request::CommandSent;
 use crate::core::keys::paste::PasteRule;
 use crate::core::moment::Moment;
+use crate::core::shell::activity::Foreground;
 use crate::core::shell::commands::EndsBy;
 use crate::core::shell::commands::record::CommandId;
 use crate::core::shell::readiness::{Readiness, ReadyPrompt};
@@ -26,6 +27,8 @@ use crate::session::control::{GivenUp, Interrupt, KeepAlive};
 use crate::session::drain::WaitingCall;
 use crate::session::error::SessionError;
 use crate::session::handle::Session;
+use crate::session::pty::ProcessId;
+use crate::session::pty::surroundings::is_interactive_shell;
 use crate::session::stats::Attending;
 use crate::surface::call::{Call, Target};
 use crate::surface::error::SurfaceError;
@@ -158,11 +161,10 @@ impl Sending<'_> {
         if frame.input_modes.value.bracketed_paste || !command.trim_end().contains('\n') {
             return Ok(command.clone());
         }
-        if is_block(command)
-            && takes_blocks(&frame)
-            && let Some(block) = without_inner_blanks(command)
-        {
-            return Ok(block);
+        let row = before_cursor(&frame);
+        if is_block(command) && !is_debuggers(row) {
+            let block = if row == ">>>" { without_inner_blanks(command) } else { None };
+            return Ok(block.unwrap_or_else(|| command.clone()));
         }
         let problem = "has several lines, and the program in front takes no paste";
         Err(SurfaceError::refused("command", problem, RefusalCause::SeveralLines))
@@ -172,8 +174,10 @@ impl Sending<'_> {
     fn expands_history(&self) -> bool {
         let frame = self.target.session.frame();
         let foreground = frame.activity.value.foreground.as_ref();
-        let program = foreground.and_then(|foreground| foreground.program.as_deref());
-        matches!(program, Some("bash" | "zsh"))
+        let is_one = |it: &&Foreground| matches!(it.program.as_deref(), Some("bash" | "zsh"));
+        // What a script runs may have the name of its shell, and the rest of a command is no command.
+        let shell = foreground.filter(is_one).map(|it| ProcessId(it.group));
+        shell.is_some_and(is_interactive_shell) && before_cursor(&frame) != ">"
     }
 
     /// The interrupt of a command that the same call sent before, where one was asked for.
@@ -242,15 +246,18 @@ fn is_block(text: &str) -> bool {
     })
 }
 
-/// Whether the program at its prompt takes a block. Debuggers, whose whole prompt is a name in parentheses, take each
-/// line by itself.
-fn takes_blocks(frame: &Frame) -> bool {
+/// What stands on the row of the cursor.
+fn before_cursor(frame: &Frame) -> &str {
     let at = frame.cursor.value.row.0.saturating_sub(frame.base_row.0);
-    let row = frame.lines.get(at as usize).map_or("", |line| line.value.text.trim());
-    !(row.starts_with('(') && row.ends_with(')'))
+    frame.lines.get(at as usize).map_or("", |line| line.value.text.trim())
 }
 
-/// The block without the empty lines inside of it, which would end it. None where one may be a part of a string.
+/// Whether this is the prompt of a debugger: a name in parentheses. They take each line by itself.
+fn is_debuggers(row: &str) -> bool {
+    row.starts_with('(') && row.ends_with(')')
+}
+
+/// The block without the empty lines inside of it, which would end it in Python. None where one may be a part of a string.
 fn without_inner_blanks(block: &str) -> Option<String> {
     let has_long_string = ["\"\"\"", "'''", "`"].iter().any(|quote| block.contains(quote));
     let text = block.trim_end();
