@@ -17,6 +17,7 @@ pub mod sidecar_files;
 pub mod signal;
 pub mod spawn;
 pub mod surroundings;
+pub mod terminal_wait;
 #[cfg(test)]
 pub(in crate::session) mod tests;
 pub mod watch;
@@ -242,7 +243,7 @@ pub trait Pty: Send + Sync + 'static {
             return Ok(LeaderRest::Unread);
         }
         let in_front = evidence.leader_in_front();
-        Ok(if in_front { surroundings::rest_of(evidence.leader) } else { LeaderRest::Works })
+        Ok(if in_front { terminal_wait::rest_of(evidence.leader) } else { LeaderRest::Works })
     }
 
     /// Whether `offset` is the end of all output written before this call, so that process facts and the

@@ -65,7 +65,7 @@ pub struct KernelView {
     /// Whether a process in front waits for the terminal in a read; none if it was not looked for, or the
     /// kernel does not say.
     pub reading: Option<bool>,
-    /// A process in front waits for its standard input and nothing else, for a time.
+    /// A process in front waits for the terminal and nothing else, for a time.
     pub selects: bool,
     /// A process in front was running just then; false if it was not looked for.
     pub works: bool,

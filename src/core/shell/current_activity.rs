@@ -92,8 +92,17 @@ impl Shell {
         }
         // Line editors of some shells read what their command `read` asks for.
         let missing = facts.commands.tells_codes() && !prompted;
-        if !kernel.canonical && quiet && missing && is_question(before) {
-            return (ActivityState::NeedsInput, Evidence::Pattern);
+        if !kernel.canonical && quiet && missing {
+            match kernel.reading {
+                Some(false) if !kernel.selects => {
+                    return (ActivityState::Running, Evidence::Kernel);
+                }
+                // A blank line may be a prompt without text.
+                Some(_) | None if is_question(before) => {
+                    return (ActivityState::NeedsInput, Evidence::Pattern);
+                }
+                Some(_) | None => {}
+            }
         }
         if !kernel.canonical {
             // It does so before it writes its prompt. A line editor shows by itself what is typed.

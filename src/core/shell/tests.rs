@@ -550,8 +550,11 @@ fn a_shell_without_marks_that_tells_codes_is_at_its_prompt_though_that_ends_like
     judged.show(2, "yes? ").quiet(&dash);
     judged.is(ActivityState::NeedsInput, Evidence::Kernel);
     // That of ksh reads with its line editor.
-    judged.show(3, "yes? ").quiet(&raw(dash));
+    judged.show(3, "yes? ").quiet(&raw(dash.clone()));
     judged.is(ActivityState::NeedsInput, Evidence::Pattern);
+    // It works, and has left the modes to others.
+    judged.show(3, "").quiet(&reading(raw(dash), false));
+    judged.is(ActivityState::Running, Evidence::Kernel);
 }
 
 #[test]

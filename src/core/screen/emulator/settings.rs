@@ -14,6 +14,7 @@ use alacritty_terminal::vte::ansi::{
 };
 
 use crate::core::screen::emulator::Emulator;
+use crate::core::screen::emulator::shell::KeyCodes;
 use crate::core::screen::snapshot::KeptSettings;
 use crate::core::screen::snapshot::cells::{CHARSETS, Damage};
 
@@ -122,6 +123,20 @@ impl Emulator {
         INPUT.into_iter().for_each(|mode| self.put_mode(Switch::Private(mode), false));
         self.put_mode(Switch::Keypad, false);
         self.restore_keyboard(KeyboardModes::NO_MODE);
+    }
+
+    pub(super) fn key_codes(&self) -> KeyCodes {
+        let keypad = self.term.mode().contains(TermMode::APP_KEYPAD);
+        KeyCodes { flags: self.keyboard_flags(), keypad }
+    }
+
+    /// Switches off what the program that has ended had switched on. It may have been a shell with codes of its
+    /// own, so none are switched on.
+    pub(super) fn leave_key_codes(&mut self, before: KeyCodes) {
+        self.restore_keyboard(before.flags & self.keyboard_flags());
+        if !before.keypad {
+            self.put_mode(Switch::Keypad, false);
+        }
     }
 
     pub(super) fn keyboard_flags(&self) -> KeyboardModes {

@@ -28,8 +28,15 @@ pub(crate) struct MarkedShell {
     /// The working directory that it last reported.
     pub(crate) directory: Option<Arc<str>>,
     pub(crate) commands: Arc<Commands>,
-    /// The flags of the keyboard when something was sent to a prompt that nothing marks.
-    keyboard: Option<KeyboardModes>,
+    /// What keys sent when something was sent to a prompt that nothing marks.
+    key_codes: Option<KeyCodes>,
+}
+
+/// What programs switch on to get other codes for keys.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct KeyCodes {
+    pub(super) flags: KeyboardModes,
+    pub(super) keypad: bool,
 }
 
 impl Emulator {
@@ -174,8 +181,7 @@ impl Screen {
             self.emulator.clean_screen();
         }
         let unmarked = submission.ends_by != EndsBy::Marks;
-        let flags = self.emulator.keyboard_flags();
-        self.emulator.shell.keyboard = unmarked.then_some(flags);
+        self.emulator.shell.key_codes = unmarked.then(|| self.emulator.key_codes());
         let here = self.here(now);
         let id = self.change_commands().submit(submission, &here);
         self.emulator.follow_commands();
@@ -193,9 +199,8 @@ impl Screen {
         let here = Here { position: Position { col, ..here.position }, ..here };
         self.change_commands().finish_sent(&here, evidence, true);
         self.emulator.follow_commands();
-        if let Some(flags) = self.emulator.shell.keyboard.take() {
-            // What has ended may have been a shell with flags of its own, so none is switched on.
-            self.emulator.restore_keyboard(flags & self.emulator.keyboard_flags());
+        if let Some(before) = self.emulator.shell.key_codes.take() {
+            self.emulator.leave_key_codes(before);
         }
     }
 

@@ -198,9 +198,13 @@ impl Sending<'_> {
         key: Option<IdempotencyKey>,
     ) -> Result<WriteOrder, SurfaceError> {
         let ReadyPrompt { ends_by, edits } = ready;
+        let expanded = names_history(self.text) && self.expands_history();
+        // Of several lines each is run before the next is read, as an alias needs it, only in a file.
+        let filed = expanded && self.text.contains('\n');
         // Without a line editor a shell that marks takes lines as one that does not.
-        let takes = if ends_by == EndsBy::Marks && !edits { EndsBy::Kernel } else { ends_by };
-        let line = if self.expands_history() && names_history(self.text) {
+        let kernel = ends_by == EndsBy::Marks && (!edits || filed);
+        let takes = if kernel { EndsBy::Kernel } else { ends_by };
+        let line = if expanded && !(filed && takes == EndsBy::Kernel) {
             unexpanded(self.text)
         } else if ends_by == EndsBy::Prompt {
             // Where a blank line ends a block, it is a part of the command.
