@@ -1,7 +1,7 @@
 //! How long an agent's most common step takes: sending a few characters, then reading the screen.
 //!
-//! Two calls of termgate beside two commands of a lasting tmux control client, which is sent the
-//! program's output or not, and beside two tmux processes. The program in the terminal is the same:
+//! Two calls of termgate, and one call that sends, waits and returns what changed, beside two commands of a
+//! lasting tmux control client, which is sent the program's output or not, and beside two tmux processes. The program in the terminal is the same:
 //! raw input that the terminal echoes, 80 columns by 24 rows. Each repetition sends other
 //! characters, so that it can tell whether what it read shows them already.
 
@@ -39,6 +39,8 @@ use crate::support::tmux::{self, Control, Output, Server};
 const PROGRAM: &str = r"stty raw echo; printf 'ready\r\n'; exec cat >/dev/null";
 /// How long the program, or the echo of what was sent, may take to show.
 const SHOWN_MAX: Duration = Duration::from_secs(10);
+/// How much of the time of tmux's two commands one call that sends and answers with what changed may take.
+const STEP_TARGET: f64 = 0.6;
 /// How long to leave a program alone that has not started yet.
 const PAUSE: Duration = Duration::from_millis(5);
 /// Repetitions of a turn that talks over a connection.
@@ -84,6 +86,12 @@ fn compare(placement: Placement) -> anyhow::Result<()> {
         Contender::new("tmux -C, no-output", UNTIL_SEEN, || until_seen(&mut quiet)),
     ])?;
     print("send, read until seen", &measured, None);
+    let measured = measure(vec![
+        Contender::new("termgate, one call", CALLS, || ours.step()),
+        Contender::new("tmux -C", CALLS, || once(&mut told)),
+        Contender::new("tmux -C, no-output", CALLS, || once(&mut quiet)),
+    ])?;
+    print("a step", &measured, Some(STEP_TARGET));
     Ok(())
 }
 
@@ -180,6 +188,19 @@ impl Termgate {
         let mut started = Self { agent, session, since: 0, texts: Texts::new('k') };
         ready(&mut started).context("in termgate the program did not start")?;
         Ok(started)
+    }
+}
+
+impl Termgate {
+    /// Sends, waits until the program waits again, and gets what changed, in one call.
+    fn step(&mut self) -> anyhow::Result<Effect> {
+        let Self { agent, session, texts, .. } = self;
+        let text = texts.next().to_owned();
+        let arguments =
+            format_args!(r#"{{"session":"{session}","text":"{text} ","wait_ms":5000}}"#);
+        let effect = texts.effect(agent.call("send_text", arguments)?);
+        ensure!(effect == Effect::Seen, "the answer does not show what was sent");
+        Ok(effect)
     }
 }
 

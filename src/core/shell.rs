@@ -17,7 +17,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::core::moment::Moment;
-use crate::core::shell::activity::{ActivityState, KernelView, LeaderRest};
+use crate::core::shell::activity::{ActivityState, Idleness, KernelView, LeaderRest};
 use crate::core::shell::commands::record::Position;
 use crate::core::shell::commands::{Commands, EndsBy, ShellPhase};
 use crate::core::shell::kernel_polling::{
@@ -54,6 +54,9 @@ pub struct ShellView {
     pub readiness: Readiness,
     /// A program waits for input, and a full screen stands still.
     pub waits: bool,
+    /// The program in front has read all input and waits for more, since what came at this moment. None while
+    /// no caller waits for that.
+    pub idle_after: Option<Moment>,
 }
 
 /// What was typed at the terminal, and how far it may have been read.
@@ -248,6 +251,20 @@ impl Shell {
     pub fn is_at_another_prompt(&self, commands: &Commands) -> bool {
         let prompts = matches!(commands.phase(), ShellPhase::Prompting | ShellPhase::Reading);
         prompts && self.place != place_of(commands)
+    }
+
+    /// When to look whether the program in front is idle, while a caller waits for that.
+    pub fn idle_due(&self) -> Option<Moment> {
+        self.polling.idle_due()
+    }
+
+    /// Whether output came that was not followed by such a look.
+    pub fn is_output_just_in(&self) -> bool {
+        self.polling.is_output_just_in()
+    }
+
+    pub fn on_idle_look(&mut self, now: Moment, idleness: Idleness) {
+        self.polling.note_idle(idleness, now);
     }
 
     /// Whether something follows from a look that saw this, so that all output has to be here first.

@@ -32,6 +32,8 @@ pub struct Conditions {
     pub change: bool,
     /// Rows, cursor, size and mode stay unchanged for this long.
     pub idle: Option<Duration>,
+    /// The program in front has read what was typed since the wait began, and waits for more.
+    pub idle_program: bool,
     /// A command ends: the shell marks its end, or the shell is at its prompt again.
     pub command_done: bool,
     pub needs_input: bool,
@@ -42,7 +44,8 @@ pub struct Conditions {
 impl Conditions {
     fn is_empty(&self) -> bool {
         let done = self.command_done || self.needs_input || self.exit;
-        !(!self.patterns.is_empty() || self.change || self.idle.is_some() || done)
+        let quiet = self.idle.is_some() || self.idle_program;
+        !(!self.patterns.is_empty() || self.change || quiet || done)
     }
 }
 
@@ -190,6 +193,10 @@ impl Wait {
         let newest = frame.screen_watermark().max(frame.title.changed);
         if self.conditions.change && newest > self.base {
             return Some(Outcome::Changed);
+        }
+        let idles = frame.shell.idle_after.is_some_and(|after| after >= self.started);
+        if self.conditions.idle_program && idles {
+            return Some(Outcome::Idle);
         }
         self.on_time(at)
     }

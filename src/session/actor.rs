@@ -183,7 +183,7 @@ impl<P: Pty> Actor<P> {
         let (checkpoint, look, ending) =
             (self.checkpoint_due(), self.look_due(), self.ending.deadline());
         let (running, held) = (self.running.deadline(), self.unfed.held_until());
-        let all = [input, frame, checkpoint, look, ending, running, held];
+        let all = [input, frame, checkpoint, look, ending, running, held, self.idle_due()];
         all.into_iter().flatten().min()
     }
 
@@ -238,6 +238,7 @@ impl<P: Pty> Actor<P> {
         self.flush();
         self.checkpoint_if_due();
         self.mind_silence();
+        self.look_for_idle_if_due();
         self.publish_if_due();
         self.hold_for_followers();
         self.answer_writes();

@@ -30,7 +30,7 @@ use crate::session::command::{
 use crate::session::control::{Entries, GivenUp, Interrupt, Parting, Urgent};
 use crate::session::error::SessionError;
 use crate::session::row_followers::RowFollower;
-use crate::session::stats::{Attending, CommandTurn, Live};
+use crate::session::stats::{Attending, CommandTurn, Hurrying, Live};
 
 /// What was said of a session when it was created.
 #[derive(Clone, Debug)]
@@ -207,6 +207,12 @@ impl Session {
         let attending = Attending::start(Arc::clone(&self.0.live));
         self.0.urgent.post(|_| {});
         attending
+    }
+
+    /// Has the task look for the moment when the program in front is idle after the next write, for as long as
+    /// this is kept.
+    pub fn hurry(&self) -> Hurrying {
+        Hurrying::start(Arc::clone(&self.0.live))
     }
 
     /// Keeps the rows from this one on in history until they are read, or for a tenth of a second.

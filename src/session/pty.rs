@@ -20,6 +20,7 @@ pub mod surroundings;
 pub mod terminal_wait;
 #[cfg(test)]
 pub(in crate::session) mod tests;
+pub mod waiting_call;
 pub mod watch;
 
 use std::future::Future;
@@ -31,7 +32,7 @@ use nix::sys::termios::{InputFlags, LocalFlags, SpecialCharacterIndices, Termios
 use crate::core::frame::{Exit, Size};
 use crate::core::ids::{Epoch, RowNumber};
 use crate::core::input::idempotency::earlier_writes::WriteStamp;
-use crate::core::shell::activity::{KernelView, LeaderRest};
+use crate::core::shell::activity::{Idleness, KernelView, LeaderRest};
 use crate::session::pty::kill::KillError;
 use crate::session::pty::signal::Signal;
 use crate::session::pty::surroundings::ReaderSearch;
@@ -244,6 +245,14 @@ pub trait Pty: Send + Sync + 'static {
         }
         let in_front = evidence.leader_in_front();
         Ok(if in_front { terminal_wait::rest_of(evidence.leader) } else { LeaderRest::Works })
+    }
+
+    /// Whether the program in front has done all that it does about what was typed.
+    fn idleness(&self) -> io::Result<Idleness> {
+        match self.evidence()?.foreground {
+            Some(front) if !self.unread()? => Ok(terminal_wait::idleness(front)),
+            Some(_) | None => Ok(Idleness::Works),
+        }
     }
 
     /// Whether `offset` is the end of all output written before this call, so that process facts and the

@@ -22,6 +22,8 @@ pub struct Live {
     observers: AtomicUsize,
     /// The number of callers that wait for facts from the kernel.
     attending: AtomicUsize,
+    /// The number of callers that wait for an idle program.
+    hurrying: AtomicUsize,
     pub row_followers: Arc<RowFollowers>,
     /// Serializes callers that send commands.
     line: Arc<Semaphore>,
@@ -51,6 +53,7 @@ impl Live {
             lease_expires_ms: AtomicU64::new(NEVER),
             observers: AtomicUsize::new(0),
             attending: AtomicUsize::new(0),
+            hurrying: AtomicUsize::new(0),
             row_followers: Arc::default(),
             line: Arc::new(Semaphore::new(1)),
             output_bytes: EventCounter::default(),
@@ -189,6 +192,11 @@ impl Live {
     pub fn attended(&self) -> bool {
         self.attending.load(Ordering::Relaxed) > 0
     }
+
+    /// Whether a caller waits for the program in front to be idle.
+    pub fn hurried(&self) -> bool {
+        self.hurrying.load(Ordering::Relaxed) > 0
+    }
 }
 
 fn moment(millis: &AtomicU64) -> Option<Moment> {
@@ -216,6 +224,23 @@ impl Attending {
 impl Drop for Attending {
     fn drop(&mut self) {
         self.0.attending.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Makes the task look for an idle program while this exists.
+#[derive(Debug)]
+pub struct Hurrying(Arc<Live>);
+
+impl Hurrying {
+    pub(in crate::session) fn start(live: Arc<Live>) -> Self {
+        live.hurrying.fetch_add(1, Ordering::Relaxed);
+        Self(live)
+    }
+}
+
+impl Drop for Hurrying {
+    fn drop(&mut self) {
+        self.0.hurrying.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

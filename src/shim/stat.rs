@@ -113,7 +113,7 @@ pub fn read<'a>(pid: i32, what: &str, room: &'a mut [u8]) -> Result<&'a [u8], Un
 
 fn open(pid: i32, what: &str) -> Result<OwnedFd, Unseen> {
     // The zeros also terminate the path.
-    let mut path = [0; 32];
+    let mut path = [0; 48];
     write!(path.as_mut_slice(), "/proc/{pid}/{what}").map_err(|_| Unseen::Gone)?;
     let path = CStr::from_bytes_until_nul(&path).map_err(|_| Unseen::Gone)?;
     // `open` is a different system call on some systems, and the seccomp filter does not allow it.

@@ -74,6 +74,17 @@ pub struct KernelView {
     pub relaying: bool,
 }
 
+/// Whether the program in front has done all that it does about what was typed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Idleness {
+    /// It has read all of it, and waits for more input and nothing else.
+    Waits,
+    /// The same, but it may wait for other events too, or for a part of itself.
+    Sleeps,
+    /// It runs, or has not read all, or the kernel does not say.
+    Works,
+}
+
 /// What the session's shell does about what was typed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LeaderRest {

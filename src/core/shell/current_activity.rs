@@ -16,7 +16,8 @@ impl Shell {
         self.typed.goes_on =
             state == ActivityState::NeedsInput && is_continuation(facts.before_cursor);
         let waits = self.waits(now, state);
-        let view = ShellView { readiness: self.readiness(now, facts, state), waits };
+        let idle_after = self.polling.idle_after();
+        let view = ShellView { readiness: self.readiness(now, facts, state), waits, idle_after };
         let kernel = self.seen();
         let activity = Activity {
             state,

@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use crate::core::moment::Moment;
-use crate::core::shell::activity::KernelView;
+use crate::core::shell::activity::{Idleness, KernelView};
 
 /// What was seen, and when to look next.
 #[derive(Debug)]
@@ -19,17 +19,31 @@ pub(super) struct KernelPolling {
     looked_at: Option<Moment>,
     /// What was seen belongs to output that has not come, and was not noted.
     postponed: bool,
+    /// Which of the looks for an idle program comes next, when the last was, and whether it found one.
+    next_idle: usize,
+    idle_looked_at: Option<Moment>,
+    idles: bool,
 }
 
 impl KernelPolling {
     pub(super) fn begin(now: Moment) -> Self {
-        Self { seen: None, stirred_at: now, next: 0, looked_at: None, postponed: false }
+        Self {
+            seen: None,
+            stirred_at: now,
+            next: 0,
+            looked_at: None,
+            postponed: false,
+            next_idle: 0,
+            idle_looked_at: None,
+            idles: false,
+        }
     }
 
     pub(super) fn stir(&mut self, now: Moment) {
         self.stirred_at = now;
         self.next = 0;
         self.postponed = false;
+        (self.next_idle, self.idles) = (0, false);
         if let Some(seen) = &mut self.seen {
             // The program that read has something to do now.
             seen.reading = None;
@@ -39,7 +53,9 @@ impl KernelPolling {
     /// Notes that something was typed, which no program can have read yet.
     pub(super) fn stir_by_input(&mut self, now: Moment) {
         self.stir(now);
-        self.next = FIRST_AFTER_INPUT;
+        (self.next, self.next_idle) = (FIRST_AFTER_INPUT, FIRST_AFTER_INPUT);
+        // Only output that comes again and again has the next look wait.
+        self.idle_looked_at = None;
     }
 
     /// Whether nothing came for as long as the looks go on.
@@ -90,6 +106,49 @@ impl KernelPolling {
         }
     }
 }
+
+impl KernelPolling {
+    /// When to look whether the program is idle. None once it is, or only quiet tells.
+    pub(super) fn idle_due(&self) -> Option<Moment> {
+        let offset = IDLE_LOOKS.get(self.next_idle).filter(|_| !self.idles)?;
+        let earliest = self.idle_looked_at.map_or(Moment::default(), |at| at + IDLE_LOOKS[1]);
+        Some((self.stirred_at + *offset).max(earliest))
+    }
+
+    pub(super) fn is_output_just_in(&self) -> bool {
+        self.next_idle == 0
+    }
+
+    pub(super) fn note_idle(&mut self, idleness: Idleness, now: Moment) {
+        self.next_idle += 1;
+        self.idle_looked_at = Some(now);
+        self.idles = match idleness {
+            Idleness::Waits => true,
+            Idleness::Sleeps => now.since(self.stirred_at) >= SLEEP_LEAST,
+            Idleness::Works => false,
+        };
+    }
+
+    /// When output or input last came, if the program has become idle since.
+    pub(super) fn idle_after(&self) -> Option<Moment> {
+        self.idles.then_some(self.stirred_at)
+    }
+}
+
+/// When to look for an idle program after output or input, as long as a caller waits for it.
+const IDLE_LOOKS: [Duration; 8] = [
+    Duration::ZERO,
+    Duration::from_millis(1),
+    Duration::from_millis(2),
+    Duration::from_millis(4),
+    Duration::from_millis(8),
+    Duration::from_millis(16),
+    Duration::from_millis(32),
+    Duration::from_millis(64),
+];
+
+/// How long a program sleeps that may wait for other events than input before it counts as idle.
+const SLEEP_LEAST: Duration = Duration::from_millis(30);
 
 /// When the kernel is asked after output or input. The last look decides what only quiet tells.
 pub(super) const LOOKS: [Duration; 4] = [

@@ -211,7 +211,10 @@ fn a_secret_stays_one_while_it_is_typed_until_its_line_ends() {
 fn a_program_that_waits_in_a_read_needs_input_whatever_the_screen_shows() {
     let mut judged = Judged::marked(&RUNNING);
     judged.quiet(&reading(program(), true)).is(ActivityState::NeedsInput, Evidence::Kernel);
-    assert_eq!(judged.view(), ShellView { readiness: Readiness::Busy, waits: true });
+    assert_eq!(
+        judged.view(),
+        ShellView { readiness: Readiness::Busy, waits: true, idle_after: None }
+    );
     judged.show(1, "Go on? [y/n] ").quiet(&reading(program(), false));
     judged.is(ActivityState::Running, Evidence::Osc133);
     judged.show(2, "Name: ").quiet(&reading(program(), true));
@@ -555,6 +558,40 @@ fn a_shell_without_marks_that_tells_codes_is_at_its_prompt_though_that_ends_like
     // It works, and has left the modes to others.
     judged.show(3, "").quiet(&reading(raw(dash), false));
     judged.is(ActivityState::Running, Evidence::Kernel);
+}
+
+#[test]
+fn a_program_is_idle_once_it_waits_for_input_alone_or_sleeps_for_a_while() {
+    let mut judged = Judged::marked(&RUNNING);
+    judged.shell.on_typed(judged.now, b"j");
+    let typed = judged.now;
+    let look = |judged: &mut Judged, millis: u64, idleness: Idleness| {
+        judged.now = typed + Duration::from_millis(millis);
+        judged.shell.on_idle_look(judged.now, idleness);
+        judged.view().idle_after
+    };
+    // No program can have read it yet.
+    assert_eq!(judged.shell.idle_due(), Some(typed + Duration::from_millis(1)));
+    assert_eq!(look(&mut judged, 1, Idleness::Works), None);
+    assert_eq!(judged.shell.idle_due(), Some(typed + Duration::from_millis(2)));
+    assert_eq!(look(&mut judged, 2, Idleness::Sleeps), None);
+    assert_eq!(look(&mut judged, 30, Idleness::Sleeps), Some(typed));
+    assert_eq!(judged.shell.idle_due(), None);
+    judged.show(1, "more");
+    assert_eq!(judged.view().idle_after, None);
+    assert_eq!(look(&mut judged, 31, Idleness::Waits), Some(typed + Duration::from_millis(30)));
+}
+
+#[test]
+fn a_program_that_works_is_looked_at_for_a_tenth_of_a_second_and_then_left_to_quiet() {
+    let mut judged = Judged::marked(&RUNNING);
+    judged.show(1, "compiling");
+    let begun = judged.now;
+    while let Some(due) = judged.shell.idle_due() {
+        judged.now = due;
+        judged.shell.on_idle_look(due, Idleness::Works);
+    }
+    assert_eq!(judged.now.since(begun), Duration::from_millis(64));
 }
 
 #[test]

@@ -200,6 +200,18 @@ fn a_wait_without_a_condition_is_refused() {
 }
 
 #[test]
+fn a_program_that_is_idle_since_the_call_ends_the_wait_and_one_that_was_before_does_not() {
+    let mut terminal = Terminal::new();
+    let idles = || Conditions { idle_program: true, ..Conditions::default() };
+    let mut after = |moment: u64| {
+        Arc::make_mut(&mut terminal.frame.shell).idle_after = Some(seconds(moment));
+        begin(idles(), None, &terminal).1
+    };
+    assert_eq!(after(9), None);
+    assert_eq!(after(10), Some(Outcome::Idle));
+}
+
+#[test]
 fn what_stood_there_before_the_call_does_not_count() {
     let mut terminal = Terminal::new();
     terminal.print("ready");

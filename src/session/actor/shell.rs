@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::thread::yield_now;
 use std::time::Duration;
 
 use crate::core::caller::Caller;
@@ -11,7 +12,7 @@ use crate::core::input::idempotency::earlier_writes::WriteStamp;
 use crate::core::keys::Piece;
 use crate::core::keys::encode::encode_keys;
 use crate::core::moment::Moment;
-use crate::core::shell::activity::{Activity, ActivityState, Foreground};
+use crate::core::shell::activity::{Activity, ActivityState, Foreground, Idleness};
 use crate::core::shell::commands::record::CommandId;
 use crate::core::shell::commands::{EndsBy, ShellPhase, Submission};
 use crate::core::shell::prompt_text::is_asked;
@@ -27,6 +28,9 @@ use crate::session::pty::{Pty, TerminalEvidence};
 use crate::session::stats::Attending;
 
 const INTERRUPTS_MAX: u8 = 4;
+
+/// How often to look again at once for an idle program after output. A look takes some ten microseconds.
+const LOOKS_AT_ONCE: usize = 3;
 
 /// How many rows above the cursor are searched for a question: those of a menu.
 const ASKED_ROWS: usize = 10;
@@ -75,6 +79,32 @@ impl<P: Pty> Actor<P> {
             self.shell.on_rest(now, rest, &commands);
         }
         self.end_commands();
+    }
+
+    pub(super) fn idle_due(&self) -> Option<Moment> {
+        let asked = self.ending.exit.is_none() && self.outlets.live.hurried();
+        self.shell.idle_due().filter(|_| asked)
+    }
+
+    /// Looks whether the program in front is idle, once it has got all input and all its output is here.
+    pub(super) fn look_for_idle_if_due(&mut self) {
+        let now = self.clock.now();
+        if self.idle_due().is_none_or(|due| due > now) {
+            return;
+        }
+        let all_here = self.unfed.is_empty() && self.input.next_bytes().is_none();
+        let look = || self.pty.idleness().ok().filter(|it| *it != Idleness::Works);
+        let again = || {
+            // The program that wrote may need no more than this to wait again, and a timer is slower.
+            yield_now();
+            look()
+        };
+        let at_once = self.shell.is_output_just_in();
+        let tries = if at_once { LOOKS_AT_ONCE } else { 0 };
+        let looked = all_here.then(|| look().or_else(|| (0..tries).find_map(|_| again())));
+        let idles = |_: &Idleness| !self.output_is_on_its_way();
+        let idleness = looked.flatten().filter(idles).unwrap_or(Idleness::Works);
+        self.shell.on_idle_look(now, idleness);
     }
 
     /// Among whom a look searches for one that waits for input.

@@ -1,30 +1,32 @@
 //! How processes wait for their terminal: in a read of it, or for it alone among several events.
 //! It only reads, from `/proc`. Where the kernel does not answer, the result is unknown.
 
-use std::fs::{self, File};
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::fs;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use nix::errno::Errno;
-use nix::libc;
 use nix::sys::signal::killpg;
 use nix::unistd::Pid;
 
-use crate::core::shell::activity::LeaderRest;
+use crate::core::shell::activity::{Idleness, LeaderRest};
 use crate::session::pty::ProcessId;
 use crate::session::pty::processes::{Process, is_running, table, told_of};
+use crate::session::pty::waiting_call::{Awaited, WaitingCall};
 
 /// The most processes of a group to check for reads.
 const PROCESSES_MAX: usize = 64;
+
+/// The most threads of a process to check.
+const THREADS_MAX: usize = 64;
 
 /// The kernel functions in which a process waits for terminal input.
 const READS: [&str; 2] = ["n_tty_read", "wait_woken"];
 
 /// The prefixes of kernel functions in which a process waits for several events. Compilers split functions,
 /// so only the prefix is stable.
-const POLLS: [&str; 5] =
-    ["do_select", "do_poll", "do_sys_poll", "poll_schedule_timeout", "ep_poll"];
+const POLLS: [&str; 6] =
+    ["do_select", "do_poll", "do_sys_poll", "poll_schedule_timeout", "ep_poll", "do_epoll"];
 
 /// A shell that also waits there briefly before it runs a line, for its highlighting thread.
 const PAUSING: &str = "fish";
@@ -66,13 +68,13 @@ pub fn program_name(pid: ProcessId) -> Option<Arc<str>> {
     Some(Arc::from(name)).filter(|name: &Arc<str>| !name.is_empty())
 }
 
-/// The leader of a group and its descendants in the same group.
+/// The leader of a group and its descendants in the same group, as far as they have not ended.
 pub fn members(group: ProcessId) -> impl Iterator<Item = ProcessId> {
     let mut left = vec![group];
     let next = move || {
         loop {
             let pid = left.pop()?;
-            if Process::find(pid).is_none_or(|process| process.group != group) {
+            if Process::find(pid).is_none_or(|process| process.group != group || process.ended) {
                 continue;
             }
             let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"));
@@ -112,14 +114,65 @@ pub fn waiting_of(group: ProcessId, lines: bool) -> TerminalWait {
         known |= place.is_some() || runs || examined();
         works |= runs;
         let place = place.unwrap_or_default();
-        let reads = READS.contains(&place.as_str()) && reads_terminal(pid);
-        let polls = POLLS.iter().any(|poll| place.starts_with(poll)) && selects_terminal(pid);
+        let awaited = awaited(pid, pid, &place);
+        let reads = awaited == Some(Awaits::Read);
+        let polls = awaited == Some(Awaits::Events(Awaited::TERMINAL_ALONE));
         if reads && (lines || is_single(pid)) || polls && lines && reads_for_a_time(pid) {
             return TerminalWait { reads: Some(true), selects, works };
         }
         selects |= polls;
     }
     TerminalWait { reads: (known || is_over(group)).then_some(false), selects, works }
+}
+
+/// What a thread that sleeps waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Awaits {
+    /// It reads the terminal.
+    Read,
+    Events(Awaited),
+}
+
+/// What a thread waits for that sleeps in this function of the kernel; `None` for neither a terminal nor events.
+fn awaited(process: ProcessId, thread: ProcessId, place: &str) -> Option<Awaits> {
+    let call = || WaitingCall::find(process, thread);
+    if READS.contains(&place) {
+        // The kernel waits for sockets in the same function.
+        return call().filter(WaitingCall::is_for_terminal).map(|_| Awaits::Read);
+    }
+    let polls = POLLS.iter().any(|poll| place.starts_with(poll));
+    polls.then(call).flatten()?.awaited().map(Awaits::Events)
+}
+
+/// Whether a group waits for the terminal: all of its threads sleep, and one of them waits for it.
+pub fn idleness(group: ProcessId) -> Idleness {
+    let (mut waits, mut alone) = (false, true);
+    for pid in members(group) {
+        let Ok(threads) = fs::read_dir(format!("/proc/{pid}/task")) else { return Idleness::Works };
+        let threads = threads.flatten().filter_map(|it| it.file_name().to_str()?.parse().ok());
+        for (at, thread) in threads.map(ProcessId).take(THREADS_MAX).enumerate() {
+            let place = told_of(pid, &format!("task/{thread}/wchan"));
+            let Some(place) = place.filter(|place| !matches!(place.as_str(), "" | "0")) else {
+                return Idleness::Works;
+            };
+            let awaited = awaited(pid, thread, &place);
+            let terminal = match awaited {
+                Some(Awaits::Read) => true,
+                Some(Awaits::Events(awaited)) => {
+                    alone &= !awaited.terminal || awaited == Awaited::TERMINAL_ALONE;
+                    awaited.terminal
+                }
+                None => false,
+            };
+            alone &= at == 0;
+            waits |= terminal;
+        }
+    }
+    match (waits, alone) {
+        (true, true) => Idleness::Waits,
+        (true, false) => Idleness::Sleeps,
+        (false, _) => Idleness::Works,
+    }
 }
 
 /// Whether a group has no process that runs, so that nobody in it reads. It may stay in front for a while.
@@ -141,85 +194,6 @@ fn reads_for_a_time(pid: ProcessId) -> bool {
 /// Whether a process has one thread.
 fn is_single(pid: ProcessId) -> bool {
     fs::read_dir(format!("/proc/{pid}/task")).is_ok_and(|threads| threads.count() == 1)
-}
-
-/// The system call that a process waits in, with its first arguments.
-struct WaitingCall {
-    number: i64,
-    args: [u64; 4],
-}
-
-impl WaitingCall {
-    /// `None` for a process that runs, or may not be examined.
-    fn find(pid: ProcessId) -> Option<Self> {
-        let call = told_of(pid, "syscall")?;
-        let (number, args) = call.split_once(' ')?;
-        let mut args =
-            args.split(' ').map(|arg| u64::from_str_radix(arg.trim_start_matches("0x"), 16));
-        let mut next = || args.next()?.ok();
-        Some(Self { number: number.parse().ok()?, args: [next()?, next()?, next()?, next()?] })
-    }
-
-    /// The one descriptor that it waits for input from; `None` if there are more, or it waits for anything else.
-    fn only_input(&self, pid: ProcessId) -> Option<u64> {
-        let [first, second, third, fourth] = self.args;
-        if self.number == libc::SYS_ppoll || self.number == OLD_CALLS[1] {
-            // A `struct pollfd`: the descriptor, then the events.
-            let one = memory_of::<8>(pid, first).filter(|_| second == 1)?;
-            let [a, b, c, d, low, high, ..] = one;
-            let input = i16::from_ne_bytes([low, high]) & libc::POLLIN != 0;
-            return u64::try_from(i32::from_ne_bytes([a, b, c, d])).ok().filter(|_| input);
-        }
-        let selects = self.number == libc::SYS_pselect6 || self.number == OLD_CALLS[0];
-        // The first word of a set has 64 descriptors.
-        if !selects || first > 64 {
-            return None;
-        }
-        let set = |at| memory_of::<8>(pid, at).map(u64::from_ne_bytes);
-        let below = u64::MAX.checked_shr(u32::try_from(64 - first).ok()?).unwrap_or(0);
-        let asked = |at| if at == 0 { Some(0) } else { set(at).map(|set| set & below) };
-        let reads = asked(second)?;
-        let alone = reads.is_power_of_two() && asked(third)? == 0 && asked(fourth)? == 0;
-        alone.then(|| u64::from(reads.trailing_zeros()))
-    }
-}
-
-/// Bytes at an address of a process; `None` if they cannot be read.
-fn memory_of<const N: usize>(pid: ProcessId, address: u64) -> Option<[u8; N]> {
-    let mut bytes = [0; N];
-    let memory = File::open(format!("/proc/{pid}/mem")).ok()?;
-    memory.read_exact_at(&mut bytes, address).ok()?;
-    Some(bytes)
-}
-
-/// Whether a process waits for the terminal to be readable, and for nothing else but a time.
-fn selects_terminal(pid: ProcessId) -> bool {
-    let only = WaitingCall::find(pid).and_then(|call| call.only_input(pid));
-    only.is_some_and(|descriptor| is_terminal(pid, descriptor))
-}
-
-/// The calls `select` and `poll`, which newer machines do not have.
-#[cfg(target_arch = "x86_64")]
-const OLD_CALLS: [i64; 2] = [libc::SYS_select, libc::SYS_poll];
-#[cfg(not(target_arch = "x86_64"))]
-const OLD_CALLS: [i64; 2] = [-1, -1];
-
-/// Whether the system call that a process waits in is a read of a terminal. The kernel waits for sockets in
-/// the same function.
-fn reads_terminal(pid: ProcessId) -> bool {
-    let first = WaitingCall::find(pid).map_or(0, |call| call.args[0]);
-    is_terminal(pid, first)
-}
-
-/// Whether a descriptor of a process is a terminal.
-fn is_terminal(pid: ProcessId, descriptor: u64) -> bool {
-    // `/dev/tty` and the pseudoterminals, see Documentation/admin-guide/devices.txt of the kernel.
-    let names_one = |device| match (libc::major(device), libc::minor(device)) {
-        (5, 0) | (136..=143, _) => true,
-        (_, _) => false,
-    };
-    let file = fs::metadata(format!("/proc/{pid}/fd/{descriptor}"));
-    file.is_ok_and(|file| names_one(file.rdev()))
 }
 
 #[cfg(test)]
@@ -245,6 +219,28 @@ mod tests {
         for _ in 0..20 {
             assert_eq!(rest_while("echo; while :; do :; done"), LeaderRest::Works);
         }
+    }
+
+    #[test]
+    fn a_group_is_idle_once_it_reads_the_terminal_and_none_of_it_runs() {
+        use std::os::unix::process::CommandExt;
+
+        let idleness_of = |program: &str, until: &dyn Fn(Idleness) -> bool| {
+            let terminal = nix::pty::openpty(None, None).unwrap();
+            let mut sh = Command::new("sh");
+            sh.args(["-c", program]).process_group(0).stdin(terminal.slave).stdout(Stdio::null());
+            let mut child = sh.spawn().unwrap();
+            let group = ProcessId(child.id().try_into().unwrap());
+            let seen = (0..20_000).map(|_| idleness(group)).find(|seen| until(*seen));
+            killpg(Pid::from_raw(group.0), nix::sys::signal::SIGKILL).unwrap();
+            child.wait().unwrap();
+            seen
+        };
+        let idles = |seen| seen != Idleness::Works;
+        assert_eq!(idleness_of("exec cat", &idles), Some(Idleness::Waits));
+        // One of it goes on, and one waits for something else.
+        assert_eq!(idleness_of("(while :; do :; done) & exec cat", &idles), None);
+        assert_eq!(idleness_of("exec sleep 1000", &idles), None);
     }
 
     #[test]

@@ -162,6 +162,7 @@ impl WaitConditions {
             patterns,
             change: self.change,
             idle,
+            idle_program: false,
             command_done: self.command_done,
             needs_input: self.needs_input,
             exit: self.exit,

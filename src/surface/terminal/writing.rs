@@ -12,6 +12,7 @@ use crate::core::frame::Size;
 use crate::core::frame::delta::View;
 use crate::core::ids::{LeaseId, Watermark};
 use crate::core::input::idempotency::IdempotencyKey;
+use crate::core::wait::Conditions;
 use crate::session::clock::Clock;
 use crate::session::command::{Content, Expectation, WriteOrder, Written};
 use crate::session::handle::Session;
@@ -27,6 +28,9 @@ use crate::surface::turns::Share;
 use crate::wire::delta::DeltaWire;
 use crate::wire::lease::LeaseLeft;
 use crate::wire::wait::WriteResult;
+
+/// How long the screen stays as it is before it counts as the answer of a program of which nothing else is known.
+const IDLE_MS: u64 = 200;
 
 /// How long a write with `until` waits when nobody says.
 const WAIT_MS_DEFAULT: u64 = 5_000;
@@ -45,10 +49,10 @@ pub struct WriteOptions {
     /// Say what would happen, send nothing
     #[serde(default)]
     pub dry_run: bool,
-    /// Then wait at most this long
+    /// Wait until idle, at most this long
     #[schemars(range(max = 600_000))]
     pub wait_ms: Option<u64>,
-    /// As of wait_for (default: idle_ms 200)
+    /// Or until this, as of wait_for
     pub until: Option<WaitConditions>,
 }
 
@@ -122,6 +126,8 @@ pub async fn write(
     // No row of what follows is to be lost before the wait begins.
     let compares = waiting.as_ref().filter(|it| !it.conditions.patterns.is_empty());
     let follower = compares.map(|_| target.session.follow_rows(target.session.frame().base_row));
+    let hurry = waiting.as_ref().filter(|it| it.conditions.idle_program);
+    let hurry = hurry.map(|_| target.session.hurry());
     let mut written = target.session.write(&target.permit, order, call.accepted).await?;
     if let Some(grant) = &written.lease {
         call.daemon.sessions.remember_lease(grant.lease, target.session.id());
@@ -135,6 +141,7 @@ pub async fn write(
         drop(follower);
         // Boxed, since most writes do not wait, and each would be larger by this.
         let waited = Box::pin(watch.end(&clock, &call.daemon.departure.waiting())).await;
+        drop(hurry);
         // The lease was kept alive up to here.
         drop(written.kept.take());
         result.watermark = waited.watermark.unwrap_or(result.watermark);
@@ -146,7 +153,7 @@ pub async fn write(
 }
 
 struct WaitAfter {
-    conditions: crate::core::wait::Conditions,
+    conditions: Conditions,
     timeout: std::time::Duration,
     _memory: Memory,
 }
@@ -160,7 +167,7 @@ impl WaitAfter {
         share: &Share,
         clock: &Clock,
     ) -> Result<Option<Self>, SurfaceError> {
-        let still = WaitConditions { idle_ms: Some(200), ..WaitConditions::default() };
+        let still = WaitConditions { idle_ms: Some(IDLE_MS), ..WaitConditions::default() };
         let wanted = match (&options.until, options.wait_ms) {
             (None, None | Some(0)) => return Ok(None),
             (Some(wanted), _) => wanted,
@@ -176,6 +183,7 @@ impl WaitAfter {
                 return Err(SurfaceError::Quota("turns to compile patterns"));
             }
         };
+        let conditions = Conditions { idle_program: options.until.is_none(), ..conditions };
         Ok(Some(Self { conditions, timeout, _memory: memory }))
     }
 }

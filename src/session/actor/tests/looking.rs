@@ -45,6 +45,26 @@ async fn it_is_asked_again_when_output_was_on_its_way_that_shows_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn whoever_hurries_is_told_of_an_idle_program_once_all_its_output_is_here() {
+    let desk = Desk::open();
+    desk.acquire(&agent(1)).await.expect("free");
+    desk.hide();
+    desk.write(typing(&agent(1), "j")).await.expect("the holder writes");
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert_eq!(desk.session.frame().shell.idle_after, None, "nobody asked");
+    desk.terminal.set_output_on_its_way(true);
+    let (before, _hurry) = (desk.clock.now(), desk.session.hurry());
+    desk.write(typing(&agent(1), "j")).await.expect("the holder writes");
+    tokio::time::sleep(Duration::from_millis(20)).await;
+    assert_eq!(desk.session.frame().shell.idle_after, None, "its output is on its way");
+    desk.terminal.set_output_on_its_way(false);
+    desk.terminal.push("moved");
+    let told = || desk.session.frame().shell.idle_after.is_some_and(|after| after >= before);
+    desk.wait_until(|_| told()).await;
+    assert_eq!(&*desk.session.frame().lines[0].value.text, "moved");
+}
+
+#[tokio::test(start_paused = true)]
 async fn whoever_waits_has_the_kernel_asked_each_second_at_last_and_nobody_never() {
     let desk = Desk::open();
     desk.terminal.push("working");

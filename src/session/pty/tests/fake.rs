@@ -11,7 +11,7 @@ use std::{fmt, io};
 use tokio::sync::watch;
 
 use crate::core::frame::{Exit, Size};
-use crate::core::shell::activity::{Foreground, KernelView, LeaderRest};
+use crate::core::shell::activity::{Foreground, Idleness, KernelView, LeaderRest};
 use crate::session::pty::kill::{KillError, Survivor};
 use crate::session::pty::signal::Signal;
 use crate::session::pty::surroundings::ReaderSearch;
@@ -273,6 +273,11 @@ impl Pty for FakePty {
 
     fn unread(&self) -> io::Result<bool> {
         Ok(false)
+    }
+
+    fn idleness(&self) -> io::Result<Idleness> {
+        let reads = self.state.borrow().reading == Some(true);
+        Ok(if reads { Idleness::Waits } else { Idleness::Works })
     }
 
     fn leader_rest(&self) -> io::Result<LeaderRest> {
