@@ -6,6 +6,7 @@
 mod callers;
 mod checkpoint;
 mod ending;
+mod looks;
 mod manage;
 mod output;
 mod people;
@@ -34,6 +35,7 @@ use crate::core::shell::Shell;
 use crate::session::actor::callers::Callers;
 use crate::session::actor::checkpoint::KeptScreen;
 use crate::session::actor::ending::Ending;
+use crate::session::actor::looks::Looks;
 use crate::session::actor::output::Unfed;
 use crate::session::actor::people::Typists;
 use crate::session::actor::publish::FramePace;
@@ -98,6 +100,7 @@ pub struct Actor<P> {
     /// What the next daemon would know of the screen.
     kept: Part<KeptScreen>,
     shell: Part<Shell>,
+    looks: Looks,
     unfed: Unfed,
     ending: Ending,
     pace: FramePace,
@@ -151,6 +154,7 @@ impl<P: Pty> Actor<P> {
             outlets,
             kept: KeptScreen::begin(kept_rows, now).into(),
             shell: Shell::begin(now, marks, found).into(),
+            looks: Looks::default(),
             unfed: Unfed::new(now, offset, answered, uncovered),
             ending: Ending::default(),
             pace: FramePace::default(),

@@ -14,6 +14,8 @@ pub(super) struct KernelPolling {
     pub(super) seen: Option<KernelView>,
     /// When output or input last came.
     pub(super) stirred_at: Moment,
+    /// Counts how often it did.
+    pub(super) stirs: u64,
     /// Which of the looks after that comes next.
     next: usize,
     looked_at: Option<Moment>,
@@ -23,11 +25,12 @@ pub(super) struct KernelPolling {
 
 impl KernelPolling {
     pub(super) fn begin(now: Moment) -> Self {
-        Self { seen: None, stirred_at: now, next: 0, looked_at: None, postponed: false }
+        Self { seen: None, stirred_at: now, stirs: 0, next: 0, looked_at: None, postponed: false }
     }
 
     pub(super) fn stir(&mut self, now: Moment) {
         self.stirred_at = now;
+        self.stirs += 1;
         self.next = 0;
         self.postponed = false;
         if let Some(seen) = &mut self.seen {

@@ -17,7 +17,8 @@ use crate::session::pty::signal::Signal;
 use crate::session::pty::surroundings::ReaderSearch;
 pub(crate) use crate::session::pty::tests::fake::program::FakeTerminal;
 use crate::session::pty::{
-    Note, ProcessId, Pty, READ_MAX, ReadOutput, Stamp, TerminalCheckpoint, TerminalEvidence,
+    Note, OutputEnd, ProcessId, Pty, READ_MAX, ReadOutput, Stamp, TerminalCheckpoint,
+    TerminalEvidence,
 };
 
 /// Makes a terminal in memory and the controller of what happens in it.
@@ -280,9 +281,10 @@ impl Pty for FakePty {
         Ok(if in_front { LeaderRest::Waits } else { LeaderRest::Works })
     }
 
-    fn all_read(&self, offset: u64) -> io::Result<bool> {
+    fn ask_output_end(&self) -> io::Result<OutputEnd> {
         let state = self.state.borrow();
-        Ok(!state.output_on_its_way && offset == state.output.len() as u64)
+        let all = state.output.len() as u64;
+        Ok(OutputEnd::Known(if state.output_on_its_way { u64::MAX } else { all }))
     }
 
     async fn exited(&self) -> Exit {
