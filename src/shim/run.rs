@@ -161,7 +161,12 @@ impl RunningShim {
 
     /// Writes what the daemon has put into its memory.
     fn relay_input(&mut self) {
-        match self.input.relay(self.master.as_fd()) {
+        let relayed = self.input.relay(self.master.as_fd());
+        self.on_relayed(relayed);
+    }
+
+    fn on_relayed(&self, relayed: Relayed) {
+        match relayed {
             Relayed::Nothing => {}
             Relayed::Ring => self.output.ring_bell(),
             Relayed::Damaged => self.hang_up_on_daemon(),
@@ -185,7 +190,8 @@ impl RunningShim {
     fn on_child_ended(&mut self) {
         self.children.reap();
         if self.children.leader_ended().is_some() && self.slave.take().is_some() {
-            self.input.end();
+            let relayed = self.input.end();
+            self.on_relayed(relayed);
             self.output.on_exit(readiness::now());
             self.place.hurry();
         }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use termgate::core::ids::Epoch;
 use termgate::core::input::idempotency::earlier_writes::{FormerWrite, WriteStamp};
 use termgate::session::pty::processes::ProcessHandle;
+use termgate::session::pty::signal::Signal;
 use termgate::session::pty::{Pty, ReadOutput, Stamp};
 use tokio::time::timeout;
 
@@ -146,4 +147,37 @@ async fn a_large_write_passes_a_terminal_that_is_read_slowly_once_and_in_order()
     assert_eq!(String::from_utf8_lossy(&output[start..]), text);
     until("the terminal to have all", || terminal.is_all_taken()).await;
     assert_eq!(terminal.restart().writes().first().map(|write| write.taken), Some(text.len()));
+}
+
+#[tokio::test]
+async fn what_a_blocked_terminal_has_not_taken_arrives_before_what_the_next_daemons_write() {
+    let line = "stty raw -echo; trap 'exec cat' USR1; echo ready; sleep 1000 & wait";
+    let mut terminal = Terminal::held(line, |_| {});
+    let mut output = Vec::new();
+    read_until(&terminal, &mut output, Some("ready\n")).await;
+    let start = output.len();
+    let text: String = (0..20_000_u32).map(|number| format!("{number:05}")).collect();
+    let mut taken = 0;
+    for _ in 0..3 {
+        loop {
+            match terminal.try_write(&text.as_bytes()[taken..], named(1)).unwrap() {
+                0 if timeout(Duration::from_millis(200), terminal.writable()).await.is_err() => {
+                    break;
+                }
+                count => taken += count,
+            }
+        }
+        // Each daemon finds it blocked, and counts all that was taken.
+        assert_eq!(terminal.restart().writes().first().map(|write| write.taken), Some(taken));
+    }
+    terminal.signal(Signal::User1).unwrap();
+    let reading = async {
+        while output.len() < start + taken + 3 {
+            let offset = output.len() as u64;
+            assert!(matches!(terminal.read(offset, &mut output).await, Ok(ReadOutput::Bytes(_))));
+        }
+    };
+    let writing = write_all(&terminal, b"end", Stamp::default());
+    soon("all of it to come back", async { tokio::join!(writing, reading) }).await;
+    assert_eq!(String::from_utf8_lossy(&output[start..]), format!("{}end", &text[..taken]));
 }

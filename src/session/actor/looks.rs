@@ -32,9 +32,9 @@ pub(super) struct AwaitedEnd {
 }
 
 impl AwaitedEnd {
-    /// Whether it was asked when the output up to this offset was read.
-    pub(super) fn is_at(self, offset: u64) -> bool {
-        self.offset == offset
+    /// Whether the answer takes a while, and was asked for when the output up to this offset was read.
+    pub(super) fn is_late_at(self, offset: u64) -> bool {
+        self.offset == offset && matches!(self.end, OutputEnd::Asked(_))
     }
 }
 

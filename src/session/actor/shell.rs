@@ -274,7 +274,7 @@ impl<P: Pty> Actor<P> {
         let asked = seen_before.map_or_else(|| self.ask_output_end(), |(_, asked)| asked);
         let is_all = self.was_all_read(asked);
         // Where more is to come, it is asked again once that has.
-        if is_all != Some(true) && asked.is_at(self.unfed.offset) {
+        if is_all != Some(true) && asked.is_late_at(self.unfed.offset) {
             so_far.next = Some((front.clone(), asked));
         }
         is_all == Some(true)

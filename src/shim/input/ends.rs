@@ -205,6 +205,11 @@ impl<M: InputMemory> InputReceiver<M> {
         self.read += into.len() as u64;
     }
 
+    /// Passes over the next bytes of the records. So many must be waiting.
+    pub fn skip(&mut self, count: usize) {
+        self.read += count as u64;
+    }
+
     /// Announces that all that was read is taken, and whether the terminal takes more.
     pub fn publish(&mut self, blocked: bool) -> Wake {
         let words = self.memory.words();

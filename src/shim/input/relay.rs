@@ -69,6 +69,15 @@ pub enum Relayed {
     Damaged,
 }
 
+impl Relayed {
+    fn of(wake: Wake) -> Self {
+        match wake {
+            Wake::Ring => Self::Ring,
+            Wake::Nothing => Self::Nothing,
+        }
+    }
+}
+
 impl InputRelay {
     pub fn new() -> io::Result<Self> {
         let owed = Owed { bytes: vec![0; OWED_MAX].into_boxed_slice(), start: 0, end: 0 };
@@ -118,14 +127,16 @@ impl InputRelay {
         !self.owed.is_empty()
     }
 
-    /// Takes no more input, because the program has ended: the kernel would accept and keep it.
-    pub fn end(&mut self) {
+    /// Takes no more input, because the program has ended: the kernel would accept and keep it. What is left is lost
+    /// with the program.
+    pub fn end(&mut self) -> Relayed {
         self.ended = true;
         self.owed.clear();
-        if let Some(from) = &self.from {
-            // The rest is lost with the program.
-            let _ = from.close(true);
+        let Some(from) = &mut self.from else { return Relayed::Nothing };
+        if let Ok(waiting) = from.close(true) {
+            from.skip(waiting);
         }
+        Relayed::of(from.publish(false))
     }
 
     /// Takes what the daemon has put in, once all before is written, and writes it as far as the terminal takes
@@ -153,10 +164,7 @@ impl InputRelay {
             return Relayed::Damaged;
         }
         match &mut self.from {
-            Some(from) if news => match from.publish(!self.owed.is_empty()) {
-                Wake::Ring => Relayed::Ring,
-                Wake::Nothing => Relayed::Nothing,
-            },
+            Some(from) if news => Relayed::of(from.publish(!self.owed.is_empty())),
             Some(_) | None => Relayed::Nothing,
         }
     }

@@ -53,6 +53,10 @@ struct State {
     reading: Option<bool>,
     looks: usize,
     output_on_its_way: bool,
+    /// Questions are answered when the test says so, and how many were asked and answered.
+    answers_late: bool,
+    asked: u64,
+    answered: u64,
     sizes: Vec<Size>,
     refuses_sizes: bool,
     /// It takes sizes, and says that it does not.
@@ -99,6 +103,9 @@ impl State {
             reading: None,
             looks: 0,
             output_on_its_way: false,
+            answers_late: false,
+            asked: 0,
+            answered: 0,
             sizes: Vec::new(),
             refuses_sizes: false,
             denies_sizes: false,
@@ -116,6 +123,10 @@ impl State {
 
     fn committed(&self) -> u64 {
         self.checkpoints.last().map_or(0, |checkpoint| checkpoint.offset)
+    }
+
+    fn output_end(&self) -> u64 {
+        if self.output_on_its_way { u64::MAX } else { self.output.len() as u64 }
     }
 
     fn exit(&mut self, exit: Exit) {
@@ -282,9 +293,16 @@ impl Pty for FakePty {
     }
 
     fn ask_output_end(&self) -> io::Result<OutputEnd> {
-        let state = self.state.borrow();
-        let all = state.output.len() as u64;
-        Ok(OutputEnd::Known(if state.output_on_its_way { u64::MAX } else { all }))
+        if !self.state.borrow().answers_late {
+            return Ok(OutputEnd::Known(self.state.borrow().output_end()));
+        }
+        self.state.send_modify(|state| state.asked += 1);
+        Ok(OutputEnd::Asked(self.state.borrow().asked))
+    }
+
+    async fn output_end(&self, question: u64) -> io::Result<u64> {
+        self.wait_for(|state| state.answered >= question).await;
+        Ok(self.state.borrow().output_end())
     }
 
     async fn exited(&self) -> Exit {

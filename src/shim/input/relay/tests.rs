@@ -145,7 +145,8 @@ fn a_program_that_has_ended_takes_nothing_from_any_daemon() {
     let (mut relay, mut pipe) = (InputRelay::new().unwrap(), Pipe::new());
     let mut sender = begin(&mut relay);
     append(&mut sender, 1, 7, "late").unwrap();
-    relay.end();
+    sender.wait_for_room();
+    assert_eq!((relay.end(), sender.waiting()), (Relayed::Ring, Ok(0)));
     assert_eq!(append(&mut sender, 1, 7, "late"), Err(InputClosed::Ended));
     assert_eq!(relay.relay(pipe.writing.as_fd()), Relayed::Nothing);
     assert!(relay.may_sleep());
