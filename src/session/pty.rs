@@ -256,9 +256,9 @@ pub trait Pty: Send + Sync + 'static {
         Ok(if in_front { surroundings::rest_of(evidence.leader) } else { LeaderRest::Works })
     }
 
-    /// Whether the terminal has all input that was written, so that process facts can be what follows from it.
-    fn is_all_taken(&self) -> bool {
-        true
+    /// Whether the terminal is about to get input that was written, so that process facts cannot follow from it yet.
+    fn is_input_on_its_way(&self) -> bool {
+        false
     }
 
     /// Asks for the end of all output that was written before this call. Where it equals the offset that was read,

@@ -18,8 +18,10 @@ use crate::shim::wire::WriteName;
 const WORDS_BYTES: usize = 4096;
 /// The offset of the words.
 const WORDS_AT: usize = 64;
-/// How many bytes of records may wait for the shim.
-pub const RECORDS_BYTES: usize = 4096;
+/// How many bytes of records fit. A key of a person is a record, and many may come before the shim has its turn.
+const RECORDS_BYTES: usize = 32 * 1024;
+/// How many bytes of input may wait for the shim.
+pub const WAITING_MAX: usize = 4096;
 
 /// The mapping of an input memory.
 #[derive(Debug)]
@@ -171,11 +173,11 @@ mod tests {
 
     #[test]
     fn memory_that_could_shrink_is_refused() {
-        let file = memory::create(c"test", 8192).unwrap();
+        let file = memory::create(c"test", 36_864).unwrap();
         assert!(InputMap::open(&file).is_err());
         memory::seal_size(&file).unwrap();
         assert!(InputMap::open(&file).is_ok());
-        let short = memory::create(c"test", 8191).unwrap();
+        let short = memory::create(c"test", 36_863).unwrap();
         memory::seal_size(&short).unwrap();
         assert!(InputMap::open(&short).is_err());
     }

@@ -156,7 +156,7 @@ async fn a_shim_that_stands_still_is_waited_for_by_nobody_who_writes_or_asks() {
     let shim = ProcessHandle::open(terminal.as_held().shim()).unwrap();
     shim.signal(19).unwrap();
     let since = readiness::now();
-    let taken: usize = (0..1_000)
+    let taken: usize = (0..2_000)
         .map(|_| {
             terminal.ask_output_end().unwrap();
             terminal.try_write(b"x", Stamp::default()).unwrap()

@@ -77,7 +77,7 @@ pub(crate) fn ring(output: &[u8], (head, tail): (u64, u64), bytes: u64) -> [File
 
 /// A memory for input in which there is nothing, and its bell.
 pub(crate) fn input() -> [File; 2] {
-    let memory = memory::create(c"test-input", 8_192).unwrap();
+    let memory = memory::create(c"test-input", 36_864).unwrap();
     memory::seal_size(&memory).unwrap();
     let bell = EventFd::from_value(0).unwrap();
     [memory, File::from(OwnedFd::from(bell))]

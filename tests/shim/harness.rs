@@ -254,10 +254,10 @@ impl Pty for Terminal {
         }
     }
 
-    fn is_all_taken(&self) -> bool {
+    fn is_input_on_its_way(&self) -> bool {
         match &self.pty {
-            Either::Own(pty) => pty.is_all_taken(),
-            Either::Held(pty) => pty.is_all_taken(),
+            Either::Own(pty) => pty.is_input_on_its_way(),
+            Either::Held(pty) => pty.is_input_on_its_way(),
             Either::Gone => panic!("nobody is there"),
         }
     }

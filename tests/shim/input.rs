@@ -50,7 +50,7 @@ async fn a_write_that_is_too_long_for_the_terminal_is_counted_as_far_as_it_was_t
             count => taken += count,
         }
     }
-    assert!(!terminal.is_all_taken());
+    assert!(terminal.unread().unwrap());
     assert_eq!(
         terminal.restart().writes(),
         [FormerWrite { stamp: WriteStamp([1; 16]), taken, own: None, length: None, command: None }]
@@ -116,7 +116,7 @@ async fn what_was_taken_arrives_even_if_the_shim_stood_still_and_the_daemon_was_
         let text = format!("{number}.");
         assert_eq!(terminal.try_write(text.as_bytes(), named(1)).unwrap(), text.len());
     }
-    assert!(!terminal.is_all_taken());
+    assert!(terminal.is_input_on_its_way());
     terminal.leave();
     shim.signal(18).unwrap();
     let recovered = terminal.restart();
@@ -145,7 +145,7 @@ async fn a_large_write_passes_a_terminal_that_is_read_slowly_once_and_in_order()
     let writing = write_all(&terminal, text.as_bytes(), named(1));
     soon("all of it to come back", async { tokio::join!(writing, reading) }).await;
     assert_eq!(String::from_utf8_lossy(&output[start..]), text);
-    until("the terminal to have all", || terminal.is_all_taken()).await;
+    until("the terminal to have all", || !terminal.is_input_on_its_way()).await;
     assert_eq!(terminal.restart().writes().first().map(|write| write.taken), Some(text.len()));
 }
 

@@ -376,7 +376,13 @@ async fn whatever_a_false_shim_says_a_daemon_neither_fails_nor_waits_nor_grows()
             drop(pty.resize(Size { rows: 5, cols: 20 }));
             drop(pty.commit(&checkpoint(opening.offset)));
             pty.remember(Note::Lease, b"lease");
-            drop((pty.evidence(), pty.unread(), pty.is_all_taken(), pty.owes(6), pty.oldest()));
+            drop((
+                pty.evidence(),
+                pty.unread(),
+                pty.is_input_on_its_way(),
+                pty.owes(6),
+                pty.oldest(),
+            ));
             if let Ok(OutputEnd::Asked(question)) = pty.ask_output_end() {
                 let asking = pty.output_end(question);
                 drop(tokio::time::timeout(Duration::from_millis(5), asking).await);

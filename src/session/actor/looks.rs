@@ -93,7 +93,7 @@ impl<P: Pty> Actor<P> {
         let settles = self.shell.settles();
         let at_prompt = !settles && self.shell.is_at_another_prompt(&commands);
         // A program that is not given its input yet does what it did before.
-        let has_input = self.pty.is_all_taken();
+        let is_early = self.pty.is_input_on_its_way();
         let seen = match self.shell.seen().filter(|_| at_prompt) {
             Some(known) => self.pty.look_at_prompt(known),
             None => self.pty.look(self.search(settles)),
@@ -105,12 +105,12 @@ impl<P: Pty> Actor<P> {
             if let Some(rest) = asks.then(|| self.pty.leader_rest().ok()).flatten() {
                 self.await_end_of(None, Some(rest));
             }
-        } else if has_input {
+        } else if is_early {
+            self.shell.on_early_look(now, &commands);
+        } else {
             let asks = self.shell.may_ask_rest(seen.as_ref(), &commands);
             let rest = asks.then(|| self.pty.leader_rest().ok()).flatten();
             self.await_end_of(Some(seen), rest);
-        } else {
-            self.shell.on_early_look(now, &commands);
         }
         self.end_commands();
     }

@@ -273,12 +273,13 @@ impl Pty for HeldPty {
     }
 
     fn unread(&self) -> io::Result<bool> {
-        let in_memory = !self.is_all_taken();
+        let in_memory = self.is_input_on_its_way() || self.link().input.is_blocked();
         Ok(in_memory || readiness::look(self.open()?.as_fd(), READABLE)? != 0)
     }
 
-    fn is_all_taken(&self) -> bool {
-        self.link().input.is_all_taken()
+    fn is_input_on_its_way(&self) -> bool {
+        let link = self.link();
+        link.presence() == ShimPresence::There && link.input.is_on_its_way()
     }
 
     fn ask_output_end(&self) -> io::Result<OutputEnd> {

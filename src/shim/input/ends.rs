@@ -93,6 +93,11 @@ impl<M: InputMemory> InputSender<M> {
         &self.memory
     }
 
+    /// The end of the records.
+    pub fn head(&self) -> u64 {
+        self.head
+    }
+
     /// How many bytes of records wait for the shim.
     ///
     /// # Errors

@@ -12,11 +12,11 @@ use nix::unistd::write;
 
 use crate::shim::input::ends::{InputClosed, InputReceiver, Wake};
 use crate::shim::input::log::InputLog;
-use crate::shim::input::{InputHeader, InputMap, RECORDS_BYTES};
+use crate::shim::input::{InputHeader, InputMap, WAITING_MAX};
 
 /// The most bytes that are taken and not written: what the terminal did not take of one memory, and all that is
 /// left in it when it is closed.
-const OWED_MAX: usize = 2 * RECORDS_BYTES;
+const OWED_MAX: usize = 2 * WAITING_MAX;
 
 #[derive(Debug)]
 pub struct InputRelay {

@@ -1,6 +1,7 @@
 //! The daemon's side of the memory through which its shim gets input. Nothing here waits: what is in the memory
 //! counts as written, since the shim writes it even if this daemon is killed.
 
+use std::collections::VecDeque;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -11,7 +12,7 @@ use nix::unistd::write;
 
 use crate::session::pty::Stamp;
 use crate::shim::input::ends::{InputClosed, InputMemory, InputSender, Wake};
-use crate::shim::input::{InputHeader, InputMap};
+use crate::shim::input::{InputHeader, InputMap, WAITING_MAX};
 
 /// How long a shim may take to answer before it counts as silent.
 pub(super) const PATIENCE: Duration = Duration::from_secs(2);
@@ -31,6 +32,8 @@ struct LineState {
     sender: InputSender<InputMap>,
     /// The highest epoch that was seen.
     epoch: u64,
+    /// Where the records end that may wait for the shim, and how many bytes of input each has.
+    waiting: VecDeque<(u64, usize)>,
     outstanding: Option<Outstanding>,
 }
 
@@ -58,7 +61,15 @@ impl ShimInput {
         let sender = InputSender::new(InputMap::open(memory)?);
         // Whatever came as a bell must make nobody wait.
         fcntl(&bell, FcntlArg::F_SETFL(OFlag::O_RDWR | OFlag::O_NONBLOCK))?;
-        Ok(Self { line: Mutex::new(LineState { sender, epoch, outstanding: None }), bell })
+        Ok(Self {
+            line: Mutex::new(LineState {
+                sender,
+                epoch,
+                waiting: VecDeque::new(),
+                outstanding: None,
+            }),
+            bell,
+        })
     }
 
     fn line(&self) -> MutexGuard<'_, LineState> {
@@ -101,6 +112,8 @@ impl ShimInput {
         let appended = line.sender.append([&header.encode(), &bytes[..length]]);
         self.ring_if(appended.map_err(NotTaken::Closed)?);
         line.epoch = line.epoch.max(epoch);
+        let head = line.sender.head();
+        line.waiting.push_back((head, length));
         Ok(length)
     }
 
@@ -114,10 +127,14 @@ impl ShimInput {
         self.line().sender.wait_for_room();
     }
 
-    /// Whether the terminal has all that was handed over.
-    pub(super) fn is_all_taken(&self) -> bool {
-        let line = self.line();
-        !line.sender.is_blocked() && line.sender.waiting() == Ok(0)
+    /// Whether the terminal takes nothing at the moment, and so has not all that was handed over.
+    pub(super) fn is_blocked(&self) -> bool {
+        self.line().sender.is_blocked()
+    }
+
+    /// Whether the shim is about to write what was handed over.
+    pub(super) fn is_on_its_way(&self) -> bool {
+        self.line().has_input()
     }
 
     /// Asks the shim to read all output that there is. Returns the number of the question.
@@ -162,12 +179,20 @@ impl Outstanding {
 
 impl LineState {
     /// How many bytes can be handed over now.
-    fn room(&self) -> Result<usize, InputClosed> {
+    fn room(&mut self) -> Result<usize, InputClosed> {
         if self.sender.is_blocked() {
             return Ok(0);
         }
         let room = self.sender.memory().bytes() - self.sender.waiting()?;
-        Ok(room.saturating_sub(InputHeader::BYTES))
+        let taken = self.sender.taken();
+        while self.waiting.pop_front_if(|(end, _)| *end <= taken).is_some() {}
+        let waiting: usize = self.waiting.iter().map(|(_, length)| length).sum();
+        Ok(room.saturating_sub(InputHeader::BYTES).min(WAITING_MAX - waiting))
+    }
+
+    /// Whether there is something that the shim can write.
+    fn has_input(&self) -> bool {
+        !self.sender.is_blocked() && self.sender.waiting() != Ok(0)
     }
 
     fn done(&self) -> (u64, u64) {
@@ -182,7 +207,7 @@ impl LineState {
 
     fn note_progress(&mut self, now: Duration) {
         let (asked, answered) = self.sender.questions();
-        let has_input = !self.sender.is_blocked() && self.sender.waiting() != Ok(0);
+        let has_input = self.has_input();
         let done = self.done();
         match &mut self.outstanding {
             Some(_) if !has_input && asked == answered => self.outstanding = None,
@@ -224,17 +249,27 @@ mod tests {
     fn at_most_as_much_as_fits_is_taken_at_once() {
         let (line, mut receiver) = line();
         let bytes = [b'x'; 10_000];
-        assert_eq!(line.append(NOW, &bytes, of_epoch(3)), Ok(4096 - 40));
+        assert_eq!(line.append(NOW, &bytes, of_epoch(3)), Ok(4096));
         assert_eq!(line.append(NOW, &bytes, of_epoch(3)), Ok(0));
-        assert!(!line.has_room() && !line.is_all_taken());
+        assert!(!line.has_room() && line.is_on_its_way());
         let taken = take(&mut receiver, false);
         let header = InputHeader::decode(taken.first_chunk().unwrap());
         // Only the end of an answer answers.
-        assert_eq!((header.length, header.epoch, header.answered), (4056, 3, 0));
+        assert_eq!((header.length, header.epoch, header.answered), (4096, 3, 0));
         assert_eq!(line.append(NOW, &bytes[..5], of_epoch(3)), Ok(5));
         let taken = take(&mut receiver, false);
         assert_eq!(InputHeader::decode(taken.first_chunk().unwrap()).answered, 9);
-        assert!(line.is_all_taken());
+        assert!(!line.is_on_its_way());
+    }
+
+    #[test]
+    fn as_many_small_writes_are_taken_as_there_are_records_for() {
+        let (line, mut receiver) = line();
+        let mut taken =
+            || (0..2_000).filter(|_| line.append(NOW, b"x", of_epoch(3)) == Ok(1)).count();
+        assert_eq!(taken(), 32_768 / 41);
+        take(&mut receiver, false);
+        assert_eq!(taken(), 32_768 / 41);
     }
 
     #[test]
@@ -243,7 +278,7 @@ mod tests {
         line.append(NOW, b"x", of_epoch(3)).unwrap();
         take(&mut receiver, true);
         assert_eq!(line.append(NOW, b"x", of_epoch(3)), Ok(0));
-        assert!(!line.has_room() && !line.is_all_taken());
+        assert!(!line.has_room() && line.is_blocked() && !line.is_on_its_way());
         // It waits for the program, and not for the shim.
         assert_eq!(line.deadline(NOW), None);
         take(&mut receiver, false);
@@ -310,7 +345,7 @@ mod tests {
             forged.write_all_at(&u64::to_le_bytes(taken), 72).unwrap();
             let refused = Err(NotTaken::Closed(InputClosed::Closed));
             assert_eq!(line.append(NOW, b"x", Stamp::default()), refused);
-            assert!(line.has_room() && !line.is_all_taken());
+            assert!(line.has_room() && line.is_on_its_way());
         }
     }
 }

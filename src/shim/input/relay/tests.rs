@@ -73,7 +73,7 @@ fn what_is_put_in_is_written_once_and_counted() {
 fn records_wrap_around_at_the_end_of_the_memory() {
     let (mut relay, mut pipe) = (InputRelay::new().unwrap(), Pipe::new());
     let mut sender = begin(&mut relay);
-    for number in 0..100 {
+    for number in 0..1_000 {
         let text = format!("<{number}>").repeat(40);
         append(&mut sender, 1, 1, &text).unwrap();
         relay.relay(pipe.writing.as_fd());
@@ -163,7 +163,8 @@ fn a_memory_that_holds_no_records_is_closed() {
         |length: u32| InputHeader { length, epoch: 0, answered: 0, write: [0; 16] }.encode();
     for (gate, header) in [
         (u64::MAX >> 2, record(1)),
-        (4097, record(1)),
+        (32_769, record(1)),
+        (40 + 8_193, record(8_193)),
         (41, record(2)),
         (41, record(u32::MAX)),
         (39, record(0)),
@@ -171,7 +172,7 @@ fn a_memory_that_holds_no_records_is_closed() {
     ] {
         let (mut relay, mut pipe) = (InputRelay::new().unwrap(), Pipe::new());
         let file = File::from(relay.begin().unwrap());
-        file.write_all_at(&[b'.'; 4096], 4096).unwrap();
+        file.write_all_at(&[b'.'; 32_768], 4096).unwrap();
         file.write_all_at(&header, 4096).unwrap();
         file.write_all_at(&gate.to_le_bytes(), 64).unwrap();
         assert!(!relay.may_sleep(), "{gate}");
