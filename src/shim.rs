@@ -6,7 +6,7 @@ pub mod bounded;
 pub mod children;
 pub mod confinement;
 pub mod family;
-pub mod input_log;
+pub mod input;
 pub mod kept;
 pub mod mark;
 pub mod memory;
@@ -22,6 +22,7 @@ pub mod start;
 pub mod stat;
 pub mod terminal;
 pub mod wire;
+pub mod word;
 
 use std::ffi::{CStr, OsString};
 use std::process::ExitCode;

@@ -135,6 +135,11 @@ impl Shell {
         self.polling.seen.as_ref()
     }
 
+    /// Counts what output and input came, so that what was seen before can be told from what is seen after.
+    pub fn stirs(&self) -> u64 {
+        self.polling.stirs
+    }
+
     /// Whether the kernel was asked long enough after the last output or input that a program has done all
     /// that it does at once.
     pub fn settled(&self) -> bool {
@@ -311,6 +316,16 @@ impl Shell {
             }
             ShellPhase::Prompting => self.polling.quiet() && in_front,
             ShellPhase::Running => self.settled() && in_front,
+            ShellPhase::Unmarked => false,
+        }
+    }
+
+    /// Whether that may matter once a look that saw this is noted.
+    pub fn may_ask_rest(&self, seen: Option<&KernelView>, commands: &Commands) -> bool {
+        let in_front = seen.is_some_and(|seen| seen.shell_in_front);
+        match commands.phase() {
+            ShellPhase::Reading => self.typed.ahead || in_front,
+            ShellPhase::Prompting | ShellPhase::Running => in_front,
             ShellPhase::Unmarked => false,
         }
     }

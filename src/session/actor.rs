@@ -6,6 +6,8 @@
 mod callers;
 mod checkpoint;
 mod ending;
+mod idle;
+mod looks;
 mod manage;
 mod output;
 mod people;
@@ -34,6 +36,8 @@ use crate::core::shell::Shell;
 use crate::session::actor::callers::Callers;
 use crate::session::actor::checkpoint::KeptScreen;
 use crate::session::actor::ending::Ending;
+use crate::session::actor::idle::IdleFinding;
+use crate::session::actor::looks::Looks;
 use crate::session::actor::output::Unfed;
 use crate::session::actor::people::Typists;
 use crate::session::actor::publish::FramePace;
@@ -98,6 +102,8 @@ pub struct Actor<P> {
     /// What the next daemon would know of the screen.
     kept: Part<KeptScreen>,
     shell: Part<Shell>,
+    looks: Looks,
+    idle: Option<IdleFinding>,
     unfed: Unfed,
     ending: Ending,
     pace: FramePace,
@@ -151,6 +157,8 @@ impl<P: Pty> Actor<P> {
             outlets,
             kept: KeptScreen::begin(kept_rows, now).into(),
             shell: Shell::begin(now, marks, found).into(),
+            looks: Looks::default(),
+            idle: None,
             unfed: Unfed::new(now, offset, answered, uncovered),
             ending: Ending::default(),
             pace: FramePace::default(),

@@ -58,6 +58,15 @@ pub enum ReadOutput {
     End,
 }
 
+/// Where all output ends that was written before a question.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OutputEnd {
+    /// At this offset, or beyond all that was read.
+    Known(u64),
+    /// [`Pty::output_end`] answers the question with this number.
+    Asked(u64),
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TerminalEvidence {
     pub leader: ProcessId,
@@ -194,11 +203,13 @@ pub trait Pty: Send + Sync + 'static {
         let _ = identity;
     }
 
-    /// Writes as much as the terminal takes at once and returns the byte count; 0 if it takes nothing now.
+    /// Writes as much as is taken at once and returns the byte count; 0 if nothing is taken now. Never waits.
+    ///
+    /// What is taken reaches the terminal even if this daemon is killed.
     ///
     /// # Errors
-    /// `BrokenPipe` once the program has ended; `PermissionDenied` if the epoch is outdated; `TimedOut` if
-    /// the shim does not answer, although it may have taken some bytes; otherwise the kernel's error.
+    /// `BrokenPipe` once the program has ended; `PermissionDenied` if the epoch is outdated; `TimedOut` while
+    /// the shim is silent; otherwise the kernel's error.
     fn try_write(&self, bytes: &[u8], stamp: Stamp) -> io::Result<usize>;
 
     /// Waits until [`Pty::try_write`] may succeed again.
@@ -207,7 +218,7 @@ pub trait Pty: Send + Sync + 'static {
     /// Sets the size. The kernel sends SIGWINCH to the foreground group if the size changes.
     ///
     /// # Errors
-    /// Returns the kernel's error, or `TimedOut` if the shim does not answer.
+    /// Returns the kernel's error, or `TimedOut` while the shim is silent.
     fn resize(&self, size: Size) -> io::Result<()>;
 
     /// Sends a signal to every process of the foreground group. May block for milliseconds.
@@ -255,12 +266,26 @@ pub trait Pty: Send + Sync + 'static {
         }
     }
 
-    /// Whether `offset` is the end of all output written before this call, so that process facts and the
-    /// screen belong together.
+    /// Whether the terminal is about to get input that was written, so that process facts cannot follow from it yet.
+    fn is_input_on_its_way(&self) -> bool {
+        false
+    }
+
+    /// Asks for the end of all output that was written before this call. Where it equals the offset that was read,
+    /// process facts from before this call belong to what was read.
     ///
     /// # Errors
-    /// Returns the error of the kernel or the shim; `TimedOut` if the shim does not answer.
-    fn all_read(&self, offset: u64) -> io::Result<bool>;
+    /// Returns the error of the kernel, or `TimedOut` while the shim is silent.
+    fn ask_output_end(&self) -> io::Result<OutputEnd>;
+
+    /// Waits for the answer to such a question. Questions before it are answered then as well.
+    ///
+    /// # Errors
+    /// Returns the error of the kernel, or `TimedOut` once the shim is silent.
+    fn output_end(&self, question: u64) -> impl Future<Output = io::Result<u64>> + Send {
+        let _ = question;
+        std::future::pending()
+    }
 
     /// Waits for the end of the program. Every call returns the same answer.
     fn exited(&self) -> impl Future<Output = Exit> + Send;
@@ -276,7 +301,7 @@ pub trait Pty: Send + Sync + 'static {
         false
     }
 
-    /// Waits until the shim is silent.
+    /// Waits until the shim is silent: it takes no input and answers no question that came before this call.
     fn fell_silent(&self) -> impl Future<Output = ()> + Send {
         std::future::pending()
     }

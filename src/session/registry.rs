@@ -342,7 +342,9 @@ impl Registry {
         let silent = self.silent_names().into_iter().map(|(session, name)| Unended {
             session,
             name,
-            what: "the process that holds its terminal does not answer as it should".to_owned(),
+            what: "the process that holds its terminal does not answer as it should, or is of a \
+                   former version"
+                .to_owned(),
         });
         let left: Arc<[Unended]> = sessions.iter().filter_map(left).chain(silent).collect();
         self.0.unended.send_replace(Some(Arc::clone(&left)));

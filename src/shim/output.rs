@@ -45,7 +45,7 @@ impl OutputRelay {
         Ok(Self { ring, reading, bell, committed: 0, since_exit: None, over: false })
     }
 
-    /// The read-only ring, and the eventfd that signals new output.
+    /// The read-only ring, and the eventfd that wakes the daemon.
     pub fn descriptors(&self) -> [BorrowedFd<'_>; 2] {
         [self.reading.as_fd(), self.bell.as_fd()]
     }
@@ -138,7 +138,8 @@ impl OutputRelay {
         }
     }
 
-    fn ring_bell(&self) {
+    /// Wakes the daemon.
+    pub fn ring_bell(&self) {
         // The write fails only at 2^64 unread signals, and then the eventfd is readable anyway.
         let _ = self.bell.write(1);
     }

@@ -7,10 +7,11 @@ use std::time::Duration;
 use nix::errno::Errno;
 use nix::sys::signal::{Signal, killpg};
 use nix::sys::socket::{Shutdown, shutdown};
-use nix::unistd::{tcgetpgrp, write};
+use nix::unistd::tcgetpgrp;
 
 use crate::shim::children::Children;
-use crate::shim::input_log::InputLog;
+use crate::shim::input::ends::Wake;
+use crate::shim::input::relay::{InputRelay, Relayed};
 use crate::shim::kept::Kept;
 use crate::shim::orphan_timeout::{OrphanStep, Solitude};
 use crate::shim::output::OutputRelay;
@@ -18,9 +19,9 @@ use crate::shim::place::SocketPlace;
 use crate::shim::readiness::{self, Events, HANGUP, READABLE, WRITABLE};
 use crate::shim::socket::{self, Descriptors};
 use crate::shim::terminal;
-use crate::shim::wire::from_shim::{Attached, FromShim, InputOutcome, InputTaken, ProcessIdentity};
-use crate::shim::wire::to_shim::{Commit, InputFrame, ToShim, Unread};
-use crate::shim::wire::{DESCRIPTORS_MAX, Frame, VERSION, Window};
+use crate::shim::wire::from_shim::{Attached, FromShim, ProcessIdentity};
+use crate::shim::wire::to_shim::{Commit, ToShim, Unread};
+use crate::shim::wire::{DESCRIPTORS_MAX, Frame, VERSION};
 
 /// The most frames to read from a closed connection; a socket buffer holds fewer.
 const LEFT_MAX: usize = 4096;
@@ -35,18 +36,16 @@ pub struct RunningShim {
     /// reopens the terminal would look as if it had ended.
     pub(super) slave: Option<OwnedFd>,
     pub(super) terminal: u32,
-    pub(super) window: Window,
     pub(super) ring_bytes: u32,
     pub(super) unread: Unread,
     pub(super) output: OutputRelay,
-    pub(super) ledger: InputLog,
+    pub(super) input: InputRelay,
     pub(super) kept: Kept,
     pub(super) solitude: Solitude,
     pub(super) daemon: Option<OwnedFd>,
     /// A connection that has not sent its first frame.
     pub(super) newcomer: Option<OwnedFd>,
     pub(super) generation: u64,
-    pub(super) wants_writable: bool,
     pub(super) told_end: bool,
     pub(super) reply: Box<Frame>,
 }
@@ -56,6 +55,7 @@ struct Ready {
     listener: Events,
     newcomer: Events,
     daemon: Events,
+    input: Events,
     master: Events,
 }
 
@@ -84,11 +84,13 @@ impl RunningShim {
                 return;
             }
             let Ok(ready) = self.wait(now) else { return };
+            self.input.wake(ready.input != 0);
             if ready.ends != 0 {
                 self.on_child_ended();
             }
-            if ready.newcomer != 0 {
-                self.on_newcomer(room);
+            self.relay_input();
+            if ready.newcomer != 0 && self.on_newcomer(room) == Course::End {
+                return;
             }
             // A new connection may just have replaced the daemon, whose events are then void.
             if ready.newcomer == 0 && ready.daemon != 0 {
@@ -127,24 +129,29 @@ impl RunningShim {
         let output = self.output.deadline(self.when_full());
         let deadline = [self.solitude.deadline(), output, self.place.deadline()];
         let deadline = deadline.into_iter().flatten().min();
-        let [ends, listener, newcomer, daemon, master] = readiness::wait(
+        // From here on, the daemon rings if it puts something in.
+        let most = match self.input.may_sleep() {
+            true => deadline.map(|deadline| deadline.saturating_sub(now)),
+            false => Some(Duration::ZERO),
+        };
+        let [ends, listener, newcomer, daemon, input, master] = readiness::wait(
             [
                 (Some(self.children.ends()), READABLE),
                 (Some(self.place.listener()), READABLE),
                 (self.newcomer.as_ref().map(AsFd::as_fd), READABLE),
                 (self.daemon.as_ref().map(AsFd::as_fd), READABLE | HANGUP),
+                (Some(self.input.bell()), READABLE),
                 (Some(self.master.as_fd()), self.asked_of_terminal()),
             ],
-            deadline.map(|deadline| deadline.saturating_sub(now)),
+            most,
         )?;
-        Ok(Ready { ends, listener, newcomer, daemon, master })
+        Ok(Ready { ends, listener, newcomer, daemon, input, master })
     }
 
     /// The events to wait for on the terminal. Without room for output or pending input there are none.
     fn asked_of_terminal(&self) -> Events {
         let reads = if self.output.has_room(self.when_full()) { READABLE } else { 0 };
-        let writes = self.wants_writable && self.children.leader_ended().is_none();
-        reads | if writes { WRITABLE } else { 0 }
+        reads | if self.input.is_blocked() { WRITABLE } else { 0 }
     }
 
     /// What to do with output that does not fit: a daemon makes room.
@@ -152,38 +159,66 @@ impl RunningShim {
         if self.daemon.is_some() { Unread::Block } else { self.unread }
     }
 
-    fn on_terminal(&mut self, ready: Events) {
-        if ready & WRITABLE != 0 && std::mem::take(&mut self.wants_writable) {
-            self.tell(&FromShim::Writable);
+    /// Writes what the daemon has put into its memory.
+    fn relay_input(&mut self) {
+        let relayed = self.input.relay(self.master.as_fd());
+        self.on_relayed(relayed);
+    }
+
+    fn on_relayed(&self, relayed: Relayed) {
+        match relayed {
+            Relayed::Nothing => {}
+            Relayed::Ring => self.output.ring_bell(),
+            Relayed::Damaged => self.hang_up_on_daemon(),
         }
-        if ready & !WRITABLE != 0 {
+    }
+
+    /// Reads the terminal, and answers the daemon that asks whether all output is in the ring: one turn takes
+    /// more than the kernel holds.
+    fn on_terminal(&mut self, ready: Events) {
+        let question = self.input.question();
+        if ready & !WRITABLE != 0 || question.is_some() {
             self.output.take(readiness::now(), self.master.as_fd(), self.when_full());
+        }
+        if let Some(question) = question
+            && self.input.answer(question) == Wake::Ring
+        {
+            self.output.ring_bell();
         }
     }
 
     fn on_child_ended(&mut self) {
         self.children.reap();
         if self.children.leader_ended().is_some() && self.slave.take().is_some() {
+            let relayed = self.input.end();
+            self.on_relayed(relayed);
             self.output.on_exit(readiness::now());
             self.place.hurry();
         }
     }
 
-    /// Reads the first frame of a connection, which must be an attach.
-    fn on_newcomer(&mut self, room: &mut Frame) {
-        let Some(connection) = self.newcomer.take() else { return };
+    /// Reads the first frame of a connection, which must be an attach. The memory of the daemon before is closed
+    /// first, so that whatever it said of input that is in it was said by then, and still counts.
+    fn on_newcomer(&mut self, room: &mut Frame) -> Course {
+        let Some(connection) = self.newcomer.take() else { return Course::On };
         let received = socket::receive(connection.as_fd(), room, &mut Descriptors::default());
-        let Ok(length) = received else { return };
-        if let Ok(Some(ToShim::Attach { .. })) = ToShim::decode(&room[..length]) {
-            self.attach(connection);
+        let Ok(length) = received else { return Course::On };
+        // Without memory for its input, a daemon can do nothing here, and the one before stays.
+        if let Ok(Some(ToShim::Attach { .. })) = ToShim::decode(&room[..length])
+            && let Ok(memory) = self.input.begin()
+        {
+            if self.hear_the_last(room) == Course::End {
+                return Course::End;
+            }
+            self.attach(connection, &memory);
         }
+        Course::On
     }
 
-    /// Serves this daemon in place of any other, and sends it the whole state.
-    pub(super) fn attach(&mut self, daemon: OwnedFd) {
+    /// Serves this daemon in place of any other, and sends it the whole state with the memory for its input.
+    pub(super) fn attach(&mut self, daemon: OwnedFd, memory: &OwnedFd) {
         self.generation += 1;
         self.daemon = Some(daemon);
-        self.wants_writable = false;
         self.told_end = self.output.is_over();
         let attached = Attached {
             version: VERSION,
@@ -191,23 +226,24 @@ impl RunningShim {
             shim: self.process,
             leader: self.children.leader(),
             terminal: self.terminal,
-            window: self.window,
+            window: terminal::size(self.master.as_fd()).unwrap_or_default(),
             ring_bytes: self.ring_bytes,
             notes: self.kept.notes().count() as u16,
             head: self.output.head(),
             committed: self.output.committed(),
             tail: self.output.tail(),
-            answered: self.ledger.answered(),
-            epoch: self.ledger.epoch(),
+            answered: self.input.log().answered(),
+            epoch: self.input.log().epoch(),
             ended: self.children.leader_ended().filter(|_| self.output.is_over()),
-            results: self.ledger.results(),
+            results: self.input.log().results(),
             segments: self.kept.segment_bytes().collect(),
             snapshots: self.kept.snapshot_offsets().collect(),
         };
         let [ring, bell] = self.output.descriptors();
         let mut descriptors = [ring; DESCRIPTORS_MAX];
         let mut count = 0;
-        for descriptor in [ring, bell].into_iter().chain(self.kept.files()) {
+        let own = [ring, bell, memory.as_fd(), self.input.bell()];
+        for descriptor in own.into_iter().chain(self.kept.files()) {
             descriptors[count] = descriptor;
             count += 1;
         }
@@ -230,18 +266,24 @@ impl RunningShim {
         }
     }
 
+    /// Leaves a daemon that does not keep to the protocol.
+    fn drop_daemon(&mut self) {
+        self.input.close();
+        self.daemon = None;
+    }
+
     /// Continues without a daemon. If no daemon ever sent a note, the session ends: no client knows it, and
     /// the next daemon may not find it.
     fn on_hangup(&mut self, room: &mut Frame) -> Course {
+        self.input.close();
         let course = self.hear_the_last(room);
         if self.kept.is_noted() { course } else { Course::End }
     }
 
-    /// Processes the frames that a closed connection left: commits, notes and the end of the session. Input
-    /// is dropped, because no daemon waits for its result.
+    /// Leaves the daemon, and processes the frames that its connection holds: commits, notes and the end of the
+    /// session.
     fn hear_the_last(&mut self, room: &mut Frame) -> Course {
         let Some(daemon) = self.daemon.take() else { return Course::On };
-        self.wants_writable = false;
         for _ in 0..LEFT_MAX {
             let mut descriptors = Descriptors::default();
             let length = match socket::receive(daemon.as_fd(), room, &mut descriptors) {
@@ -255,16 +297,7 @@ impl RunningShim {
                 Ok(Some(ToShim::Commit(commit))) => self.commit(&commit, &mut descriptors),
                 Ok(Some(ToShim::Note(note))) => self.kept.remember(note),
                 Ok(Some(ToShim::End)) => return Course::End,
-                Ok(
-                    None
-                    | Some(
-                        ToShim::Start(_)
-                        | ToShim::Attach { .. }
-                        | ToShim::Input(_)
-                        | ToShim::WantWritable
-                        | ToShim::Resize(_),
-                    ),
-                ) => {}
+                Ok(None | Some(ToShim::Start(_) | ToShim::Attach { .. })) => {}
                 Err(_) => return Course::On,
             }
         }
@@ -278,55 +311,19 @@ impl RunningShim {
             Ok(length @ 1..) => length,
             Err(Errno::EAGAIN | Errno::EINTR | Errno::ECONNRESET) => return Course::On,
             Ok(_) | Err(_) => {
-                self.daemon = None;
+                self.drop_daemon();
                 return Course::On;
             }
         };
         match ToShim::decode(&room[..length]) {
-            // A shim that was stopped reads this input late. If the daemon has closed the connection since,
-            // no daemon waits for the result.
-            Ok(Some(ToShim::Input(_))) if self.was_hung_up_on() => {}
-            Ok(Some(ToShim::Input(input))) => self.on_input(&input),
-            Ok(Some(ToShim::WantWritable)) => self.wants_writable = true,
-            Ok(Some(ToShim::Resize(window))) => self.resize(window),
             Ok(Some(ToShim::Commit(commit))) => self.commit(&commit, &mut descriptors),
             Ok(Some(ToShim::Note(note))) => self.kept.remember(note),
             Ok(Some(ToShim::End)) => return Course::End,
             // A later protocol version may have more kinds.
             Ok(None | Some(ToShim::Start(_) | ToShim::Attach { .. })) => {}
-            Err(_) => self.daemon = None,
+            Err(_) => self.drop_daemon(),
         }
         Course::On
-    }
-
-    fn was_hung_up_on(&self) -> bool {
-        let daemon = self.daemon.as_ref().map(AsFd::as_fd);
-        daemon.is_none_or(|daemon| readiness::look(daemon, HANGUP) != Ok(0))
-    }
-
-    fn on_input(&mut self, input: &InputFrame<'_>) {
-        let outcome = if self.children.leader_ended().is_some() {
-            // The kernel would accept and keep input for a program that has ended.
-            InputOutcome::Ended
-        } else if !self.ledger.admits(input) {
-            InputOutcome::Refused
-        } else {
-            match write(&self.master, input.bytes) {
-                Ok(count) => {
-                    self.ledger.on_taken(input, count);
-                    InputOutcome::Bytes(count as u32)
-                }
-                Err(Errno::EAGAIN | Errno::EINTR) => InputOutcome::Bytes(0),
-                Err(_) => InputOutcome::Ended,
-            }
-        };
-        self.tell(&FromShim::Taken(InputTaken { sequence: input.sequence, outcome }));
-    }
-
-    fn resize(&mut self, window: Window) {
-        if terminal::set_size(self.master.as_fd(), window).is_ok() {
-            self.window = window;
-        }
     }
 
     fn commit(&mut self, commit: &Commit, descriptors: &mut Descriptors) {

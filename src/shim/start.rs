@@ -17,7 +17,7 @@ use nix::unistd::{ForkResult, chdir, dup2_stderr, dup2_stdin, dup2_stdout, fork,
 
 use crate::shim::COMM;
 use crate::shim::children::{ChildEnds, Children};
-use crate::shim::input_log::InputLog;
+use crate::shim::input::relay::InputRelay;
 use crate::shim::kept::Kept;
 use crate::shim::memory;
 use crate::shim::orphan_timeout::Solitude;
@@ -76,8 +76,8 @@ pub fn start(words: &[OsString]) -> Result<(RunningShim, Box<Frame>), ExitCode> 
     let mut room = frame();
     let Ok(daemon) = settle() else { return Err(ExitCode::FAILURE) };
     match begin(&path, &daemon, &mut room) {
-        Ok(mut shim) => {
-            shim.attach(daemon);
+        Ok((mut shim, memory)) => {
+            shim.attach(daemon, &memory);
             Ok((shim, room))
         }
         Err(failure) => {
@@ -152,7 +152,11 @@ fn fs_owned(fd: i32) -> OwnedFd {
     unsafe { OwnedFd::from_raw_fd(fd) }
 }
 
-fn begin(path: &Path, daemon: &OwnedFd, room: &mut Frame) -> Result<RunningShim, StartFailure> {
+fn begin(
+    path: &Path,
+    daemon: &OwnedFd,
+    room: &mut Frame,
+) -> Result<(RunningShim, OwnedFd), StartFailure> {
     let (start, program) = hear(daemon, room).map_err(failed_at(StartStage::Shim))?;
     let place = SocketPlace::listen(path).map_err(failed_at(StartStage::Shim))?;
     let begun = set_up(place, &start, &program, session_at(path));
@@ -204,8 +208,10 @@ fn set_up(
     start: &Start,
     program: &Program,
     session: u64,
-) -> Result<RunningShim, StartFailure> {
+) -> Result<(RunningShim, OwnedFd), StartFailure> {
     let own = failed_at(StartStage::Shim);
+    let mut input = InputRelay::new().map_err(&own)?;
+    let memory = input.begin().map_err(&own)?;
     let output = OutputRelay::new(start.ring_bytes as usize).map_err(&own)?;
     let ends = ChildEnds::watch().map_err(&own)?;
     let process = ProcessIdentity::of(std::process::id()).map_err(&own)?;
@@ -216,25 +222,24 @@ fn set_up(
     let leader = program.start(&opened.slave, descriptors, session);
     let leader = leader.map_err(failed_at(StartStage::Program))?;
     let ttl = Duration::from_millis(start.orphan_ttl_ms);
-    Ok(RunningShim {
+    let shim = RunningShim {
         place,
         process,
         children: Children::new(ends, leader).map_err(&own)?,
         master: opened.master,
         slave: Some(opened.slave),
         terminal: number,
-        window: start.window,
         ring_bytes: start.ring_bytes,
         unread: start.unread,
         output,
-        ledger: InputLog::default(),
+        input,
         kept: Kept::default(),
         solitude: Solitude::new(Some(ttl).filter(|ttl| !ttl.is_zero())),
         daemon: None,
         newcomer: None,
         generation: 0,
-        wants_writable: false,
         told_end: false,
         reply: frame(),
-    })
+    };
+    Ok((shim, memory))
 }

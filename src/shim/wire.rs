@@ -1,6 +1,6 @@
 //! The protocol between a shim and a daemon. See `docs/SHIM.md`.
-//! Shims outlive daemons of many versions, so version 1 is frozen: readers skip unknown kinds and ignore data
-//! after the known fields. Nothing here allocates.
+//! Shims outlive daemons of many versions: readers skip unknown kinds and ignore data after the known fields.
+//! Nothing here allocates.
 
 pub mod from_shim;
 pub mod to_shim;
@@ -10,10 +10,8 @@ pub type Frame = [u8; FRAME_MAX];
 
 /// Follows the kind in the first frame of each side.
 pub const MAGIC: u32 = u32::from_le_bytes(*b"tghd");
-pub const VERSION: u16 = 1;
+pub const VERSION: u16 = 2;
 
-/// The most input in one frame, in bytes.
-pub const INPUT_MAX: usize = 32 * 1024;
 /// The longest note, in bytes.
 pub const NOTE_MAX: usize = 8 * 1024;
 /// The number of note slots.
@@ -23,7 +21,7 @@ pub const RESULTS_MAX: usize = 128;
 pub const SEGMENTS_MAX: usize = 64;
 pub const SNAPSHOTS_MAX: usize = 2;
 /// The most descriptors in one frame, that of [`from_shim::Attached`].
-pub const DESCRIPTORS_MAX: usize = 2 + SEGMENTS_MAX + SNAPSHOTS_MAX;
+pub const DESCRIPTORS_MAX: usize = 4 + SEGMENTS_MAX + SNAPSHOTS_MAX;
 
 /// The name of a write. A daemon can ask for its result after a restart. All zeros mean no name.
 pub type WriteName = [u8; 16];

@@ -109,10 +109,10 @@ fn page_problems(page: &str, dependencies: &[Dependency]) -> Vec<String> {
     problems
 }
 
-/// The crate and the version of a line of the page's tables.
+/// The crate and the version of a line of the page's lists.
 fn row(line: &str) -> Option<(&str, &str)> {
-    let mut cells = line.strip_prefix("| `")?.split('|').map(|cell| cell.trim().trim_matches('`'));
-    Some((cells.next()?, cells.next()?))
+    let (name, rest) = line.strip_prefix("- `")?.split_once("` ")?;
+    Some((name, rest.split_once(':')?.0))
 }
 
 /// The crates that come in several versions.
@@ -149,10 +149,10 @@ fn no_crate_comes_in_two_versions_but_those_that_are_known_to() {
 fn a_dependency_without_a_line_is_found_out() {
     let dependency =
         |name: &str| Dependency { name: name.to_owned(), requirement: "1".to_owned(), dev: false };
-    let page = "| crate | version |\n|---|---|\n| `here` | 1 | x |\n| `gone` | 1 | x |";
+    let page = "## Crates\n\n- `here` 1: x\n- `gone` 1: x";
     let found = page_problems(page, &[dependency("here"), dependency("new")]);
     assert_eq!(found, ["new has no line", "gone is no dependency"]);
-    let found = page_problems("| `here` | 2 | x |", &[dependency("here")]);
+    let found = page_problems("- `here` 2: x", &[dependency("here")]);
     assert_eq!(found, ["here is 1, not 2"]);
 }
 

@@ -43,7 +43,7 @@ import socket, struct, sys
 shim = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
 shim.settimeout(20)
 shim.connect(sys.argv[1])
-shim.send(struct.pack('<HH4sH', 2, 0, b'tghd', 1))
+shim.send(struct.pack('<HH4sH', 2, 0, b'tghd', 2))
 sys.exit(0 if shim.recv(65536) else 1)
 ";
 

@@ -14,7 +14,7 @@ use termgate::session::pty::{Pty, ReadOutput, Stamp};
 
 use crate::harness::waiting::{soon, until};
 use crate::shim::harness::{
-    Kind, Terminal, exit_of, is_there, marked, read_to_end, read_until, spec, wait_for,
+    Kind, Terminal, all_read, exit_of, is_there, marked, read_to_end, read_until, spec, wait_for,
 };
 
 const SIGKILL: i32 = 9;
@@ -174,10 +174,10 @@ async fn output_that_was_written_is_known_to_be_on_its_way_until_it_is_read() {
         for offset in 0..100 {
             // It comes to its end once the program has written.
             fs::read(&written).unwrap();
-            assert!(!pty.all_read(offset).unwrap(), "{kind:?} after {offset}");
+            assert!(!all_read(&pty, offset).await.unwrap(), "{kind:?} after {offset}");
             let mut output = Vec::new();
             assert_eq!(pty.read(offset, &mut output).await.unwrap(), ReadOutput::Bytes(1));
-            assert!(pty.all_read(offset + 1).unwrap(), "{kind:?} after {offset}");
+            assert!(all_read(&pty, offset + 1).await.unwrap(), "{kind:?} after {offset}");
             assert_eq!(pty.try_write(b"\n", Stamp::default()).unwrap(), 1);
         }
         pty.kill().await.unwrap();

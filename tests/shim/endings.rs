@@ -8,10 +8,12 @@ use termgate::session::pty::held::shims::Shims;
 use termgate::session::pty::kill::LADDER_MAX;
 use termgate::session::pty::processes::{self, Process, ProcessHandle};
 use termgate::session::pty::{Note, ProcessId, Pty, Stamp, TerminalCheckpoint};
+use termgate::shim::readiness;
 
 use crate::harness::waiting::{soon, until};
 use crate::shim::harness::{
-    Terminal, checkpoint, end, exit_of, find, is_there, marked, read_to_end, read_until, wait_for,
+    Terminal, checkpoint, end, exit_of, fall_silent, find, is_there, marked, read_to_end,
+    read_until, wait_for,
 };
 
 /// A shell line that starts one process which ignores requests, left the session, was orphaned and
@@ -123,10 +125,11 @@ async fn a_shim_that_does_not_answer_is_silent_until_it_does() {
     let held = terminal.as_held();
     let shim = ProcessHandle::open(held.shim()).unwrap();
     shim.signal(19).unwrap();
+    // Its memory has this, until it goes on.
+    assert_eq!(held.try_write(b"kept.", Stamp::default()).unwrap(), 5);
+    soon("it to be silent", held.fell_silent()).await;
     let refused = held.try_write(b"never", Stamp::default()).unwrap_err();
     assert_eq!((refused.kind(), held.is_silent()), (ErrorKind::TimedOut, true));
-    let at_once = held.try_write(b"never", Stamp::default()).unwrap_err();
-    assert_eq!(at_once.kind(), ErrorKind::TimedOut);
 
     shim.signal(18).unwrap();
     soon("it to come back", held.returned()).await;
@@ -134,7 +137,7 @@ async fn a_shim_that_does_not_answer_is_silent_until_it_does() {
     assert_eq!(held.try_write(b"again", Stamp::default()).unwrap(), 5);
     let mut said = Vec::new();
     read_until(held, &mut said, Some("again")).await;
-    assert!(!String::from_utf8_lossy(&said).contains("never"));
+    assert!(String::from_utf8_lossy(&said).ends_with("kept.again"));
     // What is kept from now on is found by the next daemon.
     held.remember(Note::Lease, b"kept");
     held.commit(&TerminalCheckpoint { whole: true, rows: vec![7], ..checkpoint(3) }).unwrap();
@@ -146,24 +149,26 @@ async fn a_shim_that_does_not_answer_is_silent_until_it_does() {
     assert_eq!(recovered.segments.len(), 1);
 }
 
-#[test]
-fn a_shim_that_is_waited_for_keeps_no_other_task_from_the_only_worker() {
-    let mut one = tokio::runtime::Builder::new_multi_thread();
-    let runtime = one.worker_threads(1).enable_all().build().unwrap();
-    let waited = runtime.spawn(async {
-        let terminal = Terminal::held("echo ready; sleep 1000", |_| {});
-        wait_for(&terminal, "ready").await;
-        let shim = ProcessHandle::open(terminal.as_held().shim()).unwrap();
-        shim.signal(19).unwrap();
-        let (tell, told) = std::sync::mpsc::sync_channel(1);
-        tokio::spawn(async move { tell.send(()) });
-        let refused = terminal.as_held().try_write(b"x", Stamp::default()).unwrap_err();
-        let meanwhile = told.try_recv();
-        shim.signal(18).unwrap();
-        (refused.kind(), meanwhile)
-    });
-    let waited = runtime.block_on(waited).unwrap();
-    assert_eq!(waited, (ErrorKind::TimedOut, Ok(())), "the other task goes on meanwhile");
+#[tokio::test]
+async fn a_shim_that_stands_still_is_waited_for_by_nobody_who_writes_or_asks() {
+    let terminal = Terminal::held("echo ready; sleep 1000", |_| {});
+    wait_for(&terminal, "ready").await;
+    let shim = ProcessHandle::open(terminal.as_held().shim()).unwrap();
+    shim.signal(19).unwrap();
+    let since = readiness::now();
+    let taken: usize = (0..2_000)
+        .map(|_| {
+            terminal.ask_output_end().unwrap();
+            terminal.try_write(b"x", Stamp::default()).unwrap()
+        })
+        .sum();
+    terminal.resize(termgate::core::frame::Size { rows: 5, cols: 20 }).unwrap();
+    let took = readiness::now().saturating_sub(since);
+    assert!(took < Duration::from_secs(1), "it took {took:?}");
+    // As much waits as there is room for.
+    assert!((1..4_096).contains(&taken), "{taken}");
+    assert!(terminal.unread().unwrap(), "the program has not read it");
+    shim.signal(18).unwrap();
 }
 
 #[tokio::test]
@@ -172,7 +177,7 @@ async fn a_silent_shim_that_is_killed_is_gone() {
     wait_for(&terminal, "ready").await;
     let shim = ProcessHandle::open(terminal.as_held().shim()).unwrap();
     shim.signal(19).unwrap();
-    terminal.try_write(b"x", Stamp::default()).unwrap_err();
+    fall_silent(terminal.as_held()).await;
     shim.signal(9).unwrap();
     let gone = terminal.as_held().returned();
     soon("its end", gone).await;

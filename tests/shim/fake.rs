@@ -75,6 +75,26 @@ pub(crate) fn ring(output: &[u8], (head, tail): (u64, u64), bytes: u64) -> [File
     [made().unwrap(), File::from(OwnedFd::from(bell))]
 }
 
+/// A memory for input in which there is nothing, and its bell.
+pub(crate) fn input() -> [File; 2] {
+    let memory = memory::create(c"test-input", 36_864).unwrap();
+    memory::seal_size(&memory).unwrap();
+    let bell = EventFd::from_value(0).unwrap();
+    [memory, File::from(OwnedFd::from(bell))]
+}
+
+/// What *attached* carries before segments and snapshots: such a ring and such a memory.
+pub(crate) fn memories(output: &[u8], marks: (u64, u64), bytes: u64) -> Vec<File> {
+    ring(output, marks, bytes).into_iter().chain(input()).collect()
+}
+
+/// A word of a memory, at an offset that the document tells.
+pub(crate) fn word(memory: &File, at: u64) -> u64 {
+    let mut bytes = [0; 8];
+    memory.read_exact_at(&mut bytes, at).unwrap();
+    u64::from_le_bytes(bytes)
+}
+
 /// The number of this process and when it started, as *attached* says them.
 pub(crate) fn own_process() -> [u8; 12] {
     let own = find(ProcessId(i32::try_from(std::process::id()).unwrap()));

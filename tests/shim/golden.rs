@@ -1,14 +1,13 @@
-//! Version 1 of the protocol, byte for byte. The files were written by hand and never change, so
-//! that daemons of every later version understand shims of the first.
+//! Version 2 of the protocol, byte for byte. The files were written by hand from the document and, once
+//! released, never change.
 
 use std::fs;
 use std::path::PathBuf;
 
 use termgate::shim::wire::from_shim::{
-    Attached, FromShim, InputOutcome, InputTaken, ProcessIdentity, StartFailure, StartStage,
-    WriteProgress,
+    Attached, FromShim, ProcessIdentity, StartFailure, StartStage, WriteProgress,
 };
-use termgate::shim::wire::to_shim::{Commit, InputFrame, Start, ToShim, Unread};
+use termgate::shim::wire::to_shim::{Commit, Start, ToShim, Unread};
 use termgate::shim::wire::{FRAME_MAX, NoteFrame, ProgramEnd, Window};
 
 const WRITE: [u8; 16] = [
@@ -42,7 +41,7 @@ fn from_shim(name: &str, frame: &FromShim<'_>) {
 }
 
 #[test]
-fn what_daemons_of_version_1_say_is_understood_for_ever() {
+fn what_daemons_of_version_2_say_is_understood() {
     let start = Start {
         window: Window { rows: 24, cols: 80 },
         ring_bytes: 1 << 20,
@@ -50,8 +49,6 @@ fn what_daemons_of_version_1_say_is_understood_for_ever() {
         orphan_ttl_ms: 300_000,
         descriptors: 1_024,
     };
-    let input =
-        InputFrame { sequence: 7, epoch: 258, answered: 65_536, write: WRITE, bytes: b"ls\r" };
     let commit = Commit {
         offset: 1 << 32,
         segment_bytes: 512,
@@ -61,19 +58,16 @@ fn what_daemons_of_version_1_say_is_understood_for_ever() {
         quiet: true,
     };
     to_shim("start", ToShim::Start(start));
-    to_shim("attach", ToShim::Attach { version: 1 });
-    to_shim("input", ToShim::Input(input));
-    to_shim("want_writable", ToShim::WantWritable);
-    to_shim("resize", ToShim::Resize(Window { rows: 50, cols: 132 }));
+    to_shim("attach", ToShim::Attach { version: 2 });
     to_shim("commit", ToShim::Commit(commit));
     to_shim("note_to_shim", ToShim::Note(NoteFrame { slot: 2, bytes: b"hello" }));
     to_shim("end", ToShim::End);
 }
 
 #[test]
-fn what_shims_of_version_1_say_is_understood_for_ever() {
+fn what_shims_of_version_2_say_is_understood() {
     let attached = Attached {
-        version: 1,
+        version: 2,
         generation: 2,
         shim: ProcessIdentity { pid: 1_001, started: 10 },
         leader: ProcessIdentity { pid: 1_002, started: 11 },
@@ -91,13 +85,8 @@ fn what_shims_of_version_1_say_is_understood_for_ever() {
         segments: [1 << 20, 512].into_iter().collect(),
         snapshots: [2_048].into_iter().collect(),
     };
-    let taken = |sequence, outcome| FromShim::Taken(InputTaken { sequence, outcome });
     from_shim("attached", &FromShim::Attached(Box::new(attached)));
     from_shim("failed", &FromShim::Failed(StartFailure { stage: StartStage::Program, errno: 2 }));
-    from_shim("taken", &taken(7, InputOutcome::Bytes(3)));
-    from_shim("taken_ended", &taken(8, InputOutcome::Ended));
-    from_shim("taken_refused", &taken(9, InputOutcome::Refused));
-    from_shim("writable", &FromShim::Writable);
     from_shim("exited", &FromShim::Exited { ended: ProgramEnd::Code(7), head: 4_096 });
     from_shim("note_to_daemon", &FromShim::Note(NoteFrame { slot: 0, bytes: b"hi" }));
 }

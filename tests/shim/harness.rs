@@ -20,7 +20,7 @@ use termgate::session::pty::signal::Signal;
 use termgate::session::pty::spawn::SpawnError;
 use termgate::session::pty::watch::watch;
 use termgate::session::pty::{
-    Note, ProcessId, Pty, ReadOutput, Stamp, TerminalCheckpoint, TerminalEvidence,
+    Note, OutputEnd, ProcessId, Pty, ReadOutput, Stamp, TerminalCheckpoint, TerminalEvidence,
 };
 use termgate::shim::wire::to_shim::Unread;
 use tokio::io::Interest;
@@ -254,10 +254,26 @@ impl Pty for Terminal {
         }
     }
 
-    fn all_read(&self, offset: u64) -> io::Result<bool> {
+    fn is_input_on_its_way(&self) -> bool {
         match &self.pty {
-            Either::Own(pty) => pty.all_read(offset),
-            Either::Held(pty) => pty.all_read(offset),
+            Either::Own(pty) => pty.is_input_on_its_way(),
+            Either::Held(pty) => pty.is_input_on_its_way(),
+            Either::Gone => panic!("nobody is there"),
+        }
+    }
+
+    fn ask_output_end(&self) -> io::Result<OutputEnd> {
+        match &self.pty {
+            Either::Own(pty) => pty.ask_output_end(),
+            Either::Held(pty) => pty.ask_output_end(),
+            Either::Gone => panic!("nobody is there"),
+        }
+    }
+
+    async fn output_end(&self, question: u64) -> io::Result<u64> {
+        match &self.pty {
+            Either::Own(pty) => pty.output_end(question).await,
+            Either::Held(pty) => pty.output_end(question).await,
             Either::Gone => panic!("nobody is there"),
         }
     }
@@ -337,6 +353,33 @@ pub(crate) async fn read_until(pty: &impl Pty, output: &mut Vec<u8>, text: Optio
         }
     };
     soon("the output", reading).await;
+}
+
+/// Whether all output that was written by now ends at this offset.
+pub(crate) async fn all_read(pty: &impl Pty, offset: u64) -> io::Result<bool> {
+    let end = match pty.ask_output_end()? {
+        OutputEnd::Known(end) => end,
+        OutputEnd::Asked(question) => soon("an answer", pty.output_end(question)).await?,
+    };
+    Ok(end == offset)
+}
+
+/// Writes all of this, however often the terminal has to be waited for.
+pub(crate) async fn write_all(pty: &impl Pty, mut bytes: &[u8], stamp: Stamp) {
+    while !bytes.is_empty() {
+        let taken = pty.try_write(bytes, stamp).unwrap();
+        bytes = &bytes[taken..];
+        if taken == 0 {
+            soon("room", pty.writable()).await.unwrap();
+        }
+    }
+}
+
+/// Waits until a terminal whose shim stands still is known to be silent.
+pub(crate) async fn fall_silent(pty: &impl Pty) {
+    let _ = pty.ask_output_end();
+    soon("it to be silent", pty.fell_silent()).await;
+    assert!(pty.is_silent());
 }
 
 pub(crate) async fn read_to_end(pty: &impl Pty) -> String {

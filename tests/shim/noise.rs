@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::ErrorKind;
 use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
@@ -17,19 +18,19 @@ use termgate::core::screen::{Facts, ScreenLimits};
 use termgate::session::pty::held::HeldPty;
 use termgate::session::pty::held::contact::AttachError;
 use termgate::session::pty::held::shims::Shims;
-use termgate::session::pty::{Note, Pty, Stamp};
+use termgate::session::pty::{Note, OutputEnd, Pty, Stamp};
 use termgate::session::restore::OpeningState;
 use termgate::shim::program::Program;
 use termgate::shim::readiness::{self, READABLE};
 use termgate::shim::socket::{self, Descriptors};
-use termgate::shim::wire::to_shim::{InputFrame, ToShim};
+use termgate::shim::wire::to_shim::ToShim;
 use termgate::shim::wire::{FRAME_MAX, NOTES, SEGMENTS_MAX, SNAPSHOTS_MAX};
 
 use crate::harness::processes::PROGRAM;
 use crate::harness::waiting::until;
-use crate::shim::fake::{Fake, memory, own_process, ring};
+use crate::shim::fake::{Fake, memories, memory, own_process};
 use crate::shim::golden::golden;
-use crate::shim::harness::{Terminal, checkpoint, find, is_there, wait_for};
+use crate::shim::harness::{Terminal, all_read, checkpoint, find, is_there, wait_for};
 
 /// Chance that can be had again: set `NOISE_SEED` to the number that a test printed.
 struct Dice(u64);
@@ -155,17 +156,39 @@ fn hears(socket: &OwnedFd, kind: u8) -> bool {
 
 /// Whether the shim answers somebody who says nothing wrong.
 fn answers(path: &Path) -> bool {
-    let (connection, mut room) = (connect(path), Box::new([0; FRAME_MAX]));
-    let attach = golden("attach");
-    let length = ToShim::Input(InputFrame::NOTHING).encode(&mut room);
-    say(&connection, &attach, &[])
-        && say(&connection, &room[..length], &[])
-        && hears(&connection, 67)
+    let connection = connect(path);
+    say(&connection, &golden("attach"), &[]) && hears(&connection, 65)
 }
 
 fn valid_for_shims() -> Vec<Vec<u8>> {
-    let names = ["attach", "input", "want_writable", "resize", "commit", "note_to_shim", "start"];
-    names.map(golden).into_iter().chain([golden("attached"), golden("taken")]).collect()
+    let names = ["attach", "commit", "note_to_shim", "start", "attached", "exited"];
+    names.map(golden).into()
+}
+
+/// Writes anything into the memory for input, if there was an answer, and wakes the shim.
+fn scribble(connection: &OwnedFd, dice: &mut Dice) {
+    let (mut frame, mut descriptors) = (Box::new([0; FRAME_MAX]), Descriptors::default());
+    readiness::wait([(Some(connection.as_fd()), READABLE)], Some(Duration::from_millis(20)))
+        .unwrap();
+    if socket::receive(connection.as_fd(), &mut frame, &mut descriptors).is_err() {
+        return;
+    }
+    let files: Vec<_> = (0..4).map_while(|_| descriptors.take().map(File::from)).collect();
+    let [_, _, memory, bell] = files.as_slice() else { return };
+    for _ in 0..dice.below(6) {
+        let bytes = match dice.below(3) {
+            0 => dice.edge().to_le_bytes().to_vec(),
+            1 => [dice.below(99) as u32, 0].map(u32::to_le_bytes).concat(),
+            _ => dice.bytes(60),
+        };
+        let at = match dice.below(3) {
+            0 => 64,
+            1 => 64 + 8 * dice.below(8),
+            _ => 4_096 + dice.below(200),
+        };
+        memory.write_all_at(&bytes, at as u64).unwrap();
+        nix::unistd::write(bell, &1_u64.to_ne_bytes()).unwrap();
+    }
 }
 
 /// A number of kilobytes that the kernel tells of a process.
@@ -195,6 +218,9 @@ async fn whatever_is_said_to_a_shim_its_session_goes_on_and_it_does_not_grow() {
         if dice.below(4) > 0 {
             say(&connection, &golden("attach"), &[]);
         }
+        if dice.below(2) == 0 {
+            scribble(&connection, &mut dice);
+        }
         for _ in 0..dice.below(8) {
             let frame = dice.frame(&valid);
             // Whoever says this has a right to be understood.
@@ -215,7 +241,7 @@ async fn whatever_is_said_to_a_shim_its_session_goes_on_and_it_does_not_grow() {
     let (pty, found) = terminal.attach();
     assert_eq!((found.attached.leader.pid, found.exit()), (leader.pid.0, None));
     pty.resize(Size { rows: 24, cols: 80 }).unwrap();
-    pty.try_write(b"", Stamp::default()).unwrap();
+    all_read(&pty, 0).await.unwrap();
     pty.commit(&checkpoint(found.attached.committed)).unwrap();
 }
 
@@ -276,7 +302,12 @@ fn answer(connection: &OwnedFd, dice: &mut Dice, valid: &BTreeMap<&str, Vec<u8>>
     }
     let marks = (dice.edge(), dice.edge());
     let bytes = 1 << 20;
-    let mut files: Vec<OwnedFd> = ring(b"output", marks, bytes).map(OwnedFd::from).into();
+    let files = memories(b"output", marks, bytes);
+    for _ in 0..dice.below(4) {
+        let word = 64 + 8 * dice.below(8) as u64;
+        files[2].write_all_at(&dice.edge().to_le_bytes(), word).unwrap();
+    }
+    let mut files: Vec<OwnedFd> = files.into_iter().map(OwnedFd::from).collect();
     let more = dice.one(&[3, 3, 3, 0, 2, 5]);
     files.extend((0..more).map(|_| dice.file()));
     if dice.below(6) == 0 {
@@ -284,9 +315,8 @@ fn answer(connection: &OwnedFd, dice: &mut Dice, valid: &BTreeMap<&str, Vec<u8>>
         files[at] = dice.file();
     }
     say(connection, &attached, &files);
-    let notes: Vec<_> = ["note_to_daemon", "taken", "writable", "exited", "failed", "attached"]
-        .map(|name| valid[name].clone())
-        .into();
+    let notes: Vec<_> =
+        ["note_to_daemon", "exited", "failed", "attached"].map(|name| valid[name].clone()).into();
     let wrong = dice.below(3) == 0;
     for slot in 0..NOTES {
         let mut frame = if wrong { dice.frame(&notes) } else { valid["note_to_daemon"].clone() };
@@ -313,8 +343,7 @@ async fn whatever_a_false_shim_says_a_daemon_neither_fails_nor_waits_nor_grows()
     const ROUNDS: usize = 400;
     let mut dice = Dice::told();
     let own = i32::try_from(std::process::id()).unwrap();
-    let names =
-        ["attached", "note_to_daemon", "taken", "writable", "exited", "failed", "taken_refused"];
+    let names = ["attached", "note_to_daemon", "exited", "failed"];
     let valid: BTreeMap<_, _> = names.into_iter().map(|name| (name, golden(name))).collect();
     let valid = Arc::new(valid);
     let before = kilobytes(own, "VmPeak");
@@ -347,7 +376,18 @@ async fn whatever_a_false_shim_says_a_daemon_neither_fails_nor_waits_nor_grows()
             drop(pty.resize(Size { rows: 5, cols: 20 }));
             drop(pty.commit(&checkpoint(opening.offset)));
             pty.remember(Note::Lease, b"lease");
-            drop((pty.evidence(), pty.unread(), pty.all_read(6), pty.owes(6), pty.oldest()));
+            drop((
+                pty.evidence(),
+                pty.unread(),
+                pty.is_input_on_its_way(),
+                pty.owes(6),
+                pty.oldest(),
+            ));
+            if let Ok(OutputEnd::Asked(question)) = pty.ask_output_end() {
+                let asking = pty.output_end(question);
+                drop(tokio::time::timeout(Duration::from_millis(5), asking).await);
+            }
+            drop(tokio::time::timeout(Duration::from_millis(5), pty.writable()).await);
         }
         let took = readiness::now().saturating_sub(since);
         assert!(took < Duration::from_secs(5), "round {round} took {took:?}");
@@ -367,7 +407,7 @@ async fn a_false_shim_that_says_one_note_after_the_other_is_not_waited_for() {
         let mut attached = golden("attached");
         attached[10..12].copy_from_slice(&[0xff, 0xff]);
         attached[20..32].copy_from_slice(&own_process());
-        say(&connection, &attached, &ring(b"", (0, 0), 1 << 20).map(OwnedFd::from));
+        say(&connection, &attached, &fresh_memories());
         while say(&connection, &golden("note_to_daemon"), &[]) {
             pause(Duration::from_millis(300));
         }
@@ -376,6 +416,10 @@ async fn a_false_shim_that_says_one_note_after_the_other_is_not_waited_for() {
     let found = HeldPty::attach(&Shims::at(fake.directory()), session).unwrap_err();
     assert!(matches!(found, AttachError::Silent { .. }), "{found}");
     assert!(readiness::now().saturating_sub(since) < Duration::from_secs(4));
+}
+
+fn fresh_memories() -> Vec<OwnedFd> {
+    memories(b"", (0, 0), 1 << 20).into_iter().map(OwnedFd::from).collect()
 }
 
 /// What a shim says of a terminal to which nothing happened yet, and which this process holds.
@@ -397,7 +441,7 @@ async fn whoever_says_that_it_is_another_process_is_no_shim() {
         let connection = Fake::accept(&listener);
         let mut attached = fresh();
         attached[20..24].copy_from_slice(&1_i32.to_le_bytes());
-        say(&connection, &attached, &ring(b"", (0, 0), 1 << 20).map(OwnedFd::from));
+        say(&connection, &attached, &fresh_memories());
         // It stays until it was heard.
         connection
     });
@@ -413,10 +457,10 @@ async fn a_false_shim_that_talks_for_ever_holds_up_nobody() {
     let listener = fake.listener();
     let talking = thread::spawn(move || {
         let connection = Fake::accept(&listener);
-        say(&connection, &fresh(), &ring(b"", (0, 0), 1 << 20).map(OwnedFd::from));
-        let writable = golden("writable");
+        say(&connection, &fresh(), &fresh_memories());
+        let note = golden("note_to_daemon");
         loop {
-            match socket::send(connection.as_fd(), &writable, &[]) {
+            match socket::send(connection.as_fd(), &note, &[]) {
                 Ok(()) | Err(nix::errno::Errno::EAGAIN) => {}
                 Err(_) => return,
             }
@@ -425,10 +469,32 @@ async fn a_false_shim_that_talks_for_ever_holds_up_nobody() {
     let (pty, _) = HeldPty::attach(&Shims::at(fake.directory()), session).unwrap();
     let since = readiness::now();
     assert!(pty.signal(termgate::session::pty::signal::Signal::User1).is_err());
+    // It never takes what is written.
+    assert_eq!(pty.try_write(b"text", Stamp::default()).unwrap(), 4);
+    pty.fell_silent().await;
     let silent = pty.try_write(b"text", Stamp::default()).unwrap_err();
     assert_eq!(silent.kind(), ErrorKind::TimedOut);
     assert!(readiness::now().saturating_sub(since) < Duration::from_secs(5));
     // It was hung up on, and so has an end.
     talking.join().unwrap();
     drop(pty);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_shim_of_a_former_version_is_named_as_such() {
+    let session = SessionId::from_random(uuid::Uuid::new_v4());
+    let fake = Fake::at(session);
+    let listener = fake.listener();
+    let former = thread::spawn(move || {
+        let connection = Fake::accept(&listener);
+        let mut attached = fresh();
+        attached[8..10].copy_from_slice(&1_u16.to_le_bytes());
+        say(&connection, &attached, &fresh_memories());
+        // It stays until it was heard.
+        connection
+    });
+    let refused = HeldPty::attach(&Shims::at(fake.directory()), session).unwrap_err();
+    assert!(matches!(refused, AttachError::Former { version: 1, .. }), "{refused}");
+    assert!(refused.to_string().contains("former version of termgate"), "{refused}");
+    drop(former.join().unwrap());
 }

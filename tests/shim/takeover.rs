@@ -16,7 +16,8 @@ use termgate::shim::socket::unfinished;
 
 use crate::harness::waiting::{soon, until};
 use crate::shim::harness::{
-    Kind, Terminal, checkpoint, exit_of, read_to_end, read_until, spec, wait_for,
+    Kind, Terminal, all_read, checkpoint, exit_of, fall_silent, read_to_end, read_until, spec,
+    wait_for,
 };
 
 #[tokio::test]
@@ -41,7 +42,7 @@ async fn whoever_comes_last_is_listened_to_and_no_other() {
 }
 
 #[tokio::test]
-async fn what_a_superseded_daemon_had_said_before_is_not_read_any_more() {
+async fn what_a_superseded_daemon_said_and_wrote_before_still_counts_and_nothing_after() {
     let terminal = Terminal::held("stty raw -echo; echo ready; exec cat", |_| {});
     wait_for(&terminal, "ready").await;
     let shim = termgate::session::pty::processes::ProcessHandle::open(terminal.as_held().shim());
@@ -56,6 +57,7 @@ async fn what_a_superseded_daemon_had_said_before_is_not_read_any_more() {
     for _ in 0..3 {
         terminal.remember(Note::Lease, b"former");
     }
+    assert_eq!(terminal.try_write(b"before.", Stamp::default()).unwrap(), 7);
     let directory = terminal.directory().to_owned();
     let session = terminal.session;
     let runtime = tokio::runtime::Handle::current();
@@ -72,10 +74,12 @@ async fn what_a_superseded_daemon_had_said_before_is_not_read_any_more() {
     .await;
     shim.signal(18).unwrap();
     let (second, recovered) = attaching.await.unwrap().unwrap();
-    // What came before the latter may have been heard, and nothing after it.
-    assert!([b"".as_slice(), b"former"].contains(&recovered.notes.get(Note::Lease)));
-    assert!(terminal.try_write(b"former", Stamp::default()).is_err());
+    assert_eq!(recovered.notes.get(Note::Lease), b"former");
+    assert!(terminal.try_write(b"after.", Stamp::default()).is_err());
     assert_eq!(second.try_write(b"latter", Stamp::default()).unwrap(), 6);
+    let mut output = Vec::new();
+    read_until(&second, &mut output, Some("latter")).await;
+    assert!(String::from_utf8_lossy(&output).ends_with("before.latter"));
 }
 
 #[tokio::test]
@@ -95,9 +99,9 @@ async fn a_daemon_whose_place_another_took_does_not_come_again_to_a_shim_that_wa
         termgate::session::pty::processes::ProcessHandle::open(first.as_held().shim()).unwrap();
     shim.signal(19).unwrap();
     // The shim answers nobody until this gives up.
+    fall_silent(first.as_held()).await;
     let unheard = first.try_write(b"former", Stamp::default()).unwrap_err();
     assert_eq!(unheard.kind(), ErrorKind::TimedOut);
-    assert!(first.as_held().is_silent());
     ours.store(false, Ordering::SeqCst);
     shim.signal(18).unwrap();
     let (second, _) = first.attach();
@@ -155,9 +159,9 @@ async fn a_superseded_daemon_that_ends_turns_away_nobody_who_comes() {
     terminal.forget();
     // By the second answer the shim has let in whoever had come by then.
     for _ in 0..2 {
-        assert_eq!(second.try_write(b"x", Stamp::default()).unwrap(), 1);
+        all_read(&second, 0).await.unwrap();
     }
-    let attach: &[u8] = b"\x02\0\0\0tghd\x01\0";
+    let attach: &[u8] = b"\x02\0\0\0tghd\x02\0";
     termgate::shim::socket::send(std::os::fd::AsFd::as_fd(&third), attach, &[]).unwrap();
     until("the third is listened to", || {
         second
@@ -175,7 +179,7 @@ async fn a_daemon_that_was_hung_up_on_and_has_its_place_comes_again() {
     read_until(held, &mut output, Some("ready\n")).await;
     let offset = output.len() as u64;
     let stranger = termgate::shim::socket::connect_to(&terminal.socket()).unwrap();
-    let attach: &[u8] = b"\x02\0\0\0tghd\x01\0";
+    let attach: &[u8] = b"\x02\0\0\0tghd\x02\0";
     termgate::shim::socket::send(std::os::fd::AsFd::as_fd(&stranger), attach, &[]).unwrap();
     // The connection is lost, and nobody else has the place of this daemon.
     tokio::select! {

@@ -1,6 +1,6 @@
-//! Whole conversations of version 1, in both directions, as `tests/shim/transcripts/README.md` says.
+//! Whole conversations of version 2, in both directions, as `tests/shim/transcripts/README.md` says.
 //!
-//! No test writes one. Shims of today are told what a daemon of the first version said, and daemons of
+//! No test writes one. Shims of today are told what a daemon of that version said, and daemons of
 //! today what a shim said.
 
 use std::collections::BTreeMap;
@@ -27,7 +27,7 @@ use termgate::shim::wire::FRAME_MAX;
 
 use crate::harness::processes::PROGRAM;
 use crate::harness::waiting::SAFETY;
-use crate::shim::fake::{Fake, memory, own_process, ring};
+use crate::shim::fake::{Fake, input, memory, own_process, ring, word};
 use crate::shim::harness::exit_of;
 
 /// Bytes as they were said, and which of them are the same whoever says them.
@@ -78,6 +78,8 @@ enum Step {
     ToShim { by: char, frame: Said, files: Vec<Said> },
     /// A daemon hears a frame.
     FromShim { to: char, frame: Said, files: Vec<Said> },
+    /// A daemon puts a record into its memory.
+    Input { by: char, record: Said },
     /// The shim hangs up on a daemon.
     Closed { to: char },
     /// The program has written this from an offset on.
@@ -110,6 +112,7 @@ fn transcript(name: &str) -> Vec<Step> {
                 (said(if text.contains("closed") { "" } else { text }), Vec::new());
             steps.push(match direction {
                 ">" => Step::ToShim { by: daemon, frame, files },
+                "=" => Step::Input { by: daemon, record: frame },
                 _ if text.contains("closed") => Step::Closed { to: daemon },
                 _ => Step::FromShim { to: daemon, frame, files },
             });
@@ -131,7 +134,7 @@ fn last_of(step: Option<&mut Step>) -> &mut Said {
         Some(Step::ToShim { frame, files, .. } | Step::FromShim { frame, files, .. }) => {
             files.last_mut().unwrap_or(frame)
         }
-        Some(Step::Output { text, .. }) => text,
+        Some(Step::Output { text, .. } | Step::Input { record: text, .. }) => text,
         other => panic!("{other:?} has no more bytes"),
     }
 }
@@ -167,11 +170,17 @@ fn assert_carried(files: &[Said], descriptors: &mut Descriptors, what: &str) {
 
 const ATTACHED: u8 = 0x41;
 
-/// A shim of today, and the daemons of the first version that speak with it.
+/// Where two words of a memory for input are.
+const GATE_AT: u64 = 64;
+const TAKEN_AT: u64 = 72;
+
+/// A shim of today, and the daemons of that version that speak with it.
 struct Former {
     socket: PathBuf,
     daemons: BTreeMap<char, OwnedFd>,
     ring: Option<File>,
+    /// The memory for input and its bell.
+    input: Option<(File, File)>,
     _directory: tempfile::TempDir,
 }
 
@@ -179,7 +188,7 @@ impl Former {
     fn new() -> Self {
         let directory = tempfile::tempdir().unwrap();
         let socket = directory.path().join("0123456789ab.sock");
-        Self { socket, daemons: BTreeMap::new(), ring: None, _directory: directory }
+        Self { socket, daemons: BTreeMap::new(), ring: None, input: None, _directory: directory }
     }
 
     /// The connection of a daemon; the first one starts the shim.
@@ -204,10 +213,19 @@ impl Former {
                 let (heard, mut descriptors) = receive(self.daemon(*to));
                 frame.assert_is(&heard, &what);
                 if heard[0] == ATTACHED {
-                    let mut take = || descriptors.take().map(File::from);
-                    (self.ring, _) = (take(), take().expect("the bell comes, too"));
+                    let mut take = || File::from(descriptors.take().expect("all four come"));
+                    (self.ring, _) = (Some(take()), take());
+                    self.input = Some((take(), take()));
                 }
                 assert_carried(files, &mut descriptors, &what);
+            }
+            Step::Input { record, .. } => {
+                let (memory, bell) = self.input.as_ref().expect("it came with the answer");
+                let head = word(memory, GATE_AT);
+                memory.write_all_at(&record.bytes, 4_096 + head).unwrap();
+                let head = head + record.bytes.len() as u64;
+                memory.write_all_at(&head.to_le_bytes(), GATE_AT).unwrap();
+                nix::unistd::write(bell, &1_u64.to_ne_bytes()).unwrap();
             }
             Step::Closed { to } => {
                 let (heard, _) = receive(self.daemon(*to));
@@ -220,11 +238,7 @@ impl Former {
     /// Waits until the program has written so much, and looks where the ring has it.
     fn assert_shows(&self, at: u64, text: &[u8], what: &str) {
         let ring = self.ring.as_ref().expect("the ring came with the answer");
-        let head = || {
-            let mut head = [0; 8];
-            ring.read_exact_at(&mut head, 64).unwrap();
-            u64::from_le_bytes(head)
-        };
+        let head = || word(ring, 64);
         let until = readiness::now() + SAFETY;
         while head() < at + text.len() as u64 {
             assert!(readiness::now() < until, "{what}: head is {}", head());
@@ -240,7 +254,7 @@ impl Drop for Former {
     fn drop(&mut self) {
         // Nothing is left of a conversation that went wrong.
         if let Ok(connection) = socket::connect_to(&self.socket) {
-            for frame in [b"\x02\0\0\0tghd\x01\0".as_slice(), b"\x08\0\0\0"] {
+            for frame in [b"\x02\0\0\0tghd\x02\0".as_slice(), b"\x08\0\0\0"] {
                 let _ = socket::send(connection.as_fd(), frame, &[]);
             }
         }
@@ -256,7 +270,7 @@ fn start(path: &Path) -> OwnedFd {
 }
 
 #[test]
-fn a_shim_of_today_answers_daemons_of_the_first_version_as_it_did() {
+fn a_shim_of_today_answers_daemons_of_version_2_as_it_did() {
     for name in ["a_session", "an_early_end", "no_program"] {
         let mut former = Former::new();
         for (number, step) in transcript(name).iter().enumerate() {
@@ -273,14 +287,14 @@ const TERMINAL_AT: usize = 44;
 const HEAD_AT: usize = 56;
 const TAIL_AT: usize = 72;
 
-/// Plays a shim of the first version to one daemon, which must say what was said to it then; its terminal
+/// Plays a shim of that version to one daemon, which must say what was said to it then; its terminal
 /// is the one with this number.
 fn hold(fake: &Fake, name: &str, daemon: char, terminal: u32) -> JoinHandle<()> {
     let steps = transcript(name);
     let listener = fake.listener();
     let holding = move || {
         let connection = Fake::accept(&listener);
-        let mut output = Vec::new();
+        let (mut output, mut put, memory) = (Vec::new(), 0, input());
         for (number, step) in steps.iter().enumerate() {
             let what = format!("{daemon}, step {number}");
             match step {
@@ -299,11 +313,29 @@ fn hold(fake: &Fake, name: &str, daemon: char, terminal: u32) -> JoinHandle<()> 
                         let field =
                             |at: usize| u64::from_le_bytes(bytes[at..][..8].try_into().unwrap());
                         let (head, tail) = (field(HEAD_AT), field(TAIL_AT));
-                        files.splice(0..0, ring(&output, (head, tail), 64 << 10));
+                        let ring = ring(&output, (head, tail), 64 << 10);
+                        let memory = memory.each_ref().map(|file| file.try_clone().unwrap());
+                        files.splice(0..0, ring.into_iter().chain(memory));
                     }
                     send(&connection, &bytes, &files);
                 }
-                Step::Closed { .. } | Step::ToShim { .. } | Step::FromShim { .. } => {}
+                Step::Input { by, record } if *by == daemon => {
+                    let end = put + record.bytes.len() as u64;
+                    let until = readiness::now() + SAFETY;
+                    while word(&memory[0], GATE_AT) < end {
+                        assert!(readiness::now() < until, "{what}: nothing was put in");
+                        thread::yield_now();
+                    }
+                    let mut came = vec![0; record.bytes.len()];
+                    memory[0].read_exact_at(&mut came, 4_096 + put).unwrap();
+                    record.assert_is(&came, &what);
+                    memory[0].write_all_at(&end.to_le_bytes(), TAKEN_AT).unwrap();
+                    put = end;
+                }
+                Step::Closed { .. }
+                | Step::ToShim { .. }
+                | Step::FromShim { .. }
+                | Step::Input { .. } => {}
             }
         }
     };
@@ -324,25 +356,15 @@ fn written(first: u8, taken: usize) -> FormerWrite {
 }
 
 #[tokio::test]
-async fn a_daemon_of_today_goes_on_with_a_shim_of_the_first_version() {
-    go_on(Size { rows: 24, cols: 80 }).await;
-}
-
-#[tokio::test]
-async fn a_size_that_the_shim_does_not_give_its_terminal_is_told_and_all_else_goes_on() {
-    go_on(Size { rows: 50, cols: 132 }).await;
-}
-
-/// Goes on with a terminal that has this size, whatever it is to have.
-async fn go_on(size: Size) {
-    let window = Winsize { ws_row: size.rows, ws_col: size.cols, ws_xpixel: 0, ws_ypixel: 0 };
+async fn a_daemon_of_today_goes_on_with_a_shim_of_version_2() {
+    let window = Winsize { ws_row: 24, ws_col: 80, ws_xpixel: 0, ws_ypixel: 0 };
     let terminal = openpty(Some(&window), None).unwrap();
     let number = terminal::number(terminal.master.as_fd()).unwrap();
     let fake = Fake::at(session());
     assert_eq!(fake.path(), socket_of(fake.directory(), session()));
     let holding = hold(&fake, "a_session", 'B', number);
     let (pty, found) = HeldPty::attach(&Shims::at(fake.directory()), session()).unwrap();
-    assert_eq!((found.attached.generation, found.size()), (2, Size { rows: 50, cols: 132 }));
+    assert_eq!((found.attached.generation, found.size()), (2, Size { rows: 24, cols: 80 }));
     assert_eq!((found.attached.committed, found.attached.head, found.gap()), (5, 12, None));
     assert_eq!((found.attached.answered, found.attached.epoch, found.exit()), (0, 3, None));
     assert_eq!(found.writes(), [written(0xa0, 4)]);
@@ -362,8 +384,9 @@ async fn go_on(size: Size) {
 
     let gaps = br#"{"v":1,"gaps":[{"row":12,"bytes":4096},{"row":40,"bytes":null}]}"#;
     pty.remember(Note::Gaps, gaps);
-    let wanted = Size { rows: 24, cols: 80 };
-    assert_eq!(pty.resize(wanted).is_ok(), size == wanted);
+    pty.resize(Size { rows: 50, cols: 132 }).unwrap();
+    let window = terminal::size(terminal.master.as_fd()).unwrap();
+    assert_eq!((window.rows, window.cols), (50, 132));
     let checkpoint = TerminalCheckpoint {
         offset: 12,
         snapshot: b"screen two".to_vec(),
@@ -383,7 +406,7 @@ async fn go_on(size: Size) {
 }
 
 #[tokio::test]
-async fn a_daemon_of_today_finds_with_a_shim_of_the_first_version_how_its_program_ended() {
+async fn a_daemon_of_today_finds_with_a_shim_of_version_2_how_its_program_ended() {
     let fake = Fake::at(session());
     let holding = hold(&fake, "a_session", 'C', u32::MAX);
     let (pty, found) = HeldPty::attach(&Shims::at(fake.directory()), session()).unwrap();

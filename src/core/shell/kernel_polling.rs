@@ -14,6 +14,8 @@ pub(super) struct KernelPolling {
     pub(super) seen: Option<KernelView>,
     /// When output or input last came.
     pub(super) stirred_at: Moment,
+    /// Counts how often it did.
+    pub(super) stirs: u64,
     /// Which of the looks after that comes next.
     next: usize,
     looked_at: Option<Moment>,
@@ -30,6 +32,7 @@ impl KernelPolling {
         Self {
             seen: None,
             stirred_at: now,
+            stirs: 0,
             next: 0,
             looked_at: None,
             postponed: false,
@@ -41,6 +44,7 @@ impl KernelPolling {
 
     pub(super) fn stir(&mut self, now: Moment) {
         self.stirred_at = now;
+        self.stirs += 1;
         self.next = 0;
         self.postponed = false;
         (self.next_idle, self.idles) = (0, false);

@@ -18,6 +18,7 @@ use crate::core::shell::activity::Evidence;
 use crate::core::shell::commands::record::CommandId;
 use crate::session::actor::Actor;
 use crate::session::actor::ending::END_TOLD_MAX;
+use crate::session::actor::looks::Looks;
 use crate::session::pty::{Pty, ReadOutput};
 use crate::session::records::Gap;
 use crate::session::records::commands::UncoveredCommand;
@@ -350,6 +351,8 @@ impl<P: Pty> Actor<P> {
 
     pub(super) fn on_returned(&mut self) {
         self.returning = None;
+        // It has forgotten what it was asked.
+        self.looks = Looks::default();
         tracing::info!(session = %self.id, "its shim answers again, or has ended");
         // What a note leaves to a checkpoint is in one then.
         self.kept.forget();

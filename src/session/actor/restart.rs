@@ -26,6 +26,7 @@ use crate::core::moment::Moment;
 use crate::core::screen::{Origin, Screen, ScreenLimits};
 use crate::core::shell::Shell;
 use crate::session::actor::Actor;
+use crate::session::actor::looks::Looks;
 use crate::session::actor::running::Mailbox;
 use crate::session::control::Entries;
 use crate::session::off_worker::{in_steps, is_large};
@@ -246,6 +247,7 @@ impl<P: Pty> Actor<P> {
         self.adopt_screen();
         let marks = self.records.nonces().own.is_some();
         self.shell = Shell::begin(self.clock.now(), marks, true).into();
+        self.looks = Looks::default();
         self.kept.forget();
         self.unfed.clear();
         self.read_again().await;

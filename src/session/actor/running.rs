@@ -115,6 +115,7 @@ impl<P: Pty> Actor<P> {
             output = self.pty.read(self.unfed.offset, &mut self.unfed.bytes), if reads => {
                 self.on_output(output).await;
             }
+            end = self.looks.output_end(&*self.pty), if self.looks.is_asked() => self.on_output_end(end),
             ready = self.pty.writable(), if wants_to_write => self.on_writable(ready),
             () = alarm.ring() => {}
             () = ready(()), if !asks => {}

@@ -1,10 +1,9 @@
-//! The shell: the kernel is asked and the judge is told, commands are noted, ended and interrupted.
+//! The shell: the judge is told what is there, commands are noted, ended and interrupted.
 //!
 //! It must not know what a command needs, nor why its caller gave it up.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::thread::yield_now;
 use std::time::Duration;
 
 use crate::core::caller::Caller;
@@ -12,13 +11,14 @@ use crate::core::input::idempotency::earlier_writes::WriteStamp;
 use crate::core::keys::Piece;
 use crate::core::keys::encode::encode_keys;
 use crate::core::moment::Moment;
-use crate::core::shell::activity::{Activity, ActivityState, Foreground, Idleness};
+use crate::core::shell::activity::{Activity, ActivityState, Foreground};
 use crate::core::shell::commands::record::CommandId;
 use crate::core::shell::commands::{EndsBy, ShellPhase, Submission};
 use crate::core::shell::prompt_text::is_asked;
 use crate::core::shell::unmarked_ends::CommandEnding;
 use crate::core::shell::{ScreenFacts, Shell, ShellView};
 use crate::session::actor::Actor;
+use crate::session::actor::looks::AwaitedEnd;
 use crate::session::command::{CommandOrder, Provision};
 use crate::session::control::GivenUp;
 use crate::session::error::SessionError;
@@ -29,98 +29,12 @@ use crate::session::stats::Attending;
 
 const INTERRUPTS_MAX: u8 = 4;
 
-/// How often to look again at once for an idle program after output. A look takes some ten microseconds.
-const LOOKS_AT_ONCE: usize = 3;
-
 /// How many rows above the cursor are searched for a question: those of a menu.
 const ASKED_ROWS: usize = 10;
 
 const KEPT_MAX: Duration = Duration::from_secs(10);
 
 impl<P: Pty> Actor<P> {
-    pub(super) fn look_due(&self) -> Option<Moment> {
-        if self.ending.exit.is_some() {
-            return None;
-        }
-        let attended = self.outlets.live.attended();
-        self.shell.look_due(self.screen.commands(), self.rules.frame_interval, attended)
-    }
-
-    /// Looks at a shell that has come to its prompt before any caller is told.
-    pub(super) fn look_at_prompt(&mut self) {
-        if self.shell.is_at_another_prompt(self.screen.commands()) {
-            self.look_if_due();
-        }
-    }
-
-    pub(super) fn look_if_due(&mut self) {
-        let now = self.clock.now();
-        if self.look_due().is_none_or(|due| due > now) {
-            return;
-        }
-        let commands = Arc::clone(self.screen.commands());
-        let settles = self.shell.settles();
-        let at_prompt = !settles && self.shell.is_at_another_prompt(&commands);
-        let seen = match self.shell.seen().filter(|_| at_prompt) {
-            Some(known) => self.pty.look_at_prompt(known),
-            None => self.pty.look(self.search(settles)),
-        };
-        let seen = seen.ok();
-        if self.shell.decides(seen.as_ref()) && self.output_is_on_its_way() {
-            self.shell.on_early_look(now, &commands);
-        } else {
-            self.shell.on_look(now, seen, &commands);
-        }
-        if self.shell.asks_rest(&commands)
-            && self.input.next_bytes().is_none()
-            && let Ok(rest) = self.pty.leader_rest()
-            && !self.output_is_on_its_way()
-        {
-            self.shell.on_rest(now, rest, &commands);
-        }
-        self.end_commands();
-    }
-
-    pub(super) fn idle_due(&self) -> Option<Moment> {
-        let asked = self.ending.exit.is_none() && self.outlets.live.hurried();
-        self.shell.idle_due().filter(|_| asked)
-    }
-
-    /// Looks whether the program in front is idle, once it has got all input and all its output is here.
-    pub(super) fn look_for_idle_if_due(&mut self) {
-        let now = self.clock.now();
-        if self.idle_due().is_none_or(|due| due > now) {
-            return;
-        }
-        let all_here = self.unfed.is_empty() && self.input.next_bytes().is_none();
-        let look = || self.pty.idleness().ok().filter(|it| *it != Idleness::Works);
-        let again = || {
-            // The program that wrote may need no more than this to wait again, and a timer is slower.
-            yield_now();
-            look()
-        };
-        let at_once = self.shell.is_output_just_in();
-        let tries = if at_once { LOOKS_AT_ONCE } else { 0 };
-        let looked = all_here.then(|| look().or_else(|| (0..tries).find_map(|_| again())));
-        let idles = |_: &Idleness| !self.output_is_on_its_way();
-        let idleness = looked.flatten().filter(idles).unwrap_or(Idleness::Works);
-        self.shell.on_idle_look(now, idleness);
-    }
-
-    /// Among whom a look searches for one that waits for input.
-    fn search(&self, settles: bool) -> ReaderSearch {
-        match self.screen.commands().phase() {
-            _ if !settles => ReaderSearch::Nowhere,
-            ShellPhase::Prompting | ShellPhase::Reading => ReaderSearch::Programs,
-            ShellPhase::Running | ShellPhase::Unmarked => ReaderSearch::All,
-        }
-    }
-
-    /// Whether the kernel is ahead of what was read. A terminal that fails says so elsewhere.
-    pub(super) fn output_is_on_its_way(&self) -> bool {
-        self.pty.all_read(self.unfed.offset).is_ok_and(|all| !all)
-    }
-
     /// What the terminal is doing, and whether it takes a command.
     pub(super) fn judge(&mut self) -> (Arc<Activity>, Arc<ShellView>) {
         let (activity, view) = self.with_facts(|shell, now, facts| shell.judge(now, facts));
@@ -255,6 +169,8 @@ struct Interrupted {
     kept_until: Moment,
     /// Who was in front the last time.
     front: Option<Foreground>,
+    /// Who may be next, once all output from before it was seen is here.
+    next: Option<(Option<Foreground>, AwaitedEnd)>,
     /// The writes before the first time: what is in front after another one is no part of the command.
     writes: u64,
 }
@@ -274,7 +190,8 @@ impl RunningCommands {
     pub(super) fn on_given_up(&mut self, now: Moment, by: GivenUp) {
         if !self.sparing {
             let (command, kept_until) = (by.command, now + KEPT_MAX);
-            let so_far = Interrupted { by, times: 0, kept_until, front: None, writes: 0 };
+            let so_far =
+                Interrupted { by, times: 0, kept_until, front: None, next: None, writes: 0 };
             self.given_up.insert(command, so_far);
         }
     }
@@ -324,7 +241,7 @@ impl<P: Pty> Actor<P> {
     /// A command that was only typed waits: its shell would drop the beginning of the line that it
     /// has read, and run the rest. A shell that is about to start a program, and one that has not
     /// become it yet, may lose an interrupt; so whoever is in front next gets one, too.
-    fn interrupt(&self, id: CommandId, mut so_far: Interrupted) -> Option<Interrupted> {
+    fn interrupt(&mut self, id: CommandId, mut so_far: Interrupted) -> Option<Interrupted> {
         if self.is_only_typed(id) {
             if so_far.kept_until <= self.clock.now() {
                 so_far.by.kept = None;
@@ -335,13 +252,11 @@ impl<P: Pty> Actor<P> {
         // A shell that has come to the front again is at its prompt, and reads the next command.
         let program = view.as_ref().is_some_and(|view| !view.shell_in_front);
         let front = view.and_then(|view| view.foreground);
-        // One that has just ended may not have been heard of: its shell needs what it does next.
-        let again = || program && so_far.front != front && !self.output_is_on_its_way();
         let is_first = so_far.times == 0;
         if !is_first && so_far.writes != self.callers.writes {
             return None;
         }
-        if is_first || again() {
+        if is_first || program && so_far.front != front && self.is_next(&front, &mut so_far) {
             (so_far.times, so_far.front) = (so_far.times + 1, front);
             so_far.writes = self.callers.writes;
             so_far.by.kept = None;
@@ -350,6 +265,19 @@ impl<P: Pty> Actor<P> {
             }
         }
         (so_far.times < INTERRUPTS_MAX).then_some(so_far)
+    }
+
+    /// Whether this one in front belongs to a command. The command may have just ended and not been heard of: its
+    /// shell needs what it does next. So all output from before it was seen must be here.
+    fn is_next(&mut self, front: &Option<Foreground>, so_far: &mut Interrupted) -> bool {
+        let seen_before = so_far.next.take().filter(|(seen, _)| seen == front);
+        let asked = seen_before.map_or_else(|| self.ask_output_end(), |(_, asked)| asked);
+        let is_all = self.was_all_read(asked);
+        // Where more is to come, it is asked again once that has.
+        if is_all != Some(true) && asked.is_late_at(self.unfed.offset) {
+            so_far.next = Some((front.clone(), asked));
+        }
+        is_all == Some(true)
     }
 
     /// Whether a shell has yet to read all of a command, or to begin it.

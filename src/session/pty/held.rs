@@ -1,13 +1,15 @@
 //! The daemon's side of a terminal that a shim keeps, so that the terminal outlives the daemon.
-//! Output comes from shared memory that the shim writes. Checkpoints go into memory files that the shim
-//! stores.
+//! Output comes from shared memory that the shim writes, and input goes into shared memory that it reads.
+//! Checkpoints go into memory files that the shim stores.
 
 pub mod contact;
+mod input_line;
 mod joining;
 mod link;
 pub mod recovered;
 pub mod shims;
 mod store;
+mod waits;
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind};
@@ -27,7 +29,8 @@ use tokio::time::timeout;
 use crate::core::frame::{Exit, Size};
 use crate::core::ids::SessionId;
 use crate::session::pty::condemned::Shim;
-use crate::session::pty::held::link::{InputRoom, ShimLink, ShimPresence};
+use crate::session::pty::held::input_line::NotTaken;
+use crate::session::pty::held::link::{ShimLink, ShimPresence};
 use crate::session::pty::held::shims::Shims;
 use crate::session::pty::held::store::Store;
 use crate::session::pty::kill::{self, KillError, Tree};
@@ -35,15 +38,16 @@ use crate::session::pty::processes;
 use crate::session::pty::sidecar_files::Remains;
 use crate::session::pty::signal::Signal;
 use crate::session::pty::{
-    Note, ProcessId, Pty, READ_MAX, ReadOutput, Stamp, TerminalCheckpoint, TerminalEvidence,
+    Note, OutputEnd, ProcessId, Pty, READ_MAX, ReadOutput, Stamp, TerminalCheckpoint,
+    TerminalEvidence,
 };
+use crate::shim::input::ends::InputClosed;
 use crate::shim::readiness::{self, READABLE};
 use crate::shim::ring::{RingError, RingReader};
 use crate::shim::stat::StatFile;
 use crate::shim::terminal;
-use crate::shim::wire::from_shim::InputOutcome;
-use crate::shim::wire::to_shim::{InputFrame, ToShim};
-use crate::shim::wire::{INPUT_MAX, NoteFrame};
+use crate::shim::wire::NoteFrame;
+use crate::shim::wire::to_shim::ToShim;
 
 /// A checkpoint is due once more than 1/`OWED_PART` of the ring is uncommitted.
 const OWED_PART: u64 = 4;
@@ -220,63 +224,38 @@ impl Pty for HeldPty {
     fn try_write(&self, bytes: &[u8], stamp: Stamp) -> io::Result<usize> {
         let link = self.link();
         if link.standing().borrow().exit.is_some() {
-            return Err(io::ErrorKind::BrokenPipe.into());
+            return Err(ErrorKind::BrokenPipe.into());
         }
-        let input = InputFrame {
-            sequence: 0,
-            epoch: stamp.epoch.map_or(0, |epoch| epoch.0),
-            answered: stamp.answered,
-            write: stamp.write.map_or([0; 16], |write| write.0),
-            bytes: &bytes[..bytes.len().min(INPUT_MAX)],
-        };
-        let ended = |error| {
-            let told = link.standing().borrow().exit.is_some();
-            if told || self.has_successor(&link) { io::ErrorKind::BrokenPipe.into() } else { error }
-        };
-        match link.input(input).map_err(ended)? {
-            InputOutcome::Bytes(count) => {
-                let full = count == 0 && !bytes.is_empty();
-                link.set_room(if full { InputRoom::Full } else { InputRoom::Free });
-                Ok(count as usize)
+        if link.presence() == ShimPresence::There {
+            match link.input.append(readiness::now(), bytes, stamp) {
+                Ok(count) => return Ok(count),
+                Err(NotTaken::Outdated) => return Err(ErrorKind::PermissionDenied.into()),
+                Err(NotTaken::Closed(InputClosed::Ended)) => {
+                    return Err(ErrorKind::BrokenPipe.into());
+                }
+                Err(NotTaken::Closed(InputClosed::Closed)) => link.on_hang_up(),
             }
-            InputOutcome::Ended => Err(io::ErrorKind::BrokenPipe.into()),
-            InputOutcome::Refused => Err(io::ErrorKind::PermissionDenied.into()),
         }
+        Err(if self.has_successor(&link) { ErrorKind::BrokenPipe } else { link.absence() }.into())
     }
 
     async fn writable(&self) -> io::Result<()> {
-        let link = self.link();
-        let mut standing = link.standing();
-        loop {
-            let known = *standing.borrow_and_update();
-            // The next write then reports the end.
-            if known.exit.is_some() || known.presence == ShimPresence::Gone {
-                return Ok(());
-            }
-            match (known.presence, known.room) {
-                (ShimPresence::Silent, _) | (_, InputRoom::Awaited) => {
-                    link.hear(&mut standing).await?
-                }
-                (_, InputRoom::Free) => return Ok(()),
-                (_, InputRoom::Full) => {
-                    link.set_room(InputRoom::Awaited);
-                    // If the shim is silent, the next loop iteration notices.
-                    let _ = link.say(&ToShim::WantWritable, &[]);
-                }
-            }
-        }
+        self.wait_for_room().await
     }
 
-    /// The shim does not confirm a size. So this waits for the answer to an empty input and then asks the
-    /// terminal.
+    /// The kernel lets either end of a terminal set its size.
     fn resize(&self, size: Size) -> io::Result<()> {
         let link = self.link();
-        link.say(&ToShim::Resize(size.into()), &[])?;
-        link.input(InputFrame::NOTHING)?;
-        match terminal::size(self.open()?.as_fd())? == size.into() {
-            true => Ok(()),
-            false => Err(io::Error::other("the terminal has not taken the size")),
+        // Whoever serves the terminal now has set its own.
+        if link.is_lost() {
+            return Err(link.absence().into());
         }
+        let terminal = self.open()?;
+        // Otherwise the path may be that of another terminal by now.
+        if !self.shim_lives() {
+            return Err(ErrorKind::NotFound.into());
+        }
+        terminal::set_size(terminal.as_fd(), size.into())
     }
 
     fn signal(&self, signal: Signal) -> io::Result<()> {
@@ -294,17 +273,25 @@ impl Pty for HeldPty {
     }
 
     fn unread(&self) -> io::Result<bool> {
-        Ok(readiness::look(self.open()?.as_fd(), READABLE)? != 0)
+        let in_memory = self.is_input_on_its_way() || self.link().input.is_blocked();
+        Ok(in_memory || readiness::look(self.open()?.as_fd(), READABLE)? != 0)
     }
 
-    /// Asks the shim for two answers. The shim drains the terminal after each frame, so the second answer
-    /// proves that all output from before the first is in the ring.
-    fn all_read(&self, offset: u64) -> io::Result<bool> {
+    fn is_input_on_its_way(&self) -> bool {
         let link = self.link();
-        for _ in 0..2 {
-            link.input(InputFrame::NOTHING)?;
+        link.presence() == ShimPresence::There && link.input.is_on_its_way()
+    }
+
+    fn ask_output_end(&self) -> io::Result<OutputEnd> {
+        let link = self.link();
+        match link.presence() {
+            ShimPresence::There => Ok(OutputEnd::Asked(link.input.ask(readiness::now()))),
+            ShimPresence::Silent | ShimPresence::Gone => Err(link.absence().into()),
         }
-        Ok(self.ring.head() == offset)
+    }
+
+    async fn output_end(&self, question: u64) -> io::Result<u64> {
+        self.wait_for_answer(question).await
     }
 
     async fn exited(&self) -> Exit {
@@ -353,9 +340,7 @@ impl Pty for HeldPty {
     }
 
     async fn fell_silent(&self) {
-        let mut standing = self.link().standing();
-        // `self` keeps the sender alive, so this wait ends only with the expected state.
-        let _ = standing.wait_for(|known| known.presence == ShimPresence::Silent).await;
+        self.wait_for_silence().await;
     }
 
     /// A lost lock means that another daemon may exist. A closed connection means that the shim may serve it.

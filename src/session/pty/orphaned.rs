@@ -12,7 +12,9 @@ use crate::session::pty::kill::{self, KillError, Tree};
 use crate::session::pty::processes::ticks;
 use crate::session::pty::sidecar_files::Remains;
 use crate::session::pty::signal::Signal;
-use crate::session::pty::{Note, Pty, ReadOutput, Stamp, TerminalCheckpoint, TerminalEvidence};
+use crate::session::pty::{
+    Note, OutputEnd, Pty, ReadOutput, Stamp, TerminalCheckpoint, TerminalEvidence,
+};
 
 /// The remains of a session whose shim was killed.
 #[derive(Debug)]
@@ -84,7 +86,7 @@ impl Pty for GonePty {
         Err(gone())
     }
 
-    fn all_read(&self, _offset: u64) -> io::Result<bool> {
+    fn ask_output_end(&self) -> io::Result<OutputEnd> {
         Err(gone())
     }
 

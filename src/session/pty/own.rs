@@ -21,8 +21,8 @@ use crate::session::pty::signal::Signal;
 use crate::session::pty::spawn::{self, SpawnError};
 use crate::session::pty::watch::watch;
 use crate::session::pty::{
-    Note, ProcessId, Pty, READ_MAX, ReadOutput, Stamp, TerminalCheckpoint, TerminalEvidence,
-    processes,
+    Note, OutputEnd, ProcessId, Pty, READ_MAX, ReadOutput, Stamp, TerminalCheckpoint,
+    TerminalEvidence, processes,
 };
 use crate::shim::readiness::{self, READABLE};
 use crate::shim::terminal::{self, DRAIN_MAX, DRAIN_QUIET, TerminalEnds};
@@ -242,10 +242,10 @@ impl Pty for OwnPty {
         }
     }
 
-    fn all_read(&self, offset: u64) -> io::Result<bool> {
+    fn ask_output_end(&self) -> io::Result<OutputEnd> {
         // The kernel passes on pending output before it answers.
         let nothing_left = readiness::look(self.master.as_fd(), READABLE)? == 0;
-        Ok(nothing_left && self.reading().offset == offset)
+        Ok(OutputEnd::Known(if nothing_left { self.reading().offset } else { u64::MAX }))
     }
 
     async fn exited(&self) -> Exit {

@@ -1,34 +1,13 @@
 //! The lock-free protocol of a ring: one process writes, others read.
 //! It is generic over the memory, so that a test can try every order of memory accesses.
 
-use std::sync::atomic::{AtomicU64, Ordering, fence};
+use std::sync::atomic::Ordering;
 
 use crate::shim::ring::RingError;
+use crate::shim::word::Word;
 
 /// No program writes this many bytes: at 10 GB/s it takes ten days.
 const HEAD_MAX: u64 = 1 << 53;
-
-/// A number in shared memory.
-pub trait Word {
-    fn load(&self, order: Ordering) -> u64;
-    fn store(&self, value: u64, order: Ordering);
-    /// A memory fence.
-    fn fence(order: Ordering);
-}
-
-impl Word for AtomicU64 {
-    fn load(&self, order: Ordering) -> u64 {
-        self.load(order)
-    }
-
-    fn store(&self, value: u64, order: Ordering) {
-        self.store(value, order);
-    }
-
-    fn fence(order: Ordering) {
-        fence(order);
-    }
-}
 
 /// The end of the written data, and the start of the data that is still valid.
 #[derive(Debug, Default)]

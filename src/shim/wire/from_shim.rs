@@ -8,22 +8,16 @@ use crate::shim::wire::{
 
 const ATTACHED: u16 = 65;
 const FAILED: u16 = 66;
-const TAKEN: u16 = 67;
-const WRITABLE: u16 = 68;
 const EXITED: u16 = 69;
 const NOTE: u16 = 70;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FromShim<'a> {
-    /// Answers the first frame of a connection. Carries descriptors: the ring, its eventfd, the segments and
-    /// the snapshots, oldest first. The notes follow.
+    /// Answers the first frame of a connection. Carries descriptors: the ring, the daemon's eventfd, the memory for
+    /// input, the shim's eventfd, the segments and the snapshots, oldest first. The notes follow.
     Attached(Box<Attached>),
     /// Answers a start that failed. The shim has exited.
     Failed(StartFailure),
-    /// Answers each input frame.
-    Taken(InputTaken),
-    /// The terminal accepts input again.
-    Writable,
     /// The program has ended, and its output ends at `head`.
     Exited {
         ended: ProgramEnd,
@@ -93,21 +87,6 @@ pub enum StartStage {
     Program,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct InputTaken {
-    pub sequence: u32,
-    pub outcome: InputOutcome,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum InputOutcome {
-    /// The terminal took this many bytes; the shim drops the rest.
-    Bytes(u32),
-    Ended,
-    /// The shim has seen a higher epoch.
-    Refused,
-}
-
 impl<'a> FromShim<'a> {
     pub fn encode(&self, frame: &mut Frame) -> usize {
         match self {
@@ -123,8 +102,6 @@ impl<'a> FromShim<'a> {
                 out.i32(failed.errno);
                 out.finish()
             }
-            Self::Taken(taken) => taken.encode(frame),
-            Self::Writable => FrameWriter::new(frame, WRITABLE).finish(),
             Self::Exited { ended, head } => {
                 let mut out = FrameWriter::new(frame, EXITED);
                 encode_ended(Some(*ended), &mut out);
@@ -145,8 +122,6 @@ impl<'a> FromShim<'a> {
         Ok(Some(match kind {
             ATTACHED => Self::Attached(Box::new(Attached::decode(&mut from)?)),
             FAILED => Self::Failed(StartFailure::decode(&mut from)?),
-            TAKEN => Self::Taken(InputTaken::decode(&mut from)?),
-            WRITABLE => Self::Writable,
             EXITED => {
                 let ended = decode_ended(&mut from)?.ok_or(Malformed::Value)?;
                 Self::Exited { ended, head: from.u64()? }
@@ -245,32 +220,6 @@ impl StartFailure {
         };
         from.u16()?;
         Ok(Self { stage, errno: from.i32()? })
-    }
-}
-
-impl InputTaken {
-    fn encode(self, frame: &mut Frame) -> usize {
-        let (outcome, count) = match self.outcome {
-            InputOutcome::Bytes(count) => (0, count),
-            InputOutcome::Ended => (1, 0),
-            InputOutcome::Refused => (2, 0),
-        };
-        let mut out = FrameWriter::new(frame, TAKEN);
-        out.u32(self.sequence);
-        out.u32(count);
-        out.u16(outcome);
-        out.finish()
-    }
-
-    fn decode(from: &mut FrameReader<'_>) -> Result<Self, Malformed> {
-        let (sequence, count) = (from.u32()?, from.u32()?);
-        let outcome = match from.u16()? {
-            0 => InputOutcome::Bytes(count),
-            1 => InputOutcome::Ended,
-            2 => InputOutcome::Refused,
-            _ => return Err(Malformed::Value),
-        };
-        Ok(Self { sequence, outcome })
     }
 }
 

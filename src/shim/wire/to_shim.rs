@@ -1,15 +1,11 @@
 //! Frames from a daemon to a shim.
 
 use crate::shim::wire::{
-    Frame, FrameReader, FrameWriter, INPUT_MAX, MAGIC, Malformed, NoteFrame, VERSION, Window,
-    WriteName,
+    Frame, FrameReader, FrameWriter, MAGIC, Malformed, NoteFrame, VERSION, Window,
 };
 
 const START: u16 = 1;
 const ATTACH: u16 = 2;
-const INPUT: u16 = 3;
-const WANT_WRITABLE: u16 = 4;
-const RESIZE: u16 = 5;
 const COMMIT: u16 = 6;
 const NOTE: u16 = 7;
 const END: u16 = 8;
@@ -22,10 +18,6 @@ pub enum ToShim<'a> {
     Attach {
         version: u16,
     },
-    Input(InputFrame<'a>),
-    /// Asks for a `Writable` frame once the terminal accepts input again.
-    WantWritable,
-    Resize(Window),
     /// Carries the descriptors of the snapshot and the segment that it announces, in this order.
     Commit(Commit),
     Note(NoteFrame<'a>),
@@ -56,19 +48,6 @@ pub enum Unread {
     Overwrite,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct InputFrame<'a> {
-    /// The answer repeats this number.
-    pub sequence: u32,
-    /// The epoch of the lease; 0 for input that needs no lease.
-    pub epoch: u64,
-    /// Once the terminal has taken this input, all queries in the output before this offset are answered.
-    pub answered: u64,
-    pub write: WriteName,
-    /// At most [`INPUT_MAX`] bytes.
-    pub bytes: &'a [u8],
-}
-
 /// Records that a checkpoint covers the output before `offset`, so that the shim may release it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Commit {
@@ -96,11 +75,9 @@ impl<'a> ToShim<'a> {
                 out.u32(MAGIC);
                 out.u16(*version);
             }
-            Self::Input(input) => input.encode(&mut out),
-            Self::Resize(window) => window.encode(&mut out),
             Self::Commit(commit) => commit.encode(&mut out),
             Self::Note(note) => note.encode(&mut out),
-            Self::WantWritable | Self::End => {}
+            Self::End => {}
         }
         out.finish()
     }
@@ -114,9 +91,6 @@ impl<'a> ToShim<'a> {
                 check_magic(&mut from)?;
                 Self::Attach { version: from.u16()? }
             }
-            INPUT => Self::Input(InputFrame::decode(&mut from)?),
-            WANT_WRITABLE => Self::WantWritable,
-            RESIZE => Self::Resize(Window::decode(&mut from)?),
             COMMIT => Self::Commit(Commit::decode(&mut from)?),
             NOTE => Self::Note(NoteFrame::decode(&mut from)?),
             END => Self::End,
@@ -128,9 +102,6 @@ impl<'a> ToShim<'a> {
         match self {
             Self::Start(_) => START,
             Self::Attach { .. } => ATTACH,
-            Self::Input(_) => INPUT,
-            Self::WantWritable => WANT_WRITABLE,
-            Self::Resize(_) => RESIZE,
             Self::Commit(_) => COMMIT,
             Self::Note(_) => NOTE,
             Self::End => END,
@@ -182,32 +153,6 @@ impl Window {
 
     pub(super) fn decode(from: &mut FrameReader<'_>) -> Result<Self, Malformed> {
         Ok(Self { rows: from.u16()?, cols: from.u16()? })
-    }
-}
-
-impl<'a> InputFrame<'a> {
-    /// Empty input. The shim answers it as any other.
-    pub const NOTHING: Self =
-        Self { sequence: 0, epoch: 0, answered: 0, write: [0; 16], bytes: &[] };
-
-    fn encode(&self, out: &mut FrameWriter<'_>) {
-        let bytes = &self.bytes[..self.bytes.len().min(INPUT_MAX)];
-        out.u32(self.sequence);
-        out.u32(u32::try_from(bytes.len()).expect("input is shorter than that"));
-        out.u64(self.epoch);
-        out.u64(self.answered);
-        out.bytes(&self.write);
-        out.bytes(bytes);
-    }
-
-    fn decode(from: &mut FrameReader<'a>) -> Result<Self, Malformed> {
-        let sequence = from.u32()?;
-        let length = from.u32()? as usize;
-        if length > INPUT_MAX {
-            return Err(Malformed::Value);
-        }
-        let (epoch, answered, write) = (from.u64()?, from.u64()?, from.array()?);
-        Ok(Self { sequence, epoch, answered, write, bytes: from.bytes(length)? })
     }
 }
 

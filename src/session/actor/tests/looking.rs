@@ -81,3 +81,49 @@ async fn whoever_waits_has_the_kernel_asked_each_second_at_last_and_nobody_never
     // Four times at once, and every 250 ms from then on.
     assert!((22..=24).contains(&(desk.terminal.looks() - before)), "{}", desk.terminal.looks());
 }
+
+#[tokio::test(start_paused = true)]
+async fn what_was_seen_counts_once_the_end_of_the_output_is_known() {
+    let desk = Desk::open();
+    desk.terminal.answer_late();
+    desk.terminal.push("password: ");
+    desk.hide();
+    desk.wait_until(|terminal| terminal.unanswered() > 0).await;
+    let looks = desk.terminal.looks();
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert_eq!((desk.state(), desk.terminal.looks()), (ActivityState::Running, looks));
+    desk.terminal.answer();
+    desk.wait_until(|_| desk.state() == ActivityState::SecretPrompt).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_seen_before_output_came_or_something_was_typed_does_not_count() {
+    let desk = Desk::open();
+    desk.acquire(&agent(1)).await.expect("free");
+    desk.terminal.answer_late();
+    desk.terminal.push("password: ");
+    desk.hide();
+    desk.wait_until(|terminal| terminal.unanswered() > 0).await;
+    desk.terminal.set_reading(Some(false));
+    desk.terminal.push("wrong");
+    desk.wait_until(|_| desk.session.frame().lines[0].value.text.contains("wrong")).await;
+    let evidence = desk.terminal.evidence();
+    desk.terminal.set_evidence(TerminalEvidence { echo: true, ..evidence });
+    for _ in 0..100 {
+        desk.terminal.answer();
+        tokio::time::sleep(Duration::from_millis(10)).await;
+        assert_ne!(desk.state(), ActivityState::SecretPrompt);
+    }
+
+    desk.hide();
+    desk.terminal.push("password: ");
+    desk.wait_until(|terminal| terminal.unanswered() > 0).await;
+    desk.write(typing(&agent(1), "secret")).await.expect("the holder writes");
+    let evidence = desk.terminal.evidence();
+    desk.terminal.set_evidence(TerminalEvidence { echo: true, ..evidence });
+    for _ in 0..100 {
+        desk.terminal.answer();
+        tokio::time::sleep(Duration::from_millis(10)).await;
+        assert_ne!(desk.state(), ActivityState::SecretPrompt);
+    }
+}

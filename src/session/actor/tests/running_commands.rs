@@ -128,6 +128,21 @@ async fn whoever_comes_to_the_front_next_is_interrupted_while_the_holder_is_the_
 }
 
 #[tokio::test(start_paused = true)]
+async fn whoever_is_next_is_interrupted_once_all_output_from_before_is_known_to_be_here() {
+    let desk = given_up().await;
+    desk.terminal.answer_late();
+    desk.bring_to_front(3_000);
+    desk.wait_until(|terminal| terminal.unanswered() > 0).await;
+    tokio::time::sleep(STRIKES_WITHIN).await;
+    assert_eq!(desk.terminal.signals().len(), 1);
+    for _ in 0..1_000 {
+        desk.terminal.answer();
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    assert_eq!(desk.terminal.signals().len(), 2);
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_the_holder_writes_after_an_interrupt_is_not_interrupted() {
     let desk = given_up().await;
     desk.write(typing(&agent(1), "sleep 100\n")).await.expect("it has the lease");

@@ -13,7 +13,8 @@ use nix::errno::Errno;
 
 use crate::session::pty::ProcessId;
 use crate::session::pty::command::SpawnSpec;
-use crate::session::pty::held::link::{PATIENCE, frame};
+use crate::session::pty::held::input_line::PATIENCE;
+use crate::session::pty::held::link::frame;
 use crate::session::pty::held::recovered::Notes;
 use crate::session::pty::held::shims;
 use crate::session::pty::spawn::{self, SpawnError};
@@ -39,6 +40,9 @@ pub enum AttachError {
     Silent { path: PathBuf },
     #[error("the shim at {} says what cannot be understood: {source}", path.display())]
     Malformed { path: PathBuf, source: Malformed },
+    /// The session was started by an earlier release, whose protocol this one does not speak.
+    #[error("the session is of a former version of termgate (its shim at {} speaks version {version})", path.display())]
+    Former { path: PathBuf, version: u16 },
     #[error("cannot look at what the shim at {} keeps: {source}", path.display())]
     Memory { path: PathBuf, source: io::Error },
 }
@@ -52,7 +56,10 @@ impl AttachError {
                     || is_of_other_kind(source)
             }
             Self::Impostor { .. } => true,
-            Self::Silent { .. } | Self::Malformed { .. } | Self::Memory { .. } => false,
+            Self::Silent { .. }
+            | Self::Malformed { .. }
+            | Self::Former { .. }
+            | Self::Memory { .. } => false,
         }
     }
 }
@@ -168,6 +175,9 @@ pub(super) fn attach(path: &Path) -> Result<Contact, AttachError> {
     let length = receive(&socket, &mut room, &mut descriptors, until);
     let length = length.map_err(gone)?.ok_or_else(silent)?;
     let attached = match answer(&room[..length]).map_err(malformed)? {
+        Ok(attached) if attached.version < VERSION => {
+            return Err(AttachError::Former { path: path.to_owned(), version: attached.version });
+        }
         // A shim with a false pid would make the daemon signal and kill another process.
         Ok(attached) if listener == attached.shim.pid => attached,
         Ok(_) | Err(_) => return Err(malformed(Malformed::Value)),
@@ -206,10 +216,7 @@ fn answer(frame: &[u8]) -> Result<Result<Box<Attached>, StartFailure>, Malformed
     match FromShim::decode(frame)? {
         Some(FromShim::Attached(attached)) => Ok(Ok(attached)),
         Some(FromShim::Failed(failure)) => Ok(Err(failure)),
-        Some(
-            FromShim::Taken(_) | FromShim::Writable | FromShim::Exited { .. } | FromShim::Note(_),
-        )
-        | None => Err(Malformed::Value),
+        Some(FromShim::Exited { .. } | FromShim::Note(_)) | None => Err(Malformed::Value),
     }
 }
 

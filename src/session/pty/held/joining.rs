@@ -5,6 +5,7 @@
 use std::fs;
 use std::fs::DirBuilder;
 use std::io;
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -22,6 +23,7 @@ use crate::session::pty::command::SpawnSpec;
 use crate::session::pty::condemned::Shim;
 use crate::session::pty::held::HeldPty;
 use crate::session::pty::held::contact::{self, AttachError, Contact};
+use crate::session::pty::held::input_line::ShimInput;
 use crate::session::pty::held::link::{ShimLink, exit_of};
 use crate::session::pty::held::recovered::{Notes, Recovered, ScreenSnapshot};
 use crate::session::pty::held::shims::{HoldOptions, HoldingLimits, Shims, socket_of};
@@ -36,7 +38,7 @@ use crate::shim::ring::RingReader;
 use crate::shim::socket::Descriptors;
 use crate::shim::stat::StatFile;
 use crate::shim::wire::from_shim::Attached;
-use crate::shim::wire::to_shim::{Start, ToShim};
+use crate::shim::wire::to_shim::Start;
 
 /// The time between two attempts.
 const ASK_AGAIN: Duration = Duration::from_millis(500);
@@ -61,17 +63,9 @@ impl HeldPty {
         check_room().map_err(SpawnError::Shim)?;
         make_again(&shims.directory)?;
         let socket = socket_of(&shims.directory, spec.session);
+        // Nothing was noted, so the session ends with its connection if this fails.
         let contact = contact::start(&options.program, &socket, start, spec)?;
-        let link = ShimLink::new(contact.socket, None).map(Arc::new).map_err(SpawnError::Shim)?;
-        let kept = (contact.descriptors, contact.notes);
-        match Self::of(spec.session, shims, Arc::clone(&link), contact.attached, kept) {
-            Ok((pty, _)) => Ok(pty),
-            Err(error) => {
-                // A shim that cannot receive this is gone.
-                let _ = link.say(&ToShim::End, &[]);
-                Err(SpawnError::Shim(error))
-            }
-        }
+        Self::of(spec.session, shims, contact).map(|(pty, _)| pty).map_err(SpawnError::Shim)
     }
 
     /// Attaches to the shim of a session that another daemon, or this one, has left. The shim drops any
@@ -80,26 +74,14 @@ impl HeldPty {
     /// Must be called inside a runtime. Blocks until the shim answers, at most 2 s.
     pub fn attach(shims: &Shims, session: SessionId) -> Result<(Self, Recovered), AttachError> {
         let socket = socket_of(&shims.directory, session);
-        let Contact { socket: connection, attached, descriptors, notes } =
-            contact::attach(&socket)?;
-        ShimLink::new(connection, exit_in(&attached))
-            .and_then(|link| {
-                Self::of(session, shims, Arc::new(link), attached, (descriptors, notes))
-            })
+        Self::of(session, shims, contact::attach(&socket)?)
             .map_err(|source| AttachError::Memory { path: socket, source })
     }
 
-    fn of(
-        session: SessionId,
-        shims: &Shims,
-        link: Arc<ShimLink>,
-        attached: Box<Attached>,
-        (mut descriptors, notes): (Descriptors, Notes),
-    ) -> io::Result<(Self, Recovered)> {
+    fn of(session: SessionId, shims: &Shims, contact: Contact) -> io::Result<(Self, Recovered)> {
         let socket = socket_of(&shims.directory, session);
+        let Joined { ring, bell, link, attached, mut descriptors, notes } = Joined::of(contact)?;
         let mut take = || descriptors.take().ok_or(io::ErrorKind::InvalidData);
-        let ring = RingReader::open(take()?, attached.ring_bytes as usize)?;
-        let bell = watch(take()?, Interest::READABLE)?;
         let mut history = store::FoundSegments::default();
         for bytes in attached.segments.as_slice() {
             history.read(session, take()?, *bytes)?;
@@ -121,9 +103,9 @@ impl HeldPty {
             remains: Remains::beside(&socket),
             socket,
             shims: shims.clone(),
-            link: Mutex::new(link),
-            ring,
-            bell,
+            link: Mutex::new(Arc::new(link)),
+            ring: RingReader::open(ring, attached.ring_bytes as usize)?,
+            bell: watch(bell, Interest::READABLE)?,
             committed: AtomicU64::new(attached.committed),
             store: Mutex::new(Store::behind(history.extents.into_iter())),
             leader: ProcessId(attached.leader.pid),
@@ -164,16 +146,15 @@ impl HeldPty {
 
     /// Continues with a new connection to the same shim. What it stored last is unknown.
     fn resume(&self, contact: Contact) -> io::Result<()> {
-        let Contact { socket, attached, .. } = contact;
+        let Joined { link, attached, .. } = Joined::of(contact)?;
         let (pid, started) = (attached.shim.pid, attached.shim.started);
         if (pid, started) != (self.shim.pid.0, self.shim.started) {
             return Err(io::ErrorKind::NotFound.into());
         }
-        let link = Arc::new(ShimLink::new(socket, exit_in(&attached))?);
         let extents = attached.segments.as_slice().iter().map(|bytes| (RowNumber(0), *bytes));
         *self.store.lock().unwrap_or_else(PoisonError::into_inner) = Store::behind(extents);
         self.committed.store(attached.committed, Ordering::Relaxed);
-        *self.link.lock().unwrap_or_else(PoisonError::into_inner) = link;
+        *self.link.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(link);
         Ok(())
     }
 
@@ -191,6 +172,28 @@ impl HeldPty {
             tracing::debug!(session = %self.session, %error, "its shim is gone");
         }
         let _ = fs::remove_file(&self.socket);
+    }
+}
+
+/// What came with a connection.
+struct Joined {
+    ring: OwnedFd,
+    bell: OwnedFd,
+    link: ShimLink,
+    attached: Box<Attached>,
+    /// The segments and the snapshots.
+    descriptors: Descriptors,
+    notes: Notes,
+}
+
+impl Joined {
+    fn of(contact: Contact) -> io::Result<Self> {
+        let Contact { socket, attached, mut descriptors, notes } = contact;
+        let mut take = || descriptors.take().ok_or(io::ErrorKind::InvalidData);
+        let (ring, bell) = (take()?, take()?);
+        let input = ShimInput::new(take()?, take()?, attached.epoch)?;
+        let link = ShimLink::new(socket, input, exit_in(&attached))?;
+        Ok(Self { ring, bell, link, attached, descriptors, notes })
     }
 }
 

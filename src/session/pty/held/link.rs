@@ -1,12 +1,10 @@
-//! The connection to a shim: frames that the daemon sends, and frames that arrive at any time.
-//! Input waits for its answer, so that every byte is accounted for. Other frames update a state that callers
-//! watch.
+//! The connection to a shim: frames that the daemon sends, and frames that arrive at any time and update a state
+//! that callers watch. Input goes through the memory that came with the connection.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::thread::yield_now;
 use std::time::Duration;
 
 use nix::errno::Errno;
@@ -17,23 +15,13 @@ use tokio::sync::watch;
 
 use crate::core::frame::Exit;
 use crate::session::off_worker::while_others_go_on;
+use crate::session::pty::held::input_line::{PATIENCE, ShimInput};
 use crate::session::pty::watch::watch;
-use crate::shim::readiness::{self, READABLE, WRITABLE};
+use crate::shim::readiness::{self, WRITABLE};
 use crate::shim::socket::{self, Descriptors};
-use crate::shim::wire::from_shim::{FromShim, InputOutcome, InputTaken};
-use crate::shim::wire::to_shim::{InputFrame, ToShim};
+use crate::shim::wire::from_shim::FromShim;
+use crate::shim::wire::to_shim::ToShim;
 use crate::shim::wire::{FRAME_MAX, Frame, ProgramEnd};
-
-/// How long a shim may take to answer before it counts as silent.
-pub(super) const PATIENCE: Duration = Duration::from_secs(2);
-/// The extra time after that, in case the whole machine stood still.
-const AFTER_A_STALL: Duration = Duration::from_millis(200);
-/// How long to ask for an answer again and again, and let others run in between, before this thread sleeps for
-/// it: a processor that sleeps takes longer to wake than a shim takes to answer.
-const AT_HAND: Duration = Duration::from_micros(40);
-/// How long to wait for an answer before the other tasks of this thread move to another one. Nearly every
-/// answer arrives within it.
-const AT_ONCE: Duration = Duration::from_millis(1);
 
 /// The most frames to read in a row: more than a socket holds, but a limit for a shim that never stops
 /// sending.
@@ -45,7 +33,6 @@ pub(super) struct LinkState {
     /// How the program ended, and where its output ends.
     pub(super) exit: Option<(Exit, u64)>,
     pub(super) presence: ShimPresence,
-    pub(super) room: InputRoom,
 }
 
 /// Whether the shim can be reached.
@@ -60,30 +47,15 @@ pub(super) enum ShimPresence {
     Gone,
 }
 
-/// Whether the terminal takes input, as far as is known.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum InputRoom {
-    #[default]
-    Free,
-    Full,
-    /// The shim will report when there is room again.
-    Awaited,
-}
-
 #[derive(Debug)]
 pub(super) struct ShimLink {
     socket: AsyncFd<OwnedFd>,
-    exchange: Mutex<Exchange>,
+    /// The room for a frame, used by one thread at a time.
+    room: Mutex<Box<Frame>>,
+    pub(super) input: ShimInput,
     standing: watch::Sender<LinkState>,
     /// Whether the shim closed the connection.
     hung_up: AtomicBool,
-}
-
-/// The state for sending and receiving, used by one thread at a time.
-#[derive(Debug)]
-struct Exchange {
-    room: Box<Frame>,
-    sequence: u32,
 }
 
 /// Allocates a frame buffer.
@@ -102,10 +74,15 @@ pub(super) fn exit_of(ended: ProgramEnd) -> Exit {
 
 impl ShimLink {
     /// Wraps a connection that was just attached. `exit` is what the shim reported then.
-    pub(super) fn new(socket: OwnedFd, exit: Option<(Exit, u64)>) -> io::Result<Self> {
+    pub(super) fn new(
+        socket: OwnedFd,
+        input: ShimInput,
+        exit: Option<(Exit, u64)>,
+    ) -> io::Result<Self> {
         Ok(Self {
             socket: watch(socket, Interest::READABLE)?,
-            exchange: Mutex::new(Exchange { room: frame(), sequence: 0 }),
+            room: Mutex::new(frame()),
+            input,
             standing: watch::Sender::new(LinkState { exit, ..LinkState::default() }),
             hung_up: AtomicBool::new(false),
         })
@@ -139,44 +116,8 @@ impl ShimLink {
     /// # Errors
     /// `BrokenPipe` if the shim is gone, `TimedOut` if it is silent or has hung up.
     pub(super) fn say(&self, frame: &ToShim<'_>, descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
-        let mut exchange = self.exchange();
-        self.send(&mut exchange, frame, descriptors)
-    }
-
-    /// Sends input and returns its outcome.
-    ///
-    /// # Errors
-    /// `BrokenPipe` if the shim is gone. `TimedOut` if it is silent or has hung up: it then takes none of
-    /// this input, unless it was just about to.
-    pub(super) fn input(&self, input: InputFrame<'_>) -> io::Result<InputOutcome> {
-        let mut exchange = self.exchange();
-        exchange.sequence = exchange.sequence.wrapping_add(1);
-        let sequence = exchange.sequence;
-        self.send(&mut exchange, &ToShim::Input(InputFrame { sequence, ..input }), &[])?;
-        let sent = readiness::now();
-        let (at_hand, until) = (sent + AT_HAND, sent + PATIENCE);
-        loop {
-            match self.receive(&mut exchange) {
-                Heard::Taken(taken) if taken.sequence == sequence => return Ok(taken.outcome),
-                // A shim that sends other frames but no answer counts as silent.
-                Heard::Taken(_) | Heard::News if readiness::now() >= until => {
-                    self.lose(ShimPresence::Silent);
-                    return Err(self.absence().into());
-                }
-                Heard::Taken(_) | Heard::News => {}
-                Heard::Nothing if readiness::now() < at_hand => yield_now(),
-                Heard::Nothing => self.wait(READABLE, until)?,
-                Heard::Lost => return Err(self.absence().into()),
-            }
-        }
-    }
-
-    pub(super) fn set_room(&self, room: InputRoom) {
-        self.standing.send_if_modified(|standing| {
-            let changed = standing.room != room;
-            standing.room = room;
-            changed
-        });
+        let mut room = self.room();
+        self.send(&mut room, frame, descriptors)
     }
 
     /// Waits for news from the shim that `standing` has not seen.
@@ -197,40 +138,40 @@ impl ShimLink {
 
     /// Reads all frames that have arrived. Returns whether the socket is now empty.
     pub(super) fn hear_all(&self) -> bool {
-        self.hear_rest(&mut self.exchange())
+        self.hear_rest(&mut self.room())
     }
 
-    fn hear_rest(&self, exchange: &mut Exchange) -> bool {
-        (0..HEARD_MAX).any(|_| match self.receive(exchange) {
-            Heard::Taken(_) | Heard::News => false,
+    fn hear_rest(&self, room: &mut Frame) -> bool {
+        (0..HEARD_MAX).any(|_| match self.receive(room) {
+            Heard::News => false,
             Heard::Nothing | Heard::Lost => true,
         })
     }
 
-    fn exchange(&self) -> MutexGuard<'_, Exchange> {
-        self.exchange.lock().unwrap_or_else(PoisonError::into_inner)
+    fn room(&self) -> MutexGuard<'_, Box<Frame>> {
+        self.room.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn send(
         &self,
-        exchange: &mut Exchange,
+        room: &mut Frame,
         frame: &ToShim<'_>,
         descriptors: &[BorrowedFd<'_>],
     ) -> io::Result<()> {
         if self.presence() != ShimPresence::There {
             return Err(self.absence().into());
         }
-        let length = frame.encode(&mut exchange.room);
+        let length = frame.encode(room);
         let until = readiness::now() + PATIENCE;
         loop {
-            let frame = &exchange.room[..length];
+            let frame = &room[..length];
             match socket::send(self.socket.get_ref().as_fd(), frame, descriptors) {
                 Ok(()) => return Ok(()),
                 Err(Errno::EINTR) => {}
-                Err(Errno::EAGAIN) => self.wait(WRITABLE, until)?,
+                Err(Errno::EAGAIN) => self.wait_until_writable(until)?,
                 Err(Errno::EPIPE | Errno::ECONNRESET) => {
                     // Reads what the shim sent before it went.
-                    self.hear_rest(exchange);
+                    self.hear_rest(room);
                     self.on_hang_up();
                     return Err(self.absence().into());
                 }
@@ -240,13 +181,13 @@ impl ShimLink {
     }
 
     /// Reads one frame and updates the state.
-    fn receive(&self, exchange: &mut Exchange) -> Heard {
+    fn receive(&self, room: &mut Frame) -> Heard {
         if self.presence() != ShimPresence::There {
             return Heard::Lost;
         }
         let socket = self.socket.get_ref().as_fd();
         let mut descriptors = Descriptors::default();
-        let length = match socket::receive(socket, &mut exchange.room, &mut descriptors) {
+        let length = match socket::receive(socket, room, &mut descriptors) {
             Ok(length @ 1..) => length,
             // The shim closed with frames unread. The kernel reports this once, before the shim's last
             // frames.
@@ -257,9 +198,7 @@ impl ShimLink {
                 return Heard::Lost;
             }
         };
-        match FromShim::decode(&exchange.room[..length]) {
-            Ok(Some(FromShim::Taken(taken))) => return Heard::Taken(taken),
-            Ok(Some(FromShim::Writable)) => self.set_room(InputRoom::Free),
+        match FromShim::decode(&room[..length]) {
             Ok(Some(FromShim::Exited { ended, head })) => self.standing.send_modify(|standing| {
                 standing.exit = Some((exit_of(ended), head));
             }),
@@ -273,19 +212,13 @@ impl ShimLink {
         Heard::News
     }
 
-    /// Waits for the socket until a deadline, after which the shim counts as silent.
-    fn wait(&self, events: readiness::Events, until: Duration) -> io::Result<()> {
+    /// Waits for a shim that has not read hundreds of frames. At the deadline it counts as silent. The other tasks
+    /// of this thread go on meanwhile.
+    fn wait_until_writable(&self, until: Duration) -> io::Result<()> {
         let socket = self.socket.get_ref().as_fd();
-        let wait = |most| readiness::wait([(Some(socket), events)], Some(most));
         let left = until.saturating_sub(readiness::now());
-        let [mut ready] = wait(left.min(AT_ONCE))?;
-        if ready == 0 && left > AT_ONCE {
-            [ready] = while_others_go_on(|| wait(left.saturating_sub(AT_ONCE)))?;
-        }
-        if ready == 0 && readiness::now() >= until {
-            // If the machine itself stood still, the shim could not answer earlier.
-            [ready] = while_others_go_on(|| wait(AFTER_A_STALL))?;
-        }
+        let wait = || readiness::wait([(Some(socket), WRITABLE)], Some(left));
+        let [ready] = while_others_go_on(wait)?;
         if ready == 0 && readiness::now() >= until {
             self.lose(ShimPresence::Silent);
             return Err(self.absence().into());
@@ -293,7 +226,8 @@ impl ShimLink {
         Ok(())
     }
 
-    fn on_hang_up(&self) {
+    /// Notes that the shim has closed the connection, or the memory for input just before it does.
+    pub(super) fn on_hang_up(&self) {
         self.hung_up.store(true, Ordering::Relaxed);
         self.lose(ShimPresence::Silent);
     }
@@ -313,7 +247,7 @@ impl ShimLink {
     }
 
     /// The error for a caller that cannot reach the shim.
-    fn absence(&self) -> io::ErrorKind {
+    pub(super) fn absence(&self) -> io::ErrorKind {
         match self.presence() {
             ShimPresence::Silent => io::ErrorKind::TimedOut,
             ShimPresence::There | ShimPresence::Gone => io::ErrorKind::BrokenPipe,
@@ -324,7 +258,6 @@ impl ShimLink {
 /// The result of one attempt to read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Heard {
-    Taken(InputTaken),
     News,
     Nothing,
     Lost,

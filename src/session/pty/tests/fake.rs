@@ -17,7 +17,8 @@ use crate::session::pty::signal::Signal;
 use crate::session::pty::surroundings::ReaderSearch;
 pub(crate) use crate::session::pty::tests::fake::program::FakeTerminal;
 use crate::session::pty::{
-    Note, ProcessId, Pty, READ_MAX, ReadOutput, Stamp, TerminalCheckpoint, TerminalEvidence,
+    Note, OutputEnd, ProcessId, Pty, READ_MAX, ReadOutput, Stamp, TerminalCheckpoint,
+    TerminalEvidence,
 };
 
 /// Makes a terminal in memory and the controller of what happens in it.
@@ -52,6 +53,10 @@ struct State {
     reading: Option<bool>,
     looks: usize,
     output_on_its_way: bool,
+    /// Questions are answered when the test says so, and how many were asked and answered.
+    answers_late: bool,
+    asked: u64,
+    answered: u64,
     sizes: Vec<Size>,
     refuses_sizes: bool,
     /// It takes sizes, and says that it does not.
@@ -98,6 +103,9 @@ impl State {
             reading: None,
             looks: 0,
             output_on_its_way: false,
+            answers_late: false,
+            asked: 0,
+            answered: 0,
             sizes: Vec::new(),
             refuses_sizes: false,
             denies_sizes: false,
@@ -115,6 +123,10 @@ impl State {
 
     fn committed(&self) -> u64 {
         self.checkpoints.last().map_or(0, |checkpoint| checkpoint.offset)
+    }
+
+    fn output_end(&self) -> u64 {
+        if self.output_on_its_way { u64::MAX } else { self.output.len() as u64 }
     }
 
     fn exit(&mut self, exit: Exit) {
@@ -285,9 +297,17 @@ impl Pty for FakePty {
         Ok(if in_front { LeaderRest::Waits } else { LeaderRest::Works })
     }
 
-    fn all_read(&self, offset: u64) -> io::Result<bool> {
-        let state = self.state.borrow();
-        Ok(!state.output_on_its_way && offset == state.output.len() as u64)
+    fn ask_output_end(&self) -> io::Result<OutputEnd> {
+        if !self.state.borrow().answers_late {
+            return Ok(OutputEnd::Known(self.state.borrow().output_end()));
+        }
+        self.state.send_modify(|state| state.asked += 1);
+        Ok(OutputEnd::Asked(self.state.borrow().asked))
+    }
+
+    async fn output_end(&self, question: u64) -> io::Result<u64> {
+        self.wait_for(|state| state.answered >= question).await;
+        Ok(self.state.borrow().output_end())
     }
 
     async fn exited(&self) -> Exit {

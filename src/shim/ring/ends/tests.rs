@@ -4,27 +4,13 @@
 
 use std::convert::Infallible;
 
-use loom::sync::atomic::{AtomicU64, Ordering, fence};
+use loom::sync::atomic::{AtomicU64, Ordering};
 use loom::sync::{Arc, Mutex};
 use loom::thread;
 
 use super::*;
 
 const BYTES: usize = 2;
-
-impl Word for AtomicU64 {
-    fn load(&self, order: Ordering) -> u64 {
-        self.load(order)
-    }
-
-    fn store(&self, value: u64, order: Ordering) {
-        self.store(value, order);
-    }
-
-    fn fence(order: Ordering) {
-        fence(order);
-    }
-}
 
 /// Memory that loom watches.
 #[derive(Debug)]

@@ -68,6 +68,22 @@ impl FakeTerminal {
         self.state.send_modify(|state| state.output_on_its_way = on_its_way);
     }
 
+    /// Keeps those waiting who ask where the output ends.
+    pub(crate) fn answer_late(&self) {
+        self.state.send_modify(|state| state.answers_late = true);
+    }
+
+    /// Answers them.
+    pub(crate) fn answer(&self) {
+        self.state.send_modify(|state| state.answered = state.asked);
+    }
+
+    /// How many were not answered.
+    pub(crate) fn unanswered(&self) -> u64 {
+        let state = self.state.borrow();
+        state.asked - state.answered
+    }
+
     /// How often it was asked.
     pub(crate) fn looks(&self) -> usize {
         self.state.borrow().looks

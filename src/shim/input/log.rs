@@ -1,9 +1,9 @@
-//! Decides which input may pass, and remembers results for a daemon that missed the answer.
+//! Decides which input may pass, and remembers for the next daemon how much of each write was taken.
 
 use crate::shim::bounded::Bounded;
+use crate::shim::input::InputHeader;
 use crate::shim::wire::RESULTS_MAX;
 use crate::shim::wire::from_shim::WriteProgress;
-use crate::shim::wire::to_shim::InputFrame;
 
 /// How many writes of agents to remember, and how many of people. Two lists, so that neither displaces the
 /// other.
@@ -24,29 +24,30 @@ pub struct InputLog {
 }
 
 impl InputLog {
-    /// Whether this input may pass. Afterwards, input with a lower epoch is refused.
+    /// Whether this input may pass. If so, it counts as taken. Afterwards, input with a lower epoch is refused.
     ///
     /// Input that needs no lease has epoch 0 and always passes.
-    pub fn admits(&mut self, input: &InputFrame<'_>) -> bool {
+    pub fn admits(&mut self, input: &InputHeader) -> bool {
         let passes = input.epoch == 0 || input.epoch >= self.epoch;
         self.epoch = self.epoch.max(input.epoch);
+        if passes {
+            self.on_taken(input);
+        }
         passes
     }
 
-    /// Records how many bytes of the input the terminal took.
-    pub fn on_taken(&mut self, input: &InputFrame<'_>, count: usize) {
-        if count == input.bytes.len() {
-            self.answered = self.answered.max(input.answered);
-        }
-        if count == 0 || input.write == NAMELESS {
+    fn on_taken(&mut self, input: &InputHeader) {
+        self.answered = self.answered.max(input.answered);
+        if input.write == NAMELESS {
             return;
         }
+        let bytes = u64::from(input.length);
         let of_person = input.write[0] & PERSONS != 0;
         let results = if of_person { &mut self.people } else { &mut self.agents };
         let known = results.as_mut_slice().iter_mut().find(|one| one.write == input.write);
         match known {
-            Some(known) => known.bytes += count as u64,
-            None => results.push(WriteProgress { write: input.write, bytes: count as u64 }),
+            Some(known) => known.bytes += bytes,
+            None => results.push(WriteProgress { write: input.write, bytes }),
         }
     }
 
@@ -69,8 +70,8 @@ impl InputLog {
 mod tests {
     use super::*;
 
-    fn input(epoch: u64, write: u8) -> InputFrame<'static> {
-        InputFrame { sequence: 0, epoch, answered: 0, write: [write; 16], bytes: b"abc" }
+    fn input(epoch: u64, write: u8) -> InputHeader {
+        InputHeader { length: 3, epoch, answered: 0, write: [write; 16] }
     }
 
     #[test]
@@ -95,26 +96,35 @@ mod tests {
     #[test]
     fn the_parts_of_one_write_are_counted_together() {
         let mut ledger = InputLog::default();
-        ledger.on_taken(&input(1, 7), 1);
-        ledger.on_taken(&input(1, 0), 3);
-        ledger.on_taken(&input(1, 7), 2);
-        ledger.on_taken(&input(1, 8), 0);
-        assert_eq!(ledger.results().as_slice(), [WriteProgress { write: [7; 16], bytes: 3 }]);
+        ledger.admits(&input(1, 7));
+        ledger.admits(&input(1, 0));
+        ledger.admits(&InputHeader { length: 2, ..input(1, 7) });
+        ledger.admits(&input(0, 8));
+        let one = |write, bytes| WriteProgress { write: [write; 16], bytes };
+        assert_eq!(ledger.results().as_slice(), [one(7, 5), one(8, 3)]);
+    }
+
+    #[test]
+    fn what_does_not_pass_is_not_counted() {
+        let mut ledger = InputLog::default();
+        ledger.admits(&input(5, 0));
+        assert!(!ledger.admits(&InputHeader { answered: 9, ..input(4, 7) }));
+        assert_eq!((ledger.results().as_slice().len(), ledger.answered()), (0, 0));
     }
 
     #[test]
     fn the_oldest_result_of_the_same_kind_goes_first() {
         let mut ledger = InputLog::default();
-        ledger.on_taken(&input(1, 1), 1);
+        ledger.admits(&input(1, 1));
         for write in PERSONS..=PERSONS + SHARE_MAX as u8 {
-            ledger.on_taken(&input(1, write), 1);
+            ledger.admits(&input(1, write));
         }
         let results = ledger.results();
         let names: Vec<_> = results.as_slice().iter().map(|one| one.write[0]).collect();
         assert_eq!(names.len(), 1 + SHARE_MAX);
         assert_eq!((names[0], names[1]), (1, PERSONS + 1));
         for write in 2..=SHARE_MAX as u8 + 1 {
-            ledger.on_taken(&input(1, write), 1);
+            ledger.admits(&input(1, write));
         }
         let results = ledger.results();
         assert_eq!(results.as_slice().len(), RESULTS_MAX);
@@ -125,10 +135,10 @@ mod tests {
     fn as_many_writes_of_agents_are_known_as_a_daemon_knows_itself() {
         let mut ledger = InputLog::default();
         for write in 1..=64 {
-            ledger.on_taken(&input(1, write), 1);
+            ledger.admits(&input(1, write));
         }
         for write in PERSONS..=PERSONS + 64 {
-            ledger.on_taken(&input(1, write), 1);
+            ledger.admits(&input(1, write));
         }
         let results = ledger.results();
         let names: Vec<_> = results.as_slice().iter().map(|one| one.write[0]).collect();
@@ -136,14 +146,10 @@ mod tests {
     }
 
     #[test]
-    fn queries_are_answered_once_the_whole_answer_was_taken() {
+    fn the_farthest_answer_counts() {
         let mut ledger = InputLog::default();
-        let answer = InputFrame { answered: 50, ..input(0, 0) };
-        ledger.on_taken(&answer, 2);
-        assert_eq!(ledger.answered(), 0);
-        ledger.on_taken(&answer, 3);
-        assert_eq!(ledger.answered(), 50);
-        ledger.on_taken(&InputFrame { answered: 0, ..input(1, 0) }, 3);
+        ledger.admits(&InputHeader { answered: 50, ..input(0, 0) });
+        ledger.admits(&InputHeader { answered: 0, ..input(1, 0) });
         assert_eq!(ledger.answered(), 50);
     }
 }

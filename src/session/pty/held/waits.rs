@@ -1,0 +1,77 @@
+//! What is waited for at a terminal that a shim keeps: room for input, answers, and a sign of life.
+//! These waits belong to one task, which shares the bell among them: each looks again after it rang.
+
+use std::io;
+
+use tokio::time::timeout;
+
+use crate::session::pty::held::HeldPty;
+use crate::session::pty::held::link::ShimPresence;
+use crate::shim::readiness;
+
+impl HeldPty {
+    /// Waits until input is taken, or refused because the terminal has ended.
+    pub(super) async fn wait_for_room(&self) -> io::Result<()> {
+        let link = self.link();
+        let mut standing = link.standing();
+        loop {
+            let known = *standing.borrow_and_update();
+            // The next write then reports the end.
+            if known.exit.is_some() || known.presence == ShimPresence::Gone {
+                return Ok(());
+            }
+            if known.presence == ShimPresence::Silent {
+                link.hear(&mut standing).await?;
+                continue;
+            }
+            link.input.wait_for_room();
+            if link.input.has_room() {
+                return Ok(());
+            }
+            tokio::select! {
+                rang = self.bell.readable() => rang?.clear_ready(),
+                heard = link.hear(&mut standing) => heard?,
+            }
+        }
+    }
+
+    /// Waits for the answer to a question, and returns where the output ends.
+    pub(super) async fn wait_for_answer(&self, question: u64) -> io::Result<u64> {
+        let link = self.link();
+        let mut standing = link.standing();
+        loop {
+            let known = *standing.borrow_and_update();
+            if link.input.is_answered(question) || known.exit.is_some() {
+                return Ok(self.ring.head());
+            }
+            if known.presence != ShimPresence::There {
+                return Err(link.absence().into());
+            }
+            tokio::select! {
+                rang = self.bell.readable() => rang?.clear_ready(),
+                heard = link.hear(&mut standing) => heard?,
+            }
+        }
+    }
+
+    /// Waits until the shim has not done for too long what it was given to do by now.
+    pub(super) async fn wait_for_silence(&self) {
+        let link = self.link();
+        let mut standing = link.standing();
+        while standing.borrow_and_update().presence != ShimPresence::Silent {
+            let now = readiness::now();
+            let Some(deadline) = link.input.deadline(now) else {
+                // `link` keeps the sender alive, so this ends only with another state.
+                let _ = standing.changed().await;
+                continue;
+            };
+            let waited = timeout(deadline.saturating_sub(now), standing.changed()).await;
+            if waited.is_err()
+                && link.presence() == ShimPresence::There
+                && link.input.stands_still(readiness::now())
+            {
+                link.lose(ShimPresence::Silent);
+            }
+        }
+    }
+}
