@@ -265,8 +265,7 @@ mod tests {
     #[test]
     fn as_many_small_writes_are_taken_as_there_are_records_for() {
         let (line, mut receiver) = line();
-        let mut taken =
-            || (0..2_000).filter(|_| line.append(NOW, b"x", of_epoch(3)) == Ok(1)).count();
+        let taken = || (0..2_000).filter(|_| line.append(NOW, b"x", of_epoch(3)) == Ok(1)).count();
         assert_eq!(taken(), 32_768 / 41);
         take(&mut receiver, false);
         assert_eq!(taken(), 32_768 / 41);
