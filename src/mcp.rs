@@ -7,7 +7,6 @@ pub mod call;
 pub mod connection;
 pub mod delta_cache;
 pub mod error;
-pub mod guests;
 pub mod hint;
 pub mod lease_notices;
 pub mod listen;

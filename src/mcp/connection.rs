@@ -7,7 +7,6 @@ use std::fmt;
 use tokio_util::sync::CancellationToken;
 
 use crate::core::ids::ConnectionId;
-use crate::mcp::guests::Guests;
 use crate::mcp::outbox::{Outbox, UnsentLimits};
 use crate::mcp::request_order::Turnstile;
 
@@ -30,8 +29,6 @@ pub struct Connection {
     pub ended: CancellationToken,
     /// Cancelled when the client has hung up. Cancelling it disconnects the client.
     pub gone: CancellationToken,
-    /// What its task does besides.
-    pub guests: Guests,
     /// The order in which its requests take effect.
     pub turnstile: Turnstile,
     /// `None` when the client's right lasts as long as the connection.
@@ -46,7 +43,6 @@ impl Connection {
             outbox: Outbox::new(unsent),
             ended: gone.child_token(),
             gone,
-            guests: Guests::default(),
             turnstile: Turnstile::default(),
             right: None,
         }

@@ -105,12 +105,9 @@ impl Observation {
             let start = DeltaStart { since, view: self.view, told };
             let (looked_at, delta) = newest(&mut frames, &start).await;
             if first || !delta.empty {
+                // This may wait for a slow client, so encode the newest frame again afterwards.
                 let room = self.connection.outbox.push_room(delta.tail.len()).await;
-                // It may have waited for a slow client.
-                let (frame, delta) = match frames.has_changed() {
-                    Ok(true) => newest(&mut frames, &start).await,
-                    Ok(false) | Err(_) => (looked_at, delta),
-                };
+                let (frame, delta) = newest(&mut frames, &start).await;
                 let segments = [head.clone(), delta.tail, Bytes::new()];
                 let receipt = self.connection.outbox.push(&self.lane, Some(room), segments);
                 if receipt.await == Delivery::Dropped {

@@ -1,8 +1,7 @@
 //! One connection of one client: messages in and out, in order and within limits.
 //!
-//! One task reads, runs tool calls, pushes deltas and writes. The MCP library answers all other requests in its own tasks.
+//! One task reads, runs tool calls and writes. The MCP library answers all other requests in its own tasks.
 
-mod hosting;
 mod in_flight;
 mod intake;
 mod library;
@@ -18,7 +17,6 @@ use tokio::time::timeout;
 
 use crate::mcp::call::CallHandler;
 use crate::mcp::connection::Connection;
-use crate::transport::connection::hosting::host;
 use crate::transport::connection::in_flight::InFlight;
 use crate::transport::connection::library::Library;
 use crate::transport::connection::link::ClientLink;
@@ -57,7 +55,6 @@ pub async fn serve<H, R, W, G>(
         let reading = RequestReader::new(&*handler, lines, connection.clone(), ends, limits);
         connection.gone.run_until_cancelled(reading.run()).await;
     };
-    let hosting = connection.gone.run_until_cancelled(host(&connection.guests));
     let writing = async {
         let written = connection.gone.run_until_cancelled(connection.outbox.write_to(writer)).await;
         if let Some(Err(error)) = written {
@@ -70,8 +67,8 @@ pub async fn serve<H, R, W, G>(
         connection.gone.run_until_cancelled(hangup).await;
         connection.gone.cancel();
     };
-    // In this order, all that is to be sent is written before the task sleeps.
-    tokio::join!(biased; answering, reading, hosting, writing, watching);
+    // In this order, the answers of the reading side are written before the task sleeps.
+    tokio::join!(biased; answering, reading, writing, watching);
     drop(over);
 }
 

@@ -104,6 +104,7 @@ impl Server {
             pause: Duration::ZERO,
             until_exit: true,
         };
+        let clock = daemon.sessions.clock();
         let ended = |ended| {
             let (session, name) = (session.id().to_string(), session.name().to_string());
             result(&AttachEnd { session, name, ended })
@@ -113,7 +114,7 @@ impl Server {
             () = context.ct.cancelled() => Err(ErrorData::internal_error("cancelled", None)),
             () = self.connection.ended.cancelled() => Ok(ended(Detached::Closed)),
             _ = detaches.changed() => Ok(ended(Detached::Detached)),
-            how = self.hosted(observation) => Ok(match how? {
+            how = observation.run(&self.shared.deltas, &self.shared.observed, clock) => Ok(match how {
                 ObservationEnd::Exited => ended(Detached::Exited),
                 ObservationEnd::Removed | ObservationEnd::Dropped => ended(Detached::Closed),
             }),

@@ -51,20 +51,6 @@ impl Server {
 }
 
 impl Server {
-    /// Runs an observation in the connection's own task.
-    pub(super) fn hosted(
-        &self,
-        observation: Observation,
-    ) -> impl Future<Output = Result<ObservationEnd, ErrorData>> + Send + use<> {
-        let shared = Arc::clone(&self.shared);
-        let hosted = self.connection.guests.host(async move {
-            let clock = shared.gateway.daemon().sessions.clock();
-            observation.run(&shared.deltas, &shared.observed, clock).await
-        });
-        let failed = || ErrorData::internal_error("the observation failed", None);
-        async move { hosted.await.ok_or_else(failed) }
-    }
-
     pub(super) async fn observe(
         &self,
         params: Option<Value>,
@@ -93,12 +79,13 @@ impl Server {
             until_exit: false,
         };
         let session = observation.session.id().to_string();
+        let clock = daemon.sessions.clock();
         tokio::select! {
             biased;
             () = context.ct.cancelled() => Err(ErrorData::internal_error("cancelled", None)),
             () = self.connection.ended.cancelled() => Ok(CustomResult::new(json!({}))),
-            ended = self.hosted(observation) => {
-                Ok(match ended? {
+            ended = observation.run(&self.shared.deltas, &self.shared.observed, clock) => {
+                Ok(match ended {
                     ObservationEnd::Removed | ObservationEnd::Exited => CustomResult::new(json!({"session": session})),
                     ObservationEnd::Dropped => CustomResult::new(json!({})),
                 })
