@@ -17,7 +17,7 @@ use crate::mcp::delta_cache::{DeltaCache, DeltaStart};
 use crate::mcp::outbox::{Delivery, PushLane};
 use crate::session::clock::Clock;
 use crate::session::handle::Session;
-use crate::session::stats::{EventCounter, Observing};
+use crate::session::stats::EventCounter;
 use crate::surface::error::SurfaceError;
 use crate::surface::turns::Share;
 use crate::wire::attach::ObserveRequest;
@@ -88,7 +88,7 @@ pub enum ObservationEnd {
 impl Observation {
     /// Pushes deltas until the observation ends. Dropping the future ends it, too.
     pub async fn run(self, cache: &DeltaCache, tally: &Tally, clock: &Clock) -> ObservationEnd {
-        let _counted = Observing::start(Arc::clone(self.session.live_shared()));
+        let _counted = self.session.live_shared().observe();
         let deltas = cache.of(self.session.id());
         let head = self.head();
         let mut frames = self.session.frames();

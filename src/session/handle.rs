@@ -30,7 +30,7 @@ use crate::session::command::{
 use crate::session::control::{Entries, GivenUp, Interrupt, Parting, Urgent};
 use crate::session::error::SessionError;
 use crate::session::row_followers::RowFollower;
-use crate::session::stats::{Attending, CommandTurn, Hurrying, Live};
+use crate::session::stats::{CommandTurn, Live, Participation};
 
 /// What was said of a session when it was created.
 #[derive(Clone, Debug)]
@@ -203,16 +203,16 @@ impl Session {
 
     /// Has the kernel asked now and then what the terminal is doing, for as long as this is kept:
     /// for those who wait for what only it knows.
-    pub fn attend(&self) -> Attending {
-        let attending = Attending::start(Arc::clone(&self.0.live));
+    pub fn attend(&self) -> Participation {
+        let attending = self.0.live.attend();
         self.0.urgent.post(|_| {});
         attending
     }
 
     /// Has the task look for the moment when the program in front is idle after the next write, for as long as
     /// this is kept.
-    pub fn hurry(&self) -> Hurrying {
-        Hurrying::start(Arc::clone(&self.0.live))
+    pub fn hurry(&self) -> Participation {
+        self.0.live.hurry()
     }
 
     /// Keeps the rows from this one on in history until they are read, or for a tenth of a second.

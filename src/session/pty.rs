@@ -2,6 +2,7 @@
 //! No code above it sees a file descriptor; no code below it knows a screen or a lease.
 //! It is a trait because a shim, the daemon itself or a fake in tests can keep the terminal.
 
+pub mod blocking_call;
 pub mod census;
 pub mod command;
 pub mod condemned;
@@ -20,7 +21,6 @@ pub mod surroundings;
 pub mod terminal_wait;
 #[cfg(test)]
 pub(in crate::session) mod tests;
-pub mod waiting_call;
 pub mod watch;
 
 use std::future::Future;

@@ -188,6 +188,21 @@ impl Live {
         self.observers.load(Ordering::Relaxed)
     }
 
+    /// Counts one observer.
+    pub fn observe(self: &Arc<Self>) -> Participation {
+        Participation::start(self, |live| &live.observers)
+    }
+
+    /// Makes the task ask the kernel regularly. The caller must wake the session's task once afterwards.
+    pub(in crate::session) fn attend(self: &Arc<Self>) -> Participation {
+        Participation::start(self, |live| &live.attending)
+    }
+
+    /// Makes the task look for an idle program.
+    pub(in crate::session) fn hurry(self: &Arc<Self>) -> Participation {
+        Participation::start(self, |live| &live.hurrying)
+    }
+
     /// Whether a caller waits for facts from the kernel, so that the task must ask.
     pub fn attended(&self) -> bool {
         self.attending.load(Ordering::Relaxed) > 0
@@ -209,55 +224,23 @@ fn set_moment(millis: &AtomicU64, at: Option<Moment>) {
     millis.store(at, Ordering::Relaxed);
 }
 
-/// Makes the task ask the kernel regularly while this exists.
+/// Counts one who attends, hurries or observes while this exists.
 #[derive(Debug)]
-pub struct Attending(Arc<Live>);
+pub struct Participation {
+    live: Arc<Live>,
+    counter: fn(&Live) -> &AtomicUsize,
+}
 
-impl Attending {
-    /// Starts. The caller must wake the session's task once afterwards.
-    pub(in crate::session) fn start(live: Arc<Live>) -> Self {
-        live.attending.fetch_add(1, Ordering::Relaxed);
-        Self(live)
+impl Participation {
+    fn start(live: &Arc<Live>, counter: fn(&Live) -> &AtomicUsize) -> Self {
+        counter(live).fetch_add(1, Ordering::Relaxed);
+        Self { live: Arc::clone(live), counter }
     }
 }
 
-impl Drop for Attending {
+impl Drop for Participation {
     fn drop(&mut self) {
-        self.0.attending.fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
-/// Makes the task look for an idle program while this exists.
-#[derive(Debug)]
-pub struct Hurrying(Arc<Live>);
-
-impl Hurrying {
-    pub(in crate::session) fn start(live: Arc<Live>) -> Self {
-        live.hurrying.fetch_add(1, Ordering::Relaxed);
-        Self(live)
-    }
-}
-
-impl Drop for Hurrying {
-    fn drop(&mut self) {
-        self.0.hurrying.fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
-/// Counts one observer while this exists.
-#[derive(Debug)]
-pub struct Observing(Arc<Live>);
-
-impl Observing {
-    pub fn start(live: Arc<Live>) -> Self {
-        live.observers.fetch_add(1, Ordering::Relaxed);
-        Self(live)
-    }
-}
-
-impl Drop for Observing {
-    fn drop(&mut self) {
-        self.0.observers.fetch_sub(1, Ordering::Relaxed);
+        (self.counter)(&self.live).fetch_sub(1, Ordering::Relaxed);
     }
 }
 

@@ -14,48 +14,34 @@ pub trait Word {
     fn fence(order: Ordering);
 }
 
-impl Word for AtomicU64 {
-    fn load(&self, order: Ordering) -> u64 {
-        self.load(order)
-    }
+macro_rules! impl_word {
+    ($atomic:ty, $fence:path) => {
+        impl Word for $atomic {
+            fn load(&self, order: Ordering) -> u64 {
+                self.load(order)
+            }
 
-    fn store(&self, value: u64, order: Ordering) {
-        self.store(value, order);
-    }
+            fn store(&self, value: u64, order: Ordering) {
+                self.store(value, order);
+            }
 
-    fn fetch_or(&self, bits: u64, order: Ordering) -> u64 {
-        self.fetch_or(bits, order)
-    }
+            fn fetch_or(&self, bits: u64, order: Ordering) -> u64 {
+                self.fetch_or(bits, order)
+            }
 
-    fn replace(&self, current: u64, new: u64, order: Ordering) -> Result<(), u64> {
-        self.compare_exchange(current, new, order, Ordering::Relaxed).map(drop)
-    }
+            fn replace(&self, current: u64, new: u64, order: Ordering) -> Result<(), u64> {
+                self.compare_exchange(current, new, order, Ordering::Relaxed).map(drop)
+            }
 
-    fn fence(order: Ordering) {
-        fence(order);
-    }
+            fn fence(order: Ordering) {
+                $fence(order);
+            }
+        }
+    };
 }
 
-/// A number that loom watches.
+impl_word!(AtomicU64, fence);
+
+// A number that loom watches.
 #[cfg(test)]
-impl Word for loom::sync::atomic::AtomicU64 {
-    fn load(&self, order: Ordering) -> u64 {
-        self.load(order)
-    }
-
-    fn store(&self, value: u64, order: Ordering) {
-        self.store(value, order);
-    }
-
-    fn fetch_or(&self, bits: u64, order: Ordering) -> u64 {
-        self.fetch_or(bits, order)
-    }
-
-    fn replace(&self, current: u64, new: u64, order: Ordering) -> Result<(), u64> {
-        self.compare_exchange(current, new, order, Ordering::Relaxed).map(drop)
-    }
-
-    fn fence(order: Ordering) {
-        loom::sync::atomic::fence(order);
-    }
-}
+impl_word!(loom::sync::atomic::AtomicU64, loom::sync::atomic::fence);

@@ -25,7 +25,7 @@ use crate::session::error::SessionError;
 use crate::session::pty::signal::Signal;
 use crate::session::pty::surroundings::ReaderSearch;
 use crate::session::pty::{Pty, TerminalEvidence};
-use crate::session::stats::Attending;
+use crate::session::stats::Participation;
 
 const INTERRUPTS_MAX: u8 = 4;
 
@@ -156,7 +156,7 @@ pub(super) struct RunningCommands {
     /// Those to be interrupted, and how far that is.
     given_up: BTreeMap<CommandId, Interrupted>,
     /// The kernel is asked meanwhile who is in front.
-    attending: Option<Attending>,
+    attending: Option<Participation>,
     /// Whoever goes now is sent away, and gives nothing up.
     sparing: bool,
 }
@@ -228,7 +228,7 @@ impl<P: Pty> Actor<P> {
                 self.running.given_up.insert(id, so_far);
             }
         }
-        let attend = || Attending::start(Arc::clone(&self.outlets.live));
+        let attend = || self.outlets.live.attend();
         let attending = self.running.attending.take();
         self.running.attending =
             (!self.running.given_up.is_empty()).then(|| attending.unwrap_or_else(attend));

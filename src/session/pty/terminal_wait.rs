@@ -11,8 +11,8 @@ use nix::unistd::Pid;
 
 use crate::core::shell::activity::{Idleness, LeaderRest};
 use crate::session::pty::ProcessId;
+use crate::session::pty::blocking_call::{AwaitedInput, BlockingCall};
 use crate::session::pty::processes::{Process, is_running, table, told_of};
-use crate::session::pty::waiting_call::{Awaited, WaitingCall};
 
 /// The most processes of a group to check for reads.
 const PROCESSES_MAX: usize = 64;
@@ -55,9 +55,16 @@ pub fn rest_of(shell: ProcessId) -> LeaderRest {
     }
 }
 
-/// The kernel function in which a process waits; `None` if it runs or the kernel does not say.
+/// The kernel function in which the first thread of a process waits; `None` if it runs or the kernel does not say.
 fn waits_in(pid: ProcessId) -> Option<String> {
-    let place = told_of(pid, "wchan").filter(|place| !matches!(place.as_str(), "" | "0"))?;
+    thread_waits_in(pid, pid)
+}
+
+fn thread_waits_in(process: ProcessId, thread: ProcessId) -> Option<String> {
+    let place = told_of(process, &format!("task/{thread}/wchan"))?;
+    if matches!(place.as_str(), "" | "0") {
+        return None;
+    }
     TELLS_PLACES.store(true, Ordering::Relaxed);
     Some(place)
 }
@@ -116,7 +123,7 @@ pub fn waiting_of(group: ProcessId, lines: bool) -> TerminalWait {
         let place = place.unwrap_or_default();
         let awaited = awaited(pid, pid, &place);
         let reads = awaited == Some(Awaits::Read);
-        let polls = awaited == Some(Awaits::Events(Awaited::TERMINAL_ALONE));
+        let polls = awaited == Some(Awaits::Events(AwaitedInput::TERMINAL_ALONE));
         if reads && (lines || is_single(pid)) || polls && lines && reads_for_a_time(pid) {
             return TerminalWait { reads: Some(true), selects, works };
         }
@@ -130,15 +137,15 @@ pub fn waiting_of(group: ProcessId, lines: bool) -> TerminalWait {
 enum Awaits {
     /// It reads the terminal.
     Read,
-    Events(Awaited),
+    Events(AwaitedInput),
 }
 
 /// What a thread waits for that sleeps in this function of the kernel; `None` for neither a terminal nor events.
 fn awaited(process: ProcessId, thread: ProcessId, place: &str) -> Option<Awaits> {
-    let call = || WaitingCall::find(process, thread);
+    let call = || BlockingCall::find(process, thread);
     if READS.contains(&place) {
         // The kernel waits for sockets in the same function.
-        return call().filter(WaitingCall::is_for_terminal).map(|_| Awaits::Read);
+        return call().filter(BlockingCall::is_for_terminal).map(|_| Awaits::Read);
     }
     let polls = POLLS.iter().any(|poll| place.starts_with(poll));
     polls.then(call).flatten()?.awaited().map(Awaits::Events)
@@ -151,15 +158,12 @@ pub fn idleness(group: ProcessId) -> Idleness {
         let Ok(threads) = fs::read_dir(format!("/proc/{pid}/task")) else { return Idleness::Works };
         let threads = threads.flatten().filter_map(|it| it.file_name().to_str()?.parse().ok());
         for (at, thread) in threads.map(ProcessId).take(THREADS_MAX).enumerate() {
-            let place = told_of(pid, &format!("task/{thread}/wchan"));
-            let Some(place) = place.filter(|place| !matches!(place.as_str(), "" | "0")) else {
-                return Idleness::Works;
-            };
+            let Some(place) = thread_waits_in(pid, thread) else { return Idleness::Works };
             let awaited = awaited(pid, thread, &place);
             let terminal = match awaited {
                 Some(Awaits::Read) => true,
                 Some(Awaits::Events(awaited)) => {
-                    alone &= !awaited.terminal || awaited == Awaited::TERMINAL_ALONE;
+                    alone &= !awaited.terminal || awaited == AwaitedInput::TERMINAL_ALONE;
                     awaited.terminal
                 }
                 None => false,

@@ -17,7 +17,7 @@ use crate::session::clock::Clock;
 use crate::session::drain::WaitingCall;
 use crate::session::handle::Session;
 use crate::session::row_followers::RowFollower;
-use crate::session::stats::Attending;
+use crate::session::stats::Participation;
 use crate::surface::error::SurfaceError;
 use crate::surface::terminal::waited::lease_end;
 use crate::surface::turns::Share;
@@ -59,7 +59,7 @@ pub struct Watch {
     /// Keeps rows until they are compared.
     follower: Option<RowFollower>,
     /// Kept as long as only the kernel knows what is waited for.
-    attending: Option<Attending>,
+    attending: Option<Participation>,
 }
 
 impl Watch {

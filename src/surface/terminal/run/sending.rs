@@ -29,7 +29,7 @@ use crate::session::error::SessionError;
 use crate::session::handle::Session;
 use crate::session::pty::ProcessId;
 use crate::session::pty::surroundings::is_interactive_shell;
-use crate::session::stats::Attending;
+use crate::session::stats::Participation;
 use crate::surface::call::{Call, Target};
 use crate::surface::error::SurfaceError;
 use crate::surface::terminal::run::Script;
@@ -299,7 +299,7 @@ pub struct ReadyWatch<'a> {
     read: Option<Arc<Frame>>,
     /// The frame by which it was ready, and was not any more. Readiness can change without the watermark.
     outdated: Option<Arc<Frame>>,
-    _attending: Attending,
+    _attending: Participation,
 }
 
 impl<'a> ReadyWatch<'a> {

@@ -16,7 +16,7 @@ const POLLFD: usize = 8;
 
 /// A system call that a thread of a process waits in, with its first arguments.
 #[derive(Clone, Copy, Debug)]
-pub struct WaitingCall {
+pub struct BlockingCall {
     process: ProcessId,
     number: i64,
     args: [u64; 4],
@@ -24,16 +24,16 @@ pub struct WaitingCall {
 
 /// Whether a call that waits for several events waits for input from a terminal, and for what else.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Awaited {
+pub struct AwaitedInput {
     pub terminal: bool,
     pub others: bool,
 }
 
-impl Awaited {
+impl AwaitedInput {
     pub const TERMINAL_ALONE: Self = Self { terminal: true, others: false };
 }
 
-impl WaitingCall {
+impl BlockingCall {
     /// `None` for a thread that runs, or may not be examined.
     pub fn find(process: ProcessId, thread: ProcessId) -> Option<Self> {
         let call = told_of(process, &format!("task/{thread}/syscall"))?;
@@ -51,7 +51,7 @@ impl WaitingCall {
     }
 
     /// What it waits for, if it is one that waits for several events.
-    pub fn awaited(&self) -> Option<Awaited> {
+    pub fn awaited(&self) -> Option<AwaitedInput> {
         let inputs = match self.number {
             number if [libc::SYS_ppoll, OLD_CALLS.poll].contains(&number) => self.polled()?,
             number if [libc::SYS_pselect6, OLD_CALLS.select].contains(&number) => {
@@ -60,7 +60,7 @@ impl WaitingCall {
             number if EPOLLS.contains(&number) => self.registered()?,
             _ => return None,
         };
-        let mut awaited = Awaited::default();
+        let mut awaited = AwaitedInput::default();
         for descriptor in inputs {
             let terminal = descriptor.is_some_and(|it| is_terminal(self.process, it));
             *(if terminal { &mut awaited.terminal } else { &mut awaited.others }) = true;
@@ -159,7 +159,7 @@ mod tests {
     use super::*;
 
     /// What a thread waits for that does this with a terminal and a pipe, until both have input.
-    fn awaited_by(work: impl FnOnce(&OwnedFd, &OwnedFd) + Send + 'static) -> Awaited {
+    fn awaited_by(work: impl FnOnce(&OwnedFd, &OwnedFd) + Send + 'static) -> AwaitedInput {
         let (terminal, (pipe_end, input)) = (openpty(None, None).unwrap(), pipe().unwrap());
         let (tell, told) = sync_channel(1);
         let thread = std::thread::spawn(move || {
@@ -170,7 +170,7 @@ mod tests {
         let id = ProcessId(told.recv().unwrap().as_raw());
         let process = ProcessId(std::process::id().try_into().unwrap());
         let awaited = loop {
-            let call = WaitingCall::find(process, id);
+            let call = BlockingCall::find(process, id);
             match call.and_then(|call| call.awaited()) {
                 Some(awaited) => break awaited,
                 None => std::thread::yield_now(),
@@ -191,10 +191,10 @@ mod tests {
     #[test]
     fn what_a_thread_polls_is_told_by_the_list_that_it_gave() {
         use PollFlags as Flags;
-        let both = Awaited { terminal: true, others: true };
-        let other = Awaited { terminal: false, others: true };
+        let both = AwaitedInput { terminal: true, others: true };
+        let other = AwaitedInput { terminal: false, others: true };
         let awaited = awaited_by(|terminal, _| polls(&[(terminal, Flags::POLLIN)]));
-        assert_eq!(awaited, Awaited::TERMINAL_ALONE);
+        assert_eq!(awaited, AwaitedInput::TERMINAL_ALONE);
         let awaited = awaited_by(|_, pipe| polls(&[(pipe, Flags::POLLIN)]));
         assert_eq!(awaited, other);
         let awaited =
@@ -217,8 +217,8 @@ mod tests {
             epoll.wait(&mut [EpollEvent::empty()], EpollTimeout::NONE).unwrap();
         };
         let awaited = awaited_by(move |terminal, _| epoll(&[terminal]));
-        assert_eq!(awaited, Awaited::TERMINAL_ALONE);
+        assert_eq!(awaited, AwaitedInput::TERMINAL_ALONE);
         let awaited = awaited_by(move |terminal, pipe| epoll(&[terminal, pipe]));
-        assert_eq!(awaited, Awaited { terminal: true, others: true });
+        assert_eq!(awaited, AwaitedInput { terminal: true, others: true });
     }
 }
