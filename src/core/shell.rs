@@ -190,7 +190,7 @@ impl Shell {
         self.typed.entered |= bytes.last().is_some_and(|byte| ENTERS.contains(byte));
         self.typed.at = now;
         self.stir(now);
-        self.polling.stir_by_input(now);
+        self.polling.stir_by_input(now, bytes);
         self.active_at = now;
     }
 

@@ -36,7 +36,6 @@ use crate::core::shell::Shell;
 use crate::session::actor::callers::Callers;
 use crate::session::actor::checkpoint::KeptScreen;
 use crate::session::actor::ending::Ending;
-use crate::session::actor::idle::IdleFinding;
 use crate::session::actor::looks::Looks;
 use crate::session::actor::output::Unfed;
 use crate::session::actor::people::Typists;
@@ -103,7 +102,6 @@ pub struct Actor<P> {
     kept: Part<KeptScreen>,
     shell: Part<Shell>,
     looks: Looks,
-    idle: Option<IdleFinding>,
     unfed: Unfed,
     ending: Ending,
     pace: FramePace,
@@ -158,7 +156,6 @@ impl<P: Pty> Actor<P> {
             kept: KeptScreen::begin(kept_rows, now).into(),
             shell: Shell::begin(now, marks, found).into(),
             looks: Looks::default(),
-            idle: None,
             unfed: Unfed::new(now, offset, answered, uncovered),
             ending: Ending::default(),
             pace: FramePace::default(),

@@ -260,10 +260,14 @@ pub trait Pty: Send + Sync + 'static {
 
     /// Whether the program in front has done all that it does about what was typed.
     fn idleness(&self) -> io::Result<Idleness> {
-        match self.evidence()?.foreground {
-            Some(front) if !self.unread()? => Ok(terminal_wait::idleness(front)),
-            Some(_) | None => Ok(Idleness::Works),
+        let Some(front) = self.evidence()?.foreground else { return Ok(Idleness::Works) };
+        if self.unread()? {
+            return Ok(Idleness::Works);
         }
+        let idleness = terminal_wait::idleness(front);
+        // It waits for whoever it passes on to as well.
+        let relays = idleness == Idleness::Sleeps && surroundings::anybody_relays(front);
+        Ok(if relays { Idleness::Works } else { idleness })
     }
 
     /// Whether the terminal is about to get input that was written, so that process facts cannot follow from it yet.
@@ -278,11 +282,12 @@ pub trait Pty: Send + Sync + 'static {
     /// Returns the error of the kernel, or `TimedOut` while the shim is silent.
     fn ask_output_end(&self) -> io::Result<OutputEnd>;
 
-    /// Waits for the answer to such a question. Questions before it are answered then as well.
+    /// Waits for the answer to such a question; `None` if nobody knows how much the kernel still has. Questions
+    /// before it are answered then as well.
     ///
     /// # Errors
     /// Returns the error of the kernel, or `TimedOut` once the shim is silent.
-    fn output_end(&self, question: u64) -> impl Future<Output = io::Result<u64>> + Send {
+    fn output_end(&self, question: u64) -> impl Future<Output = io::Result<Option<u64>>> + Send {
         let _ = question;
         std::future::pending()
     }

@@ -10,7 +10,7 @@ use nix::sys::socket::{Shutdown, shutdown};
 use nix::unistd::tcgetpgrp;
 
 use crate::shim::children::Children;
-use crate::shim::input::ends::Wake;
+use crate::shim::input::ends::Answered;
 use crate::shim::input::relay::{InputRelay, Relayed};
 use crate::shim::kept::Kept;
 use crate::shim::orphan_timeout::{OrphanStep, Solitude};
@@ -177,12 +177,13 @@ impl RunningShim {
     /// more than the kernel holds.
     fn on_terminal(&mut self, ready: Events) {
         let question = self.input.question();
-        if ready & !WRITABLE != 0 || question.is_some() {
-            self.output.take(readiness::now(), self.master.as_fd(), self.when_full());
+        if ready & !WRITABLE == 0 && question.is_none() {
+            return;
         }
-        if let Some(question) = question
-            && self.input.answer(question) == Wake::Ring
-        {
+        self.output.take(readiness::now(), self.master.as_fd(), self.when_full());
+        if let Some(question) = question {
+            let all_is_there = self.output.is_over() || self.output.has_room(self.when_full());
+            self.input.answer(Answered { question, all_is_there });
             self.output.ring_bell();
         }
     }

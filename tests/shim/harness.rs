@@ -270,7 +270,7 @@ impl Pty for Terminal {
         }
     }
 
-    async fn output_end(&self, question: u64) -> io::Result<u64> {
+    async fn output_end(&self, question: u64) -> io::Result<Option<u64>> {
         match &self.pty {
             Either::Own(pty) => pty.output_end(question).await,
             Either::Held(pty) => pty.output_end(question).await,
@@ -358,10 +358,10 @@ pub(crate) async fn read_until(pty: &impl Pty, output: &mut Vec<u8>, text: Optio
 /// Whether all output that was written by now ends at this offset.
 pub(crate) async fn all_read(pty: &impl Pty, offset: u64) -> io::Result<bool> {
     let end = match pty.ask_output_end()? {
-        OutputEnd::Known(end) => end,
+        OutputEnd::Known(end) => Some(end),
         OutputEnd::Asked(question) => soon("an answer", pty.output_end(question)).await?,
     };
-    Ok(end == offset)
+    Ok(end == Some(offset))
 }
 
 /// Writes all of this, however often the terminal has to be waited for.

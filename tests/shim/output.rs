@@ -9,7 +9,7 @@ use termgate::session::pty::held::recovered::HistorySegment;
 use termgate::session::pty::{Note, Pty, ReadOutput, Stamp, TerminalCheckpoint};
 
 use crate::harness::waiting::{soon, until};
-use crate::shim::harness::{Terminal, checkpoint, exit_of, find, is_there, read_until, wait_for};
+use crate::shim::harness::{Terminal, all_read, checkpoint, exit_of, find, is_there, read_until, wait_for};
 
 /// Numbers that look random and are the same in every run.
 mod rand_like {
@@ -85,6 +85,7 @@ async fn a_program_waits_when_there_is_no_room_and_loses_nothing() {
         terminal.read(offset, &mut more),
     );
     assert!(read.await.is_err(), "no more comes before a checkpoint");
+    assert!(!all_read(&terminal, offset).await.unwrap(), "the kernel has more");
     terminal.commit(&checkpoint(offset)).unwrap();
     read_until(&terminal, &mut output, Some("over")).await;
     assert!(output[..1_000_000].iter().all(|byte| *byte == 0));

@@ -55,9 +55,12 @@ impl KernelPolling {
     }
 
     /// Notes that something was typed, which no program can have read yet.
-    pub(super) fn stir_by_input(&mut self, now: Moment) {
+    pub(super) fn stir_by_input(&mut self, now: Moment, bytes: &[u8]) {
         self.stir(now);
-        (self.next, self.next_idle) = (FIRST_AFTER_INPUT, FIRST_AFTER_INPUT);
+        // Editors wait a moment for the rest of a sequence, as if they were idle, before they act.
+        let sequence_begins = bytes.last() == Some(&ESCAPE);
+        self.next_idle = if sequence_begins { IDLE_LOOKS.len() } else { FIRST_AFTER_INPUT };
+        self.next = FIRST_AFTER_INPUT;
         // Only output that comes again and again has the next look wait.
         self.idle_looked_at = None;
     }
@@ -138,6 +141,8 @@ impl KernelPolling {
         self.idles.then_some(self.stirred_at)
     }
 }
+
+const ESCAPE: u8 = 0x1b;
 
 /// When to look for an idle program after output or input, as long as a caller waits for it.
 const IDLE_LOOKS: [Duration; 8] = [

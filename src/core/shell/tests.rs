@@ -583,6 +583,17 @@ fn a_program_is_idle_once_it_waits_for_input_alone_or_sleeps_for_a_while() {
 }
 
 #[test]
+fn after_an_escape_no_program_is_idle_before_it_writes() {
+    let mut judged = Judged::marked(&RUNNING);
+    judged.shell.on_typed(judged.now, b"\x1b");
+    assert_eq!(judged.shell.idle_due(), None);
+    judged.show(1, "normal");
+    assert_eq!(judged.shell.idle_due(), Some(judged.now));
+    judged.shell.on_typed(judged.now, b"\x1b[A");
+    assert!(judged.shell.idle_due().is_some());
+}
+
+#[test]
 fn a_program_that_works_is_looked_at_for_a_tenth_of_a_second_and_then_left_to_quiet() {
     let mut judged = Judged::marked(&RUNNING);
     judged.show(1, "compiling");

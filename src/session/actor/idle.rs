@@ -6,26 +6,18 @@ use std::thread::yield_now;
 use crate::core::moment::Moment;
 use crate::core::shell::activity::Idleness;
 use crate::session::actor::Actor;
-use crate::session::actor::looks::AwaitedEnd;
+use crate::session::actor::looks::IdleFinding;
 use crate::session::pty::Pty;
 
 /// How often to look again at once after output. A look takes some ten microseconds.
 const LOOKS_AT_ONCE: usize = 3;
 
-/// An idle program, of whose output more may be on its way.
-#[derive(Debug)]
-pub(super) struct IdleFinding {
-    end: AwaitedEnd,
-    /// Counts what had come by then.
-    stirs: u64,
-    idleness: Idleness,
-}
-
 impl<P: Pty> Actor<P> {
     pub(super) fn idle_due(&self) -> Option<Moment> {
         let stirs = self.shell.stirs();
-        let waits = self.idle.as_ref().is_some_and(|finding| finding.stirs == stirs);
-        let asked = self.ending.exit.is_none() && self.outlets.live.hurried() && !waits;
+        let waits = self.looks.idle.as_ref().is_some_and(|finding| finding.stirs == stirs);
+        let answers = self.ending.exit.is_none() && self.returning.is_none();
+        let asked = answers && self.outlets.live.hurried() && !waits;
         self.shell.idle_due().filter(|_| asked)
     }
 
@@ -39,7 +31,7 @@ impl<P: Pty> Actor<P> {
         match all_there.then(|| self.idleness()).flatten() {
             Some(idleness) => {
                 let (end, stirs) = (self.ask_output_end(), self.shell.stirs());
-                self.idle = Some(IdleFinding { end, stirs, idleness });
+                self.looks.idle = Some(IdleFinding { end, stirs, idleness });
                 self.note_idle();
             }
             None => self.shell.on_idle_look(now, Idleness::Works),
@@ -60,12 +52,12 @@ impl<P: Pty> Actor<P> {
     /// Notes that the program was idle, if it is known by now whether all its output was here.
     pub(super) fn note_idle(&mut self) {
         let stirs = self.shell.stirs();
-        let Some(finding) = self.idle.take().filter(|finding| finding.stirs == stirs) else {
+        let Some(finding) = self.looks.idle.take().filter(|finding| finding.stirs == stirs) else {
             return;
         };
         let now = self.clock.now();
         match self.was_all_read(finding.end) {
-            None => self.idle = Some(finding),
+            None => self.looks.idle = Some(finding),
             Some(true) => self.shell.on_idle_look(now, finding.idleness),
             Some(false) => self.shell.on_idle_look(now, Idleness::Works),
         }

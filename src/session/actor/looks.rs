@@ -7,7 +7,7 @@ use std::io;
 use std::sync::Arc;
 
 use crate::core::moment::Moment;
-use crate::core::shell::activity::{KernelView, LeaderRest};
+use crate::core::shell::activity::{Idleness, KernelView, LeaderRest};
 use crate::core::shell::commands::ShellPhase;
 use crate::session::actor::Actor;
 use crate::session::pty::surroundings::ReaderSearch;
@@ -22,6 +22,15 @@ struct AwaitedFinding {
     /// What was seen, unless that is noted already.
     seen: Option<Option<KernelView>>,
     rest: Option<LeaderRest>,
+}
+
+/// An idle program, of whose output more may be on its way.
+#[derive(Debug)]
+pub(super) struct IdleFinding {
+    pub(super) end: AwaitedEnd,
+    /// Counts what had come by then.
+    pub(super) stirs: u64,
+    pub(super) idleness: Idleness,
 }
 
 /// A question whether all output was read, up to an offset.
@@ -42,6 +51,7 @@ impl AwaitedEnd {
 #[derive(Debug, Default)]
 pub(super) struct Looks {
     finding: Option<AwaitedFinding>,
+    pub(super) idle: Option<IdleFinding>,
     /// The newest question that was not answered.
     asked: Option<u64>,
     /// The newest question that was, and the end of the output then, if that is known.
@@ -50,7 +60,7 @@ pub(super) struct Looks {
 
 impl Looks {
     /// Waits for the answer to the newest question.
-    pub(super) async fn output_end(&self, pty: &impl Pty) -> io::Result<u64> {
+    pub(super) async fn output_end(&self, pty: &impl Pty) -> io::Result<Option<u64>> {
         match self.asked {
             Some(question) => pty.output_end(question).await,
             None => std::future::pending().await,
@@ -64,7 +74,8 @@ impl Looks {
 
 impl<P: Pty> Actor<P> {
     pub(super) fn look_due(&self) -> Option<Moment> {
-        if self.ending.exit.is_some() || self.awaits_finding() {
+        // Of a silent terminal nobody knows what is on its way.
+        if self.ending.exit.is_some() || self.returning.is_some() || self.awaits_finding() {
             return None;
         }
         let attended = self.outlets.live.attended();
@@ -135,7 +146,7 @@ impl<P: Pty> Actor<P> {
     pub(super) fn ask_output_end(&mut self) -> AwaitedEnd {
         let offset = self.unfed.offset;
         // A terminal that fails says so elsewhere.
-        let end = self.pty.ask_output_end().unwrap_or(OutputEnd::Known(offset));
+        let end = self.pty.ask_output_end().unwrap_or(OutputEnd::Known(u64::MAX));
         if let OutputEnd::Asked(question) = end {
             self.looks.asked = Some(question);
         }
@@ -147,15 +158,15 @@ impl<P: Pty> Actor<P> {
         match (asked.end, self.looks.answered) {
             (OutputEnd::Known(end), _) => Some(end == asked.offset),
             (OutputEnd::Asked(question), Some((answered, end))) if question <= answered => {
-                Some(end.is_none_or(|end| end == asked.offset))
+                Some(end == Some(asked.offset))
             }
             (OutputEnd::Asked(_), _) => None,
         }
     }
 
-    pub(super) fn on_output_end(&mut self, end: io::Result<u64>) {
+    pub(super) fn on_output_end(&mut self, end: io::Result<Option<u64>>) {
         if let Some(question) = self.looks.asked.take() {
-            self.looks.answered = Some((question, end.ok()));
+            self.looks.answered = Some((question, end.ok().flatten()));
         }
         self.note_finding();
         self.note_idle();

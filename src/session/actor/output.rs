@@ -353,6 +353,7 @@ impl<P: Pty> Actor<P> {
         self.returning = None;
         // It has forgotten what it was asked.
         self.looks = Looks::default();
+        self.running.forget_questions();
         tracing::info!(session = %self.id, "its shim answers again, or has ended");
         // What a note leaves to a checkpoint is in one then.
         self.kept.forget();

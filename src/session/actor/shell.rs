@@ -196,6 +196,11 @@ impl RunningCommands {
         }
     }
 
+    /// Has all that waits for an answer of the terminal ask again.
+    pub(super) fn forget_questions(&mut self) {
+        self.given_up.values_mut().for_each(|so_far| so_far.next = None);
+    }
+
     /// When a lease has waited long enough for an interrupt.
     pub(super) fn deadline(&self) -> Option<Moment> {
         let waiting = self.given_up.values().filter(|so_far| so_far.by.kept.is_some());

@@ -45,9 +45,10 @@ impl BlockingCall {
         Some(Self { process, number: number.parse().ok()?, args })
     }
 
-    /// Whether its first argument is a terminal, as in a read of one.
-    pub fn is_for_terminal(&self) -> bool {
-        is_terminal(self.process, self.args[0])
+    /// Whether it is a read of a terminal: its first argument is one, and it writes nothing.
+    pub fn is_read_of_terminal(&self) -> bool {
+        ![libc::SYS_write, libc::SYS_writev].contains(&self.number)
+            && is_terminal(self.process, self.args[0])
     }
 
     /// What it waits for, if it is one that waits for several events.
@@ -205,6 +206,29 @@ mod tests {
             polls(&[(pipe, Flags::POLLIN), (terminal, Flags::POLLPRI)])
         });
         assert_eq!(awaited, other);
+    }
+
+    #[test]
+    fn whoever_waits_for_room_in_a_terminal_reads_nothing() {
+        let terminal = openpty(None, None).unwrap();
+        let (tell, told) = sync_channel(1);
+        let thread = std::thread::spawn(move || {
+            tell.send(gettid()).unwrap();
+            // More than a terminal holds; it fails once the other end is closed.
+            while write(&terminal.slave, &[b'x'; 4096]).is_ok() {}
+        });
+        let id = ProcessId(told.recv().unwrap().as_raw());
+        let process = ProcessId(std::process::id().try_into().unwrap());
+        let is_write = |call: &BlockingCall| call.number == libc::SYS_write;
+        let call = loop {
+            match BlockingCall::find(process, id).filter(is_write) {
+                Some(call) if is_terminal(process, call.args[0]) => break call,
+                Some(_) | None => std::thread::yield_now(),
+            }
+        };
+        assert!(!call.is_read_of_terminal());
+        drop(terminal.master);
+        thread.join().unwrap();
     }
 
     #[test]

@@ -247,7 +247,7 @@ impl Pty for HeldPty {
     fn resize(&self, size: Size) -> io::Result<()> {
         let link = self.link();
         // Whoever serves the terminal now has set its own.
-        if link.is_lost() {
+        if link.is_lost() || link.input.is_closed() {
             return Err(link.absence().into());
         }
         let terminal = self.open()?;
@@ -290,7 +290,7 @@ impl Pty for HeldPty {
         }
     }
 
-    async fn output_end(&self, question: u64) -> io::Result<u64> {
+    async fn output_end(&self, question: u64) -> io::Result<Option<u64>> {
         self.wait_for_answer(question).await
     }
 

@@ -106,7 +106,7 @@ fn takes_commands(words: &[&str]) -> bool {
 
 /// Whether a process of the group has a socket or the master end of a terminal, as ssh and script have. A
 /// process that cannot be inspected counts as one.
-fn anybody_relays(group: ProcessId) -> bool {
+pub fn anybody_relays(group: ProcessId) -> bool {
     members(group).any(|pid| {
         let Ok(open) = fs::read_dir(format!("/proc/{pid}/fd")) else { return true };
         open.flatten().filter_map(|entry| fs::read_link(entry.path()).ok()).any(|target| {

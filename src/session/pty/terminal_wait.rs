@@ -77,21 +77,49 @@ pub fn program_name(pid: ProcessId) -> Option<Arc<str>> {
 
 /// The leader of a group and its descendants in the same group, as far as they have not ended.
 pub fn members(group: ProcessId) -> impl Iterator<Item = ProcessId> {
-    let mut left = vec![group];
+    members_below(group, vec![group])
+}
+
+/// Also the other parts of a pipeline, which are children of the shell that made the group.
+fn all_members(group: ProcessId) -> impl Iterator<Item = ProcessId> {
+    let others = move || {
+        let shell = Process::find(group).map(|leader| leader.parent);
+        let parts = shell.into_iter().flat_map(children).filter(|part| *part != group);
+        members_below(group, parts.collect())
+    };
+    members(group).chain(std::iter::once_with(others).flatten())
+}
+
+/// Looks for children once their parent was looked at: a parent that waits then has made all that it makes.
+fn members_below(group: ProcessId, mut left: Vec<ProcessId>) -> impl Iterator<Item = ProcessId> {
+    let mut parent = None;
     let next = move || {
         loop {
+            left.extend(parent.take().into_iter().flat_map(children));
             let pid = left.pop()?;
-            if Process::find(pid).is_none_or(|process| process.group != group || process.ended) {
-                continue;
+            if Process::find(pid).is_some_and(|process| process.group == group && !process.ended) {
+                parent = Some(pid);
+                return parent;
             }
-            let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"));
-            let children = children.unwrap_or_default();
-            let children = children.split_ascii_whitespace().filter_map(|pid| pid.parse().ok());
-            left.extend(children.map(ProcessId));
-            return Some(pid);
         }
     };
     std::iter::from_fn(next).take(PROCESSES_MAX)
+}
+
+/// The children of all threads of a process.
+fn children(parent: ProcessId) -> impl Iterator<Item = ProcessId> {
+    threads(parent).flat_map(move |thread| {
+        let children = fs::read_to_string(format!("/proc/{parent}/task/{thread}/children"));
+        let children = children.unwrap_or_default();
+        let pids = children.split_ascii_whitespace().filter_map(|pid| pid.parse().ok());
+        pids.map(ProcessId).collect::<Vec<_>>()
+    })
+}
+
+fn threads(process: ProcessId) -> impl Iterator<Item = ProcessId> {
+    let list = fs::read_dir(format!("/proc/{process}/task"));
+    let names = list.into_iter().flatten().flatten().map(|entry| entry.file_name());
+    names.filter_map(|name| name.to_str()?.parse().ok().map(ProcessId)).take(THREADS_MAX)
 }
 
 /// How the processes of a group wait for their terminal.
@@ -144,8 +172,8 @@ enum Awaits {
 fn awaited(process: ProcessId, thread: ProcessId, place: &str) -> Option<Awaits> {
     let call = || BlockingCall::find(process, thread);
     if READS.contains(&place) {
-        // The kernel waits for sockets in the same function.
-        return call().filter(BlockingCall::is_for_terminal).map(|_| Awaits::Read);
+        // The kernel waits for sockets, and for room in a terminal, in the same function.
+        return call().filter(BlockingCall::is_read_of_terminal).map(|_| Awaits::Read);
     }
     let polls = POLLS.iter().any(|poll| place.starts_with(poll));
     polls.then(call).flatten()?.awaited().map(Awaits::Events)
@@ -153,28 +181,24 @@ fn awaited(process: ProcessId, thread: ProcessId, place: &str) -> Option<Awaits>
 
 /// Whether a group waits for the terminal: all of its threads sleep, and one of them waits for it.
 pub fn idleness(group: ProcessId) -> Idleness {
-    let (mut waits, mut alone) = (false, true);
-    for pid in members(group) {
-        let Ok(threads) = fs::read_dir(format!("/proc/{pid}/task")) else { return Idleness::Works };
-        let threads = threads.flatten().filter_map(|it| it.file_name().to_str()?.parse().ok());
-        for (at, thread) in threads.map(ProcessId).take(THREADS_MAX).enumerate() {
+    let (mut waits, mut others) = (false, 0);
+    for pid in all_members(group) {
+        for thread in threads(pid) {
             let Some(place) = thread_waits_in(pid, thread) else { return Idleness::Works };
-            let awaited = awaited(pid, thread, &place);
-            let terminal = match awaited {
-                Some(Awaits::Read) => true,
-                Some(Awaits::Events(awaited)) => {
-                    alone &= !awaited.terminal || awaited == AwaitedInput::TERMINAL_ALONE;
-                    awaited.terminal
+            match awaited(pid, thread, &place) {
+                Some(Awaits::Read | Awaits::Events(AwaitedInput::TERMINAL_ALONE)) if !waits => {
+                    waits = true;
                 }
-                None => false,
-            };
-            alone &= at == 0;
-            waits |= terminal;
+                Some(Awaits::Events(AwaitedInput { terminal: true, .. })) => {
+                    (waits, others) = (true, others + 1);
+                }
+                Some(_) | None => others += 1,
+            }
         }
     }
-    match (waits, alone) {
-        (true, true) => Idleness::Waits,
-        (true, false) => Idleness::Sleeps,
+    match (waits, others) {
+        (true, 0) => Idleness::Waits,
+        (true, _) => Idleness::Sleeps,
         (false, _) => Idleness::Works,
     }
 }
@@ -192,12 +216,15 @@ fn is_over(group: ProcessId) -> bool {
 /// Whether a program that waits for the terminal alone does so in its command `read`. Others may look for keys
 /// while they work.
 fn reads_for_a_time(pid: ProcessId) -> bool {
-    program_name(pid).is_some_and(|name| TIMED_READERS.contains(&name.as_ref()))
+    // A script that names its shell has a name of its own.
+    let shell = fs::read_link(format!("/proc/{pid}/exe"));
+    let shell = shell.as_ref().ok().and_then(|path| path.file_name()?.to_str());
+    shell.is_some_and(|name| TIMED_READERS.contains(&name))
 }
 
 /// Whether a process has one thread.
 fn is_single(pid: ProcessId) -> bool {
-    fs::read_dir(format!("/proc/{pid}/task")).is_ok_and(|threads| threads.count() == 1)
+    threads(pid).count() == 1
 }
 
 #[cfg(test)]
@@ -245,6 +272,30 @@ mod tests {
         // One of it goes on, and one waits for something else.
         assert_eq!(idleness_of("(while :; do :; done) & exec cat", &idles), None);
         assert_eq!(idleness_of("exec sleep 1000", &idles), None);
+        assert_eq!(idleness_of("sleep 1000 & exec cat", &idles), Some(Idleness::Sleeps));
+    }
+
+    #[test]
+    fn the_other_part_of_a_pipeline_belongs_to_the_group() {
+        use std::os::unix::process::CommandExt;
+
+        let terminal = nix::pty::openpty(None, None).unwrap();
+        let mut cat = Command::new("cat");
+        cat.process_group(0).stdin(terminal.slave).stdout(Stdio::null());
+        let mut reads = cat.spawn().unwrap();
+        let group = ProcessId(reads.id().try_into().unwrap());
+        while idleness(group) != Idleness::Waits {
+            std::thread::yield_now();
+        }
+        let mut works = Command::new("sh");
+        works.args(["-c", "while :; do :; done"]).process_group(group.0);
+        let mut works = works.spawn().unwrap();
+        for _ in 0..1_000 {
+            assert_ne!(idleness(group), Idleness::Waits);
+        }
+        killpg(Pid::from_raw(group.0), nix::sys::signal::SIGKILL).unwrap();
+        reads.wait().unwrap();
+        works.wait().unwrap();
     }
 
     #[test]

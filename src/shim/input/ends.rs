@@ -13,6 +13,9 @@ const ENDED: u64 = 1 << 62;
 /// The bits of the gate that are the end of the records.
 const HEAD: u64 = ENDED - 1;
 
+/// A bit beside an answered question: the kernel may have more output than the ring has room for.
+const MORE: u64 = 1 << 63;
+
 /// What both sides share beside the records. Positions count bytes since the memory was made.
 #[derive(Debug, Default)]
 #[repr(C)]
@@ -27,7 +30,7 @@ pub struct InputWords<W> {
     asleep: W,
     /// Counts the questions of the daemon.
     asked: W,
-    /// The newest question that the shim has answered.
+    /// The newest question that the shim has answered, and a bit above it.
     answered: W,
     /// 1 if the daemon wants its bell rung when more can be appended.
     waits: W,
@@ -42,6 +45,14 @@ pub enum InputClosed {
     /// The shim serves another daemon or none, or has damaged the memory.
     #[error("the shim takes no more input from here")]
     Closed,
+}
+
+/// What the shim says of all output that was written before a question.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Answered {
+    pub question: u64,
+    /// Whether it is in the ring. Otherwise the ring was full.
+    pub all_is_there: bool,
 }
 
 /// Whether the other side sleeps and its bell must be rung.
@@ -145,9 +156,20 @@ impl<M: InputMemory> InputSender<M> {
         (self.asked, self.woken())
     }
 
-    /// The newest question, and the newest one that was answered.
-    pub fn questions(&self) -> (u64, u64) {
-        (self.asked, self.memory.words().answered.load(Ordering::Acquire))
+    /// The newest question.
+    pub fn asked(&self) -> u64 {
+        self.asked
+    }
+
+    /// The newest question that was answered.
+    pub fn answered(&self) -> Answered {
+        let word = self.memory.words().answered.load(Ordering::Acquire);
+        Answered { question: word & !MORE, all_is_there: word & MORE == 0 }
+    }
+
+    /// Whether the memory takes no more records.
+    pub fn is_closed(&self) -> bool {
+        self.memory.words().gate.load(Ordering::Acquire) & !HEAD != 0
     }
 
     /// Has the bell rung when more can be appended. Look for room once more after this, before you sleep.
@@ -247,10 +269,10 @@ impl<M: InputMemory> InputReceiver<M> {
     }
 
     /// Answers a question. The daemon's bell must be rung then.
-    pub fn answer(&mut self, question: u64) -> Wake {
-        self.answered = question;
-        self.memory.words().answered.store(question, Ordering::Release);
-        Wake::Ring
+    pub fn answer(&mut self, answered: Answered) {
+        self.answered = answered.question;
+        let more = if answered.all_is_there { 0 } else { MORE };
+        self.memory.words().answered.store(answered.question | more, Ordering::Release);
     }
 
     /// Notes that this side is about to sleep. It must not if anything is there after this.

@@ -10,7 +10,7 @@ use nix::errno::Errno;
 use nix::sys::eventfd::{EfdFlags, EventFd};
 use nix::unistd::write;
 
-use crate::shim::input::ends::{InputClosed, InputReceiver, Wake};
+use crate::shim::input::ends::{Answered, InputClosed, InputReceiver, Wake};
 use crate::shim::input::log::InputLog;
 use crate::shim::input::{InputHeader, InputMap, WAITING_MAX};
 
@@ -187,8 +187,10 @@ impl InputRelay {
     }
 
     /// Answers a question. The daemon's bell must be rung then.
-    pub fn answer(&mut self, question: u64) -> Wake {
-        self.from.as_mut().map_or(Wake::Nothing, |from| from.answer(question))
+    pub fn answer(&mut self, answered: Answered) {
+        if let Some(from) = &mut self.from {
+            from.answer(answered);
+        }
     }
 
     /// Whether the shim may sleep until its bell rings. Call [`Self::wake`] in any case.

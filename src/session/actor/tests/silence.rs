@@ -30,6 +30,21 @@ async fn what_a_silent_terminal_may_have_taken_is_not_written_again() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn of_a_silent_terminal_nothing_is_found_out_before_it_answers() {
+    let desk = Desk::open();
+    let lease = desk.acquire(&agent(1)).await.expect("free");
+    desk.terminal.set_silent(true);
+    let order = WriteOrder { presented: Some(lease), ..typing(&agent(1), "lost") };
+    desk.write(order).await.expect("it is not known before");
+    let looks = desk.terminal.looks();
+    let (_attending, _hurrying) = (desk.session.attend(), desk.session.hurry());
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert_eq!(desk.terminal.looks(), looks);
+    desk.terminal.set_silent(false);
+    desk.wait_until(|terminal| terminal.looks() > looks).await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn who_killed_a_session_is_answered_also_when_nobody_tells_its_end() {
     let desk = Desk::open();
     desk.terminal.keep_end_untold();

@@ -11,7 +11,7 @@ use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::unistd::write;
 
 use crate::session::pty::Stamp;
-use crate::shim::input::ends::{InputClosed, InputMemory, InputSender, Wake};
+use crate::shim::input::ends::{Answered, InputClosed, InputMemory, InputSender, Wake};
 use crate::shim::input::{InputHeader, InputMap, WAITING_MAX};
 
 /// How long a shim may take to answer before it counts as silent.
@@ -146,8 +146,14 @@ impl ShimInput {
         question
     }
 
-    pub(super) fn is_answered(&self, question: u64) -> bool {
-        self.line().sender.questions().1 >= question
+    /// The newest question that was answered.
+    pub(super) fn answered(&self) -> Answered {
+        self.line().sender.answered()
+    }
+
+    /// Whether the shim serves another daemon or none, or its program has ended.
+    pub(super) fn is_closed(&self) -> bool {
+        self.line().sender.is_closed()
     }
 
     /// When to look whether the shim is silent.
@@ -196,7 +202,7 @@ impl LineState {
     }
 
     fn done(&self) -> (u64, u64) {
-        (self.sender.taken(), self.sender.questions().1)
+        (self.sender.taken(), self.sender.answered().question)
     }
 
     /// Notes that the shim has something to do.
@@ -206,11 +212,10 @@ impl LineState {
     }
 
     fn note_progress(&mut self, now: Duration) {
-        let (asked, answered) = self.sender.questions();
-        let has_input = self.has_input();
+        let idle = !self.has_input() && self.sender.answered().question == self.sender.asked();
         let done = self.done();
         match &mut self.outstanding {
-            Some(_) if !has_input && asked == answered => self.outstanding = None,
+            Some(_) if idle => self.outstanding = None,
             Some(outstanding) if outstanding.done != done => {
                 *outstanding = Outstanding { done, since: now, again: false };
             }
@@ -326,9 +331,10 @@ mod tests {
         let later = NOW + PATIENCE / 2;
         take(&mut receiver, false);
         assert_eq!(line.deadline(later), Some(later + PATIENCE));
-        assert!(!line.is_answered(1));
-        let _ = receiver.answer(receiver.question().unwrap());
-        assert!(line.is_answered(1));
+        assert_eq!(line.answered().question, 0);
+        let answered = Answered { question: receiver.question().unwrap(), all_is_there: true };
+        receiver.answer(answered);
+        assert_eq!(line.answered(), answered);
         assert_eq!(line.deadline(later), None);
     }
 

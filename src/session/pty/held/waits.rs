@@ -35,14 +35,16 @@ impl HeldPty {
         }
     }
 
-    /// Waits for the answer to a question, and returns where the output ends.
-    pub(super) async fn wait_for_answer(&self, question: u64) -> io::Result<u64> {
+    /// Waits for the answer to a question, and returns where the output ends, if all of it is in the ring.
+    pub(super) async fn wait_for_answer(&self, question: u64) -> io::Result<Option<u64>> {
         let link = self.link();
         let mut standing = link.standing();
         loop {
             let known = *standing.borrow_and_update();
-            if link.input.is_answered(question) || known.exit.is_some() {
-                return Ok(self.ring.head());
+            let answered = link.input.answered();
+            if answered.question >= question || known.exit.is_some() {
+                let all_is_there = answered.all_is_there || known.exit.is_some();
+                return Ok(all_is_there.then(|| self.ring.head()));
             }
             if known.presence != ShimPresence::There {
                 return Err(link.absence().into());

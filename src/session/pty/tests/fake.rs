@@ -305,9 +305,9 @@ impl Pty for FakePty {
         Ok(OutputEnd::Asked(self.state.borrow().asked))
     }
 
-    async fn output_end(&self, question: u64) -> io::Result<u64> {
+    async fn output_end(&self, question: u64) -> io::Result<Option<u64>> {
         self.wait_for(|state| state.answered >= question).await;
-        Ok(self.state.borrow().output_end())
+        Ok(Some(self.state.borrow().output_end()))
     }
 
     async fn exited(&self) -> Exit {
