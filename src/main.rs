@@ -13,7 +13,7 @@ fn main() -> anyhow::Result<ExitCode> {
     let words: Vec<_> = env::args_os().collect();
     // Before anything is made that a shim must not have, a second thread above all.
     if words.get(1).is_some_and(|word| word == shim::WORD) {
-        return Ok(shim::run_shim(&words));
+        return Ok(shim::run_shims(&words));
     }
     if termgate::cli::completions::answer(&words)? {
         return Ok(ExitCode::SUCCESS);

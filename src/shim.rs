@@ -19,8 +19,10 @@ pub mod ring;
 pub mod run;
 pub mod socket;
 pub mod start;
+pub mod starter;
 pub mod stat;
 pub mod terminal;
+pub mod title;
 pub mod wire;
 pub mod word;
 
@@ -33,19 +35,16 @@ pub const NAME: &str = "termgate";
 /// The name of a shim in `/proc/PID/stat`. Only a process itself can set its name.
 pub const COMM: &CStr = c"termgate-shim";
 
-/// The hidden subcommand that starts a shim.
+/// The hidden subcommand that starts the process that forks shims.
 pub const WORD: &str = "shim";
 
-/// Runs the shim of one session until the session ends. `words` is the command line.
-pub fn run_shim(words: &[OsString]) -> ExitCode {
-    match start::start(words) {
-        Ok((mut shim, mut room)) => {
-            // A kernel without seccomp still runs the shim.
-            let _ = confinement::enter();
-            shim.run(&mut room);
-            shim.end();
-            ExitCode::SUCCESS
-        }
-        Err(exit) => exit,
-    }
+/// Runs the process that forks the shims of one daemon, and each shim until its session ends. `words` is the command
+/// line.
+pub fn run_shims(words: &[OsString]) -> ExitCode {
+    starter::serve(words, |mut shim, mut room| {
+        // A kernel without seccomp still runs the shim.
+        let _ = confinement::enter();
+        shim.run(&mut room);
+        shim.end();
+    })
 }

@@ -21,9 +21,10 @@ use termgate::session::pty::command::{Launch, SpawnSpec};
 use termgate::session::pty::environment::Environment;
 use termgate::session::pty::held::HeldPty;
 use termgate::session::pty::held::shims::{HoldOptions, HoldingLimits, Shims, socket_of};
+use termgate::session::pty::held::starter::ShimStarter;
 use termgate::session::pty::{Note, Pty, ReadOutput, Stamp, TerminalCheckpoint};
 use termgate::shim::wire::to_shim::Unread;
-use termgate::shim::{WORD, start};
+use termgate::shim::{WORD, starter};
 
 static ASKED: AtomicU64 = AtomicU64::new(0);
 
@@ -64,17 +65,17 @@ fn main() -> ExitCode {
 }
 
 fn hold(words: &[OsString]) -> ExitCode {
-    let (mut shim, mut room) = match start::start(words) {
-        Ok(held) => held,
-        Err(exit) => return exit,
-    };
-    let before = ASKED.load(Ordering::Relaxed);
-    assert!(before > 0, "what a start asks for is counted");
-    shim.run(&mut room);
-    let asked = ASKED.load(Ordering::Relaxed) - before;
-    std::fs::write(report(Path::new(&words[2])), asked.to_string()).unwrap();
-    shim.end();
-    ExitCode::SUCCESS
+    starter::serve(words, |mut shim, mut room| {
+        let before = ASKED.load(Ordering::Relaxed);
+        assert!(before > 0, "what a start asks for is counted");
+        shim.run(&mut room);
+        let asked = ASKED.load(Ordering::Relaxed) - before;
+        // The words of this process say by now where it listens.
+        let line = std::fs::read_to_string("/proc/self/cmdline").unwrap();
+        let socket = line.split('\0').nth(2).unwrap();
+        std::fs::write(report(Path::new(socket)), asked.to_string()).unwrap();
+        shim.end();
+    })
 }
 
 fn report(socket: &Path) -> PathBuf {
@@ -101,7 +102,7 @@ async fn exercise() {
     let spec = SpawnSpec::resolve(launch, session, PathBuf::from("/"), environment, size).unwrap();
     let options = HoldOptions {
         shims: Shims::at(directory.path()),
-        program: std::env::current_exe().unwrap(),
+        starter: ShimStarter::of(std::env::current_exe().unwrap()),
         limits: HoldingLimits { orphan_ttl: None, ring_bytes: 1 << 20, unread: Unread::Block },
     };
     let mut pty = HeldPty::start(&spec, &options).unwrap();

@@ -247,8 +247,8 @@ impl Registry {
 
     /// How the terminals of sessions created now are held; none where they end with the daemon.
     pub(in crate::session) fn hold_options(&self) -> Option<HoldOptions> {
-        let ShimSetup { shims, program } = self.0.holding.clone()?;
-        Some(HoldOptions { shims, program, limits: self.limits().holding })
+        let ShimSetup { shims, starter } = self.0.holding.clone()?;
+        Some(HoldOptions { shims, starter, limits: self.limits().holding })
     }
 
     /// Where files may lie for a moment that the shells of sessions read, if there is such a place.

@@ -1,25 +1,20 @@
-//! Starts a shim: detaches from the daemon, then opens the terminal and starts the program.
+//! Starts a shim: detaches from who forked it, then opens the terminal and starts the program.
 //! A failed start is reported to the daemon and leaves nothing behind.
 
-use std::ffi::OsString;
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read, Seek, Write};
-use std::os::fd::{AsFd, OwnedFd};
-use std::path::{Path, PathBuf};
-use std::process::ExitCode;
+use std::fs::{self, File};
+use std::io::{self, Read, Seek};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::Path;
 use std::time::Duration;
 
 use nix::errno::Errno;
-use nix::fcntl::{FcntlArg, fcntl};
 use nix::libc;
-use nix::sys::signal::{SigHandler, Signal, signal};
-use nix::unistd::{ForkResult, chdir, dup2_stderr, dup2_stdin, dup2_stdout, fork, setsid};
+use nix::unistd::setsid;
 
 use crate::shim::COMM;
 use crate::shim::children::{ChildEnds, Children};
 use crate::shim::input::relay::InputRelay;
 use crate::shim::kept::Kept;
-use crate::shim::memory;
 use crate::shim::orphan_timeout::Solitude;
 use crate::shim::output::OutputRelay;
 use crate::shim::place::SocketPlace;
@@ -28,9 +23,10 @@ use crate::shim::readiness::{self, READABLE};
 use crate::shim::run::RunningShim;
 use crate::shim::socket::{self, Descriptors};
 use crate::shim::terminal;
+use crate::shim::title;
 use crate::shim::wire::from_shim::{FromShim, ProcessIdentity, StartFailure, StartStage};
 use crate::shim::wire::to_shim::{Start, ToShim};
-use crate::shim::wire::{FRAME_MAX, Frame};
+use crate::shim::wire::{Frame, frame};
 
 /// How long to wait for the daemon's start frame.
 const START_MAX: Duration = Duration::from_secs(10);
@@ -40,116 +36,43 @@ const RING_BYTES: std::ops::RangeInclusive<usize> = 64 << 10..=1 << 30;
 const PROGRAM_MAX: u64 = 16 << 20;
 const PAGE: usize = 4096;
 
-/// Signals for the daemon's process group or terminal, and signals that a shim never needs.
-const IGNORED: [Signal; 9] = [
-    Signal::SIGHUP,
-    Signal::SIGINT,
-    Signal::SIGQUIT,
-    Signal::SIGPIPE,
-    Signal::SIGTSTP,
-    Signal::SIGTTIN,
-    Signal::SIGTTOU,
-    Signal::SIGUSR1,
-    Signal::SIGUSR2,
-];
-
 fn failed_at(stage: StartStage) -> impl Fn(io::Error) -> StartFailure {
     move |error| StartFailure { stage, errno: error.raw_os_error().unwrap_or(libc::EINVAL) }
 }
 
-/// Makes this process the shim of a session: `termgate shim SOCKET`, with a connection to the daemon as
-/// standard input. Returns an exit code if that fails, and in the parent after the fork.
-///
-/// The process is hidden already, so no other process can open the memory of the forked copy.
-pub fn start(words: &[OsString]) -> Result<(RunningShim, Box<Frame>), ExitCode> {
-    let path = words.get(2).map(PathBuf::from);
-    let (Some(path), true) = (path, socket::carries_frames(io::stdin().as_fd())) else {
-        let _ = io::stderr().write_all(b"termgate shim is for termgate itself, which starts it\n");
-        return Err(ExitCode::from(2));
-    };
-    if memory::is_traced() {
-        // The forked copy would be traced as well.
-        return Err(ExitCode::FAILURE);
-    }
-    leave_daemon()?;
-    use_no_memory_in_advance();
-    let mut room = frame();
-    let Ok(daemon) = settle() else { return Err(ExitCode::FAILURE) };
-    match begin(&path, &daemon, &mut room) {
+/// Makes this process the shim of a session, which listens at `path`, with a connection to its daemon. Tells the
+/// daemon if that fails, and returns `None`.
+pub fn start(path: &Path, daemon: OwnedFd, room: &mut Frame) -> Option<RunningShim> {
+    let begun = leave_starter(path).map_err(failed_at(StartStage::Shim));
+    match begun.and_then(|()| begin(path, &daemon, room)) {
         Ok((mut shim, memory)) => {
             shim.attach(daemon, &memory);
-            Ok((shim, room))
+            Some(shim)
         }
         Err(failure) => {
-            let length = FromShim::Failed(failure).encode(&mut room);
-            let _ = socket::send(daemon.as_fd(), &room[..length], &[]);
-            Err(ExitCode::FAILURE)
+            tell(daemon.as_fd(), room, failure);
+            None
         }
     }
 }
 
-/// Makes the allocator take every large buffer fresh from the kernel. The kernel counts only pages that are
-/// written, while recycled memory would have to be zeroed and so counts at once.
-#[cfg(target_env = "gnu")]
-#[allow(unsafe_code)]
-fn use_no_memory_in_advance() {
-    const LARGE: libc::c_int = 32 * 1024;
-    // SAFETY: this process has one thread, and the allocator accepts this option at any time.
-    unsafe {
-        libc::mallopt(libc::M_MMAP_THRESHOLD, LARGE);
-    }
+/// Tells a daemon that no shim was started.
+pub(super) fn failed(daemon: BorrowedFd<'_>, room: &mut Frame, errno: Errno) {
+    tell(daemon, room, StartFailure { stage: StartStage::Shim, errno: errno as i32 });
 }
 
-#[cfg(not(target_env = "gnu"))]
-fn use_no_memory_in_advance() {}
-
-fn frame() -> Box<Frame> {
-    let zeros = vec![0; FRAME_MAX].into_boxed_slice();
-    zeros.try_into().expect("it was made with this length")
+fn tell(daemon: BorrowedFd<'_>, room: &mut Frame, failure: StartFailure) {
+    let length = FromShim::Failed(failure).encode(room);
+    let _ = socket::send(daemon, &room[..length], &[]);
 }
 
-/// Forks and starts a new session, so that the shim is not a child of the daemon.
-#[allow(unsafe_code)]
-fn leave_daemon() -> Result<(), ExitCode> {
-    // SAFETY: this process has one thread, so the child may make any call.
-    match unsafe { fork() } {
-        Ok(ForkResult::Parent { .. }) => return Err(ExitCode::SUCCESS),
-        Ok(ForkResult::Child) => {}
-        Err(_) => return Err(ExitCode::FAILURE),
-    }
-    setsid().map_err(|_| ExitCode::FAILURE)?;
-    Ok(())
-}
-
-/// Closes all inherited descriptors except the daemon's connection, and becomes a subreaper for orphans of
-/// the program.
-#[allow(unsafe_code)]
-fn settle() -> io::Result<OwnedFd> {
-    // SAFETY: no value in this process owns these descriptors; the standard streams stay open.
-    unsafe {
-        libc::syscall(libc::SYS_close_range, 3u32, u32::MAX, 0);
-    }
-    let daemon = fs_owned(fcntl(io::stdin(), FcntlArg::F_DUPFD_CLOEXEC(3))?);
-    let nothing = OpenOptions::new().read(true).write(true).open("/dev/null")?;
-    dup2_stdin(&nothing)?;
-    dup2_stdout(&nothing)?;
-    dup2_stderr(&nothing)?;
-    chdir("/")?;
-    for ignored in IGNORED {
-        // SAFETY: ignoring a signal runs no code of ours.
-        unsafe { signal(ignored, SigHandler::SigIgn)? };
-    }
+/// Becomes a process of its own, which adopts the orphans of its program and which daemons find.
+fn leave_starter(path: &Path) -> io::Result<()> {
+    setsid()?;
     nix::sys::prctl::set_child_subreaper(true)?;
-    nix::sys::prctl::set_name(COMM)?;
-    Ok(daemon)
-}
-
-#[allow(unsafe_code)]
-fn fs_owned(fd: i32) -> OwnedFd {
-    use std::os::fd::FromRawFd;
-
-    // SAFETY: the only caller has just made the descriptor.
-    unsafe { OwnedFd::from_raw_fd(fd) }
+    title::set(path)?;
+    // Whoever sees the name of a shim sees the path as well.
+    Ok(nix::sys::prctl::set_name(COMM)?)
 }
 
 fn begin(

@@ -8,6 +8,12 @@ pub mod to_shim;
 pub const FRAME_MAX: usize = 64 * 1024;
 pub type Frame = [u8; FRAME_MAX];
 
+/// Room for a frame.
+pub fn frame() -> Box<Frame> {
+    let zeros = vec![0; FRAME_MAX].into_boxed_slice();
+    zeros.try_into().expect("it was made with this length")
+}
+
 /// Follows the kind in the first frame of each side.
 pub const MAGIC: u32 = u32::from_le_bytes(*b"tghd");
 pub const VERSION: u16 = 2;

@@ -40,6 +40,7 @@ use crate::session::drain::Departure;
 use crate::session::facts::{Board, SessionNews};
 use crate::session::pty::ProcessId;
 use crate::session::pty::held::shims::{ShimSetup, Shims};
+use crate::session::pty::held::starter::ShimStarter;
 use crate::session::pty::reaper::{become_subreaper, reap_orphans};
 use crate::session::pty::spawn::give_children_descriptors;
 use crate::session::registry::{Listening, Registry, Settings as SessionSettings};
@@ -159,7 +160,7 @@ pub async fn serve(
     let found = FoundAtStart { sockets, hangup_ignored, descriptors: prepare_process()? };
     let notifier = Arc::new(Notifier::find(|name| environment.get(OsStr::new(name))));
 
-    let holding = ShimSetup { shims: shims_of(&paths, &lock), program: shim };
+    let holding = ShimSetup { shims: shims_of(&paths, &lock), starter: ShimStarter::of(shim) };
     let scripts = paths.shell();
     let scripts = or_told(place_scripts(&scripts)).map(|()| scripts);
     let places = Places { environment, default_cwd, holding: Some(holding), scripts, state };

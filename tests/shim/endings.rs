@@ -5,11 +5,13 @@ use std::time::Duration;
 
 use termgate::core::frame::Exit;
 use termgate::session::pty::held::shims::Shims;
+use termgate::session::pty::held::starter::ShimStarter;
 use termgate::session::pty::kill::LADDER_MAX;
 use termgate::session::pty::processes::{self, Process, ProcessHandle};
 use termgate::session::pty::{Note, ProcessId, Pty, Stamp, TerminalCheckpoint};
 use termgate::shim::readiness;
 
+use crate::harness::processes::PROGRAM;
 use crate::harness::waiting::{soon, until};
 use crate::shim::harness::{
     Terminal, checkpoint, end, exit_of, fall_silent, find, is_there, marked, read_to_end,
@@ -251,13 +253,13 @@ async fn a_shim_hides_its_memory_and_its_descriptors_from_programs_of_its_user()
             std::fs::set_permissions(path, PermissionsExt::from_mode(0o777)).unwrap();
         };
         let (copy, wrapper) = (ground.path().join("termgate"), ground.path().join("wrapper"));
-        std::fs::copy(&options.program, &copy).unwrap();
+        std::fs::copy(PROGRAM, &copy).unwrap();
         let user = format!("setpriv --reuid={NOBODY} --regid={NOBODY} --clear-groups");
         let script =
             format!("#!/bin/sh\nPATH=/usr/bin:/bin exec {user} {} \"$@\"\n", copy.display());
         std::fs::write(&wrapper, script).unwrap();
         [&options.shims.directory, ground.path(), &wrapper].into_iter().for_each(open);
-        options.program = wrapper;
+        options.starter = ShimStarter::of(wrapper);
     })
     .unwrap();
     terminal.remember(Note::Identity, b"somebody");

@@ -13,6 +13,7 @@ use termgate::session::pty::environment::{ClientEnvironment, Environment, clean_
 use termgate::session::pty::held::HeldPty;
 use termgate::session::pty::held::recovered::Recovered;
 use termgate::session::pty::held::shims::{HoldOptions, HoldingLimits, Shims, socket_of};
+use termgate::session::pty::held::starter::ShimStarter;
 use termgate::session::pty::kill::KillError;
 use termgate::session::pty::own::OwnPty;
 use termgate::session::pty::processes::{self, Process};
@@ -75,7 +76,7 @@ impl Terminal {
         let ours = Arc::new(AtomicBool::new(true));
         let mut options = HoldOptions {
             shims: claimed(directory.path(), &ours),
-            program: PathBuf::from(PROGRAM),
+            starter: ShimStarter::of(PROGRAM),
             limits: HoldingLimits { orphan_ttl: None, ring_bytes: 1 << 20, unread: Unread::Block },
         };
         change(&mut options);

@@ -6,7 +6,6 @@ use std::io::ErrorKind;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
-use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 use std::{env, thread};
@@ -18,6 +17,7 @@ use termgate::core::screen::{Facts, ScreenLimits};
 use termgate::session::pty::held::HeldPty;
 use termgate::session::pty::held::contact::AttachError;
 use termgate::session::pty::held::shims::Shims;
+use termgate::session::pty::held::starter::ShimStarter;
 use termgate::session::pty::{Note, OutputEnd, Pty, Stamp};
 use termgate::session::restore::OpeningState;
 use termgate::shim::program::Program;
@@ -257,12 +257,10 @@ fn whatever_a_shim_is_started_with_it_says_so_or_ends() {
         environment: vec![("PATH".into(), "/usr/bin:/bin".into())],
     };
     let valid = [vec![golden("start"); 8], vec![golden("attach"), golden("end")]].concat();
+    let starter = ShimStarter::of(PROGRAM);
     for round in 0..60 {
         let path = directory.path().join(format!("{round:012x}.sock"));
-        let (ours, theirs) = socket::pair().unwrap();
-        let mut shim = Command::new(PROGRAM);
-        shim.arg("shim").arg(&path).env_clear().stdin(Stdio::from(File::from(theirs)));
-        assert!(shim.status().unwrap().success());
+        let ours = starter.fork(&path).unwrap();
         let text = dice.frame(&[program.encode()]);
         let file = if dice.below(8) == 0 { dice.file() } else { memory(&text).into() };
         let frame = dice.frame(&valid);

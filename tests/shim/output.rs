@@ -9,7 +9,9 @@ use termgate::session::pty::held::recovered::HistorySegment;
 use termgate::session::pty::{Note, Pty, ReadOutput, Stamp, TerminalCheckpoint};
 
 use crate::harness::waiting::{soon, until};
-use crate::shim::harness::{Terminal, all_read, checkpoint, exit_of, find, is_there, read_until, wait_for};
+use crate::shim::harness::{
+    Terminal, all_read, checkpoint, exit_of, find, is_there, read_until, wait_for,
+};
 
 /// Numbers that look random and are the same in every run.
 mod rand_like {

@@ -7,8 +7,7 @@ use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::FileExt;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::path::PathBuf;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
@@ -19,6 +18,7 @@ use termgate::core::input::idempotency::earlier_writes::{FormerWrite, WriteStamp
 use termgate::session::pty::held::HeldPty;
 use termgate::session::pty::held::recovered::{HistorySegment, ScreenSnapshot};
 use termgate::session::pty::held::shims::{Shims, socket_of};
+use termgate::session::pty::held::starter::ShimStarter;
 use termgate::session::pty::{Note, Pty, ReadOutput, Stamp, TerminalCheckpoint};
 use termgate::shim::readiness::{self, READABLE};
 use termgate::shim::socket::{self, Descriptors};
@@ -176,6 +176,7 @@ const TAKEN_AT: u64 = 72;
 
 /// A shim of today, and the daemons of that version that speak with it.
 struct Former {
+    starter: ShimStarter,
     socket: PathBuf,
     daemons: BTreeMap<char, OwnedFd>,
     ring: Option<File>,
@@ -188,14 +189,16 @@ impl Former {
     fn new() -> Self {
         let directory = tempfile::tempdir().unwrap();
         let socket = directory.path().join("0123456789ab.sock");
-        Self { socket, daemons: BTreeMap::new(), ring: None, input: None, _directory: directory }
+        let starter = ShimStarter::of(PROGRAM);
+        let daemons = BTreeMap::new();
+        Self { starter, socket, daemons, ring: None, input: None, _directory: directory }
     }
 
     /// The connection of a daemon; the first one starts the shim.
     fn daemon(&mut self, name: char) -> &OwnedFd {
         if !self.daemons.contains_key(&name) {
             let connection = match self.daemons.is_empty() {
-                true => start(&self.socket),
+                true => self.starter.fork(&self.socket).unwrap(),
                 false => socket::connect_to(&self.socket).unwrap(),
             };
             self.daemons.insert(name, connection);
@@ -259,14 +262,6 @@ impl Drop for Former {
             }
         }
     }
-}
-
-fn start(path: &Path) -> OwnedFd {
-    let (ours, theirs) = socket::pair().unwrap();
-    let mut shim = Command::new(PROGRAM);
-    shim.arg("shim").arg(path).env_clear().stdin(Stdio::from(File::from(theirs)));
-    assert!(shim.status().unwrap().success());
-    ours
 }
 
 #[test]

@@ -8,6 +8,7 @@ mod joining;
 mod link;
 pub mod recovered;
 pub mod shims;
+pub mod starter;
 mod store;
 mod waits;
 

@@ -1,9 +1,11 @@
 //! Sessions of a second daemon, over terminals in memory that the first one left.
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::os::fd::AsFd;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -32,6 +34,7 @@ use crate::session::error::SessionError;
 use crate::session::pty::command::Launch;
 use crate::session::pty::environment::ClientEnvironment;
 use crate::session::pty::held::shims::{HoldingLimits, OWN_PROGRAM, ShimSetup, Shims, socket_of};
+use crate::session::pty::held::starter::ShimStarter;
 use crate::session::pty::kill::Survivor as LivingProcess;
 use crate::session::pty::processes::Process;
 use crate::session::pty::shell::Nonces;
@@ -41,7 +44,8 @@ use crate::session::registry::creating::Creation;
 use crate::session::registry::{RenameError, SessionLimits, Settings};
 use crate::session::tests::permitted::permit;
 use crate::shim::readiness::{self, READABLE};
-use crate::shim::socket;
+use crate::shim::socket::{self, Descriptors};
+use crate::shim::wire::frame;
 use crate::shim::wire::to_shim::Unread;
 
 const LEASE: LeaseId = LeaseId(Uuid::from_u128(9));
@@ -359,7 +363,7 @@ async fn a_write_that_the_daemon_before_made_is_answered_and_not_made_again() {
 /// A registry whose shims are in `directory`, as long as its daemon has the place, which `ours` says.
 fn registry_of_shims(directory: &Path, ours: bool) -> Registry {
     let shims = Shims::claimed(directory, move || ours);
-    registry_with(Some(ShimSetup { shims, program: PathBuf::from(OWN_PROGRAM) }))
+    registry_with(Some(ShimSetup { shims, starter: ShimStarter::of(OWN_PROGRAM) }))
 }
 
 fn closed(_: &TenantId, _: SessionId) -> WriteWindow {
@@ -395,23 +399,31 @@ async fn a_silent_session_is_asked_again_though_the_place_was_not_sure_for_a_mom
     assert_eq!(unanswered.silent, [id(1)]);
 }
 
-/// A shim that dies once it has started its program: it writes down its number.
-const DYING_SHIM: &str = "#!/bin/bash
-session=${2##*/}
+/// What a shim does that dies once it has started its program: it writes down its number.
+const DYING_SHIM: &str = "
+session=${1##*/}
 ulimit -x $(((0x7ffe << 48) | 0x${session%.sock}))
 trap '' HUP TERM
 setsid sleep 7777 </dev/null &
-echo $! >${2%/*}/started
-: >$2
+echo $! >${1%/*}/started
+: >$1
 ";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nothing_is_left_of_a_start_whose_shim_died() {
     let ground = tempfile::tempdir().unwrap();
-    let program = ground.path().join("shim");
-    std::fs::write(&program, DYING_SHIM).unwrap();
-    std::fs::set_permissions(&program, PermissionsExt::from_mode(0o700)).unwrap();
-    let holding = ShimSetup { shims: Shims::at(ground.path()), program };
+    let (ours, orders) = socket::pair().unwrap();
+    let dying = std::thread::spawn(move || {
+        let came = [(Some(orders.as_fd()), READABLE)];
+        assert_ne!(readiness::wait(came, Some(Duration::from_secs(20))).unwrap(), [0]);
+        let (mut room, mut daemon) = (frame(), Descriptors::default());
+        let length = socket::receive(orders.as_fd(), &mut room, &mut daemon).unwrap();
+        let path = OsStr::from_bytes(&room[..length]);
+        let mut bash = Command::new("bash");
+        assert!(bash.args(["-c", DYING_SHIM, "shim"]).arg(path).status().unwrap().success());
+    });
+    let holding =
+        ShimSetup { shims: Shims::at(ground.path()), starter: ShimStarter::played_by(ours) };
     // Processes start by this clock.
     let registry = registry_by(Clock::boot().unwrap(), Some(holding));
     let creation = Creation {
@@ -431,6 +443,7 @@ async fn nothing_is_left_of_a_start_whose_shim_died() {
             .await
             .is_err()
     );
+    dying.join().unwrap();
     let started = std::fs::read_to_string(ground.path().join("started")).unwrap();
     let started = ProcessId(started.trim().parse().unwrap());
     assert!(Process::find(started).is_none_or(|process| process.ended), "it was ended");

@@ -1,12 +1,9 @@
 //! Makes first contact with a shim: starts one or attaches to one that runs. Blocks for milliseconds.
 
-use std::fs::File;
 use std::io::{self, ErrorKind};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::FileExt;
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use nix::errno::Errno;
@@ -14,16 +11,16 @@ use nix::errno::Errno;
 use crate::session::pty::ProcessId;
 use crate::session::pty::command::SpawnSpec;
 use crate::session::pty::held::input_line::PATIENCE;
-use crate::session::pty::held::link::frame;
 use crate::session::pty::held::recovered::Notes;
 use crate::session::pty::held::shims;
+use crate::session::pty::held::starter::ShimStarter;
 use crate::session::pty::spawn::{self, SpawnError};
+use crate::shim::memory;
 use crate::shim::readiness::{self, READABLE};
 use crate::shim::socket::{self, Descriptors, Other};
 use crate::shim::wire::from_shim::{Attached, FromShim, StartFailure, StartStage};
 use crate::shim::wire::to_shim::{Start, ToShim};
-use crate::shim::wire::{Frame, Malformed, VERSION};
-use crate::shim::{NAME, WORD, memory};
+use crate::shim::wire::{Frame, Malformed, VERSION, frame};
 
 /// How long a shim may take to start its program.
 const START_MAX: Duration = Duration::from_secs(10);
@@ -104,13 +101,13 @@ fn is_of_place(error: &io::Error) -> bool {
 }
 
 pub(super) fn start(
-    executable: &Path,
+    starter: &ShimStarter,
     path: &Path,
     start: Start,
     spec: &SpawnSpec,
 ) -> Result<Contact, SpawnError> {
     let mut room = frame();
-    let socket = launch(executable, path, start, spec, &mut room).map_err(SpawnError::Shim)?;
+    let socket = launch(starter, path, start, spec, &mut room).map_err(SpawnError::Shim)?;
     let mut descriptors = Descriptors::default();
     let until = readiness::now() + START_MAX;
     let error = match receive(&socket, &mut room, &mut descriptors, until) {
@@ -121,7 +118,10 @@ pub(super) fn start(
             Ok(Err(failure)) => return Err(not_started(failure, spec, path)),
             Err(error) => io::Error::other(error),
         },
-        Ok(None) => io::ErrorKind::TimedOut.into(),
+        Ok(None) => {
+            starter.give_up();
+            io::ErrorKind::TimedOut.into()
+        }
         Err(error) => error,
     };
     // The program may run already, and no daemon would know of it.
@@ -130,9 +130,9 @@ pub(super) fn start(
     Err(SpawnError::Shim(error))
 }
 
-/// Starts a shim and tells it what to start. Returns the connection to it.
+/// Has a shim forked and tells it what to start. Returns the connection to it.
 fn launch(
-    executable: &Path,
+    starter: &ShimStarter,
     path: &Path,
     start: Start,
     spec: &SpawnSpec,
@@ -140,23 +140,10 @@ fn launch(
 ) -> io::Result<OwnedFd> {
     let text = memory::create(c"termgate-program", 0)?;
     text.write_all_at(&spawn::program_of(spec).encode(), 0)?;
-    let (ours, theirs) = socket::pair()?;
-    let mut child = Command::new(executable)
-        .arg0(NAME)
-        .arg(WORD)
-        .arg(path)
-        .env_clear()
-        .stdin(Stdio::from(File::from(theirs)))
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()?;
-    // The process exits as soon as it has forked the shim.
-    if !child.wait()?.success() {
-        return Err(Errno::EAGAIN.into());
-    }
+    let socket = starter.fork(path)?;
     let length = ToShim::Start(start).encode(room);
-    socket::send(ours.as_fd(), &room[..length], &[text.as_fd()])?;
-    Ok(ours)
+    socket::send(socket.as_fd(), &room[..length], &[text.as_fd()])?;
+    Ok(socket)
 }
 
 /// Attaches to the shim that listens at `path`. The shim drops any earlier daemon.

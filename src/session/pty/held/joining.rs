@@ -46,7 +46,7 @@ const ASK_AGAIN: Duration = Duration::from_millis(500);
 impl HeldPty {
     /// Starts a shim and the program in its terminal.
     ///
-    /// Must be called inside a runtime. Blocks for two forks and execs.
+    /// Must be called inside a runtime. Blocks until the program was started.
     pub fn start(spec: &SpawnSpec, options: &HoldOptions) -> Result<Self, SpawnError> {
         let HoldingLimits { orphan_ttl, ring_bytes, unread } = options.limits;
         let start = Start {
@@ -64,7 +64,7 @@ impl HeldPty {
         make_again(&shims.directory)?;
         let socket = socket_of(&shims.directory, spec.session);
         // Nothing was noted, so the session ends with its connection if this fails.
-        let contact = contact::start(&options.program, &socket, start, spec)?;
+        let contact = contact::start(&options.starter, &socket, start, spec)?;
         Self::of(spec.session, shims, contact).map(|(pty, _)| pty).map_err(SpawnError::Shim)
     }
 

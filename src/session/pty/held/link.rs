@@ -21,7 +21,7 @@ use crate::shim::readiness::{self, WRITABLE};
 use crate::shim::socket::{self, Descriptors};
 use crate::shim::wire::from_shim::FromShim;
 use crate::shim::wire::to_shim::ToShim;
-use crate::shim::wire::{FRAME_MAX, Frame, ProgramEnd};
+use crate::shim::wire::{Frame, ProgramEnd, frame};
 
 /// The most frames to read in a row: more than a socket holds, but a limit for a shim that never stops
 /// sending.
@@ -56,12 +56,6 @@ pub(super) struct ShimLink {
     standing: watch::Sender<LinkState>,
     /// Whether the shim closed the connection.
     hung_up: AtomicBool,
-}
-
-/// Allocates a frame buffer.
-pub(super) fn frame() -> Box<Frame> {
-    let zeros = vec![0; FRAME_MAX].into_boxed_slice();
-    zeros.try_into().expect("it was made with this length")
 }
 
 pub(super) fn exit_of(ended: ProgramEnd) -> Exit {

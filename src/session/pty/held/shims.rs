@@ -16,6 +16,7 @@ use nix::unistd::Uid;
 
 use crate::core::ids::SessionId;
 use crate::session::pty::ProcessId;
+use crate::session::pty::held::starter::ShimStarter;
 use crate::session::pty::processes::{Process, told_of};
 use crate::session::pty::signal::Signal;
 use crate::shim::family::listens_inside;
@@ -65,8 +66,7 @@ impl fmt::Debug for Shims {
 #[derive(Clone, Debug)]
 pub struct ShimSetup {
     pub shims: Shims,
-    /// The program that becomes a shim; [`OWN_PROGRAM`] is this one.
-    pub program: PathBuf,
+    pub starter: ShimStarter,
 }
 
 /// What becomes of a session while no daemon is there.
@@ -83,7 +83,7 @@ pub struct HoldingLimits {
 #[derive(Clone, Debug)]
 pub struct HoldOptions {
     pub shims: Shims,
-    pub program: PathBuf,
+    pub starter: ShimStarter,
     pub limits: HoldingLimits,
 }
 
