@@ -14,7 +14,7 @@ const SHELL: &[&str] =
 const WIRE: &[&str] = &["wire", "session/records", "surface", "gateway", "mcp", "transport", "cli"];
 
 /// The homes of each crate, by the name it has in code.
-const HOMES: [(&str, &[&str]); 37] = [
+const HOMES: [(&str, &[&str]); 38] = [
     ("alacritty_terminal", &["core/screen"]),
     ("anyhow", &["cli", "main"]),
     ("base64", &["surface", "mcp/server/attaching", "cli/attach"]),
@@ -30,6 +30,7 @@ const HOMES: [(&str, &[&str]); 37] = [
     // The system, named where a descriptor is owned; starting the daemon detaches it.
     ("nix", NIX),
     ("libc", NIX),
+    ("lz4_flex", &["session/pty/held/store"]),
     // What is kept over a restart has types of its own; the core is not serializable otherwise.
     ("percent_encoding", &["core"]),
     ("postcard", &["core/frame/kept", "core/screen/snapshot"]),

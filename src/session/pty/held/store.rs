@@ -1,5 +1,5 @@
 //! Writes checkpoints into memory files for a shim, and reads them back.
-//! A snapshot replaces the previous one. Rows are appended to segments, so a small checkpoint stays cheap.
+//! A snapshot replaces the previous one. Rows are packed and appended to segments, so a small checkpoint stays cheap.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -19,10 +19,8 @@ use crate::shim::wire::to_shim::Commit;
 const SEGMENT_BYTES: u64 = 1 << 20;
 /// Larger than any snapshot: two screens of 1,000 by 1,000 styled cells.
 const SNAPSHOT_MAX: u64 = 64 << 20;
-/// Larger than all segments of a session. The longest configurable history is 1 GiB.
-const SEGMENTS_BYTES_MAX: u64 = 3 << 29;
-/// The header of a checkpoint's rows, in bytes: the row after them and their length.
-const RECORD_HEADER: usize = 12;
+/// Larger than all rows of a session. The longest configurable history is 1 GiB.
+const ROWS_BYTES_MAX: usize = 3 << 29;
 
 #[derive(Debug, Default)]
 pub(super) struct Store {
@@ -125,13 +123,12 @@ fn snapshot(bytes: &[u8]) -> io::Result<File> {
     Ok(file)
 }
 
+/// The rows of a checkpoint: the row after them, how many bytes they are and how many packed, and the packed bytes.
 fn record(rows: &[u8], end_row: RowNumber) -> io::Result<Vec<u8>> {
-    let length = u32::try_from(rows.len()).map_err(io::Error::other)?;
-    let mut record = Vec::with_capacity(RECORD_HEADER + rows.len());
-    record.extend(end_row.0.to_le_bytes());
-    record.extend(length.to_le_bytes());
-    record.extend(rows);
-    Ok(record)
+    let packed = lz4_flex::block::compress(rows);
+    let length = |bytes: &[u8]| u32::try_from(bytes.len()).map_err(io::Error::other);
+    let lengths = [length(rows)?.to_le_bytes(), length(&packed)?.to_le_bytes()];
+    Ok([&end_row.0.to_le_bytes(), lengths.as_flattened(), &packed].concat())
 }
 
 /// The segments that were found, as far as they are readable.
@@ -142,20 +139,18 @@ pub(super) struct FoundSegments {
     pub(super) extents: Vec<(RowNumber, u64)>,
     /// Whether a segment was unreadable. History then begins after it.
     pub(super) damaged: bool,
+    /// How many bytes of rows were read, lost ones included.
+    bytes: usize,
 }
 
 impl FoundSegments {
     /// Reads the next segment. An invalid one loses the history up to it, but nothing newer.
     pub(super) fn read(&mut self, session: SessionId, file: OwnedFd, bytes: u64) -> io::Result<()> {
         let before = self.extents.last().map_or(RowNumber(0), |(end_row, _)| *end_row);
-        let sum = self.extents.iter().fold(bytes, |sum, (_, bytes)| sum.saturating_add(*bytes));
-        let found = match sum <= SEGMENTS_BYTES_MAX {
-            true => read_segment(file, bytes),
-            // An impostor could send the same file many times.
-            false => Err(io::ErrorKind::InvalidData.into()),
-        };
-        let end_row = match found {
+        // An impostor could send the same file many times.
+        let end_row = match read_segment(file, bytes, ROWS_BYTES_MAX - self.bytes) {
             Ok(found) => {
+                self.bytes += found.iter().map(|segment| segment.rows.len()).sum::<usize>();
                 let end_row = found.last().map_or(before, |last| last.end_row);
                 self.segments.extend(found);
                 end_row
@@ -190,11 +185,11 @@ pub(super) fn read_snapshot(session: SessionId, file: OwnedFd) -> io::Result<Vec
     }
 }
 
-/// Reads the first `bytes` of a segment and seals it against further writes.
+/// Reads the first `bytes` of a segment and seals it against further writes. Its rows are `most` bytes at most.
 ///
 /// # Errors
 /// `InvalidData` for content that no daemon wrote; otherwise the kernel's error.
-pub(super) fn read_segment(file: OwnedFd, bytes: u64) -> io::Result<Vec<HistorySegment>> {
+fn read_segment(file: OwnedFd, bytes: u64, mut most: usize) -> io::Result<Vec<HistorySegment>> {
     let file = File::from(file);
     // A superseded daemon may still have this file open. An earlier seal makes this call fail, which is fine.
     let _ = memory::seal(&file);
@@ -202,19 +197,23 @@ pub(super) fn read_segment(file: OwnedFd, bytes: u64) -> io::Result<Vec<HistoryS
     let mut rest = bytes.as_slice();
     let mut segments = Vec::new();
     while !rest.is_empty() {
-        let (segment, after) = read_record(rest).ok_or(io::ErrorKind::InvalidData)?;
+        let (segment, after) = read_record(rest, most).ok_or(io::ErrorKind::InvalidData)?;
+        most -= segment.rows.len();
         segments.push(segment);
         rest = after;
     }
     Ok(segments)
 }
 
-fn read_record(bytes: &[u8]) -> Option<(HistorySegment, &[u8])> {
+fn read_record(bytes: &[u8], most: usize) -> Option<(HistorySegment, &[u8])> {
     let (end_row, rest) = bytes.split_first_chunk()?;
     let (length, rest) = rest.split_first_chunk()?;
-    let (rows, rest) = rest.split_at_checked(u32::from_le_bytes(*length) as usize)?;
+    let (packed, rest) = rest.split_first_chunk()?;
+    let (packed, rest) = rest.split_at_checked(u32::from_le_bytes(*packed) as usize)?;
+    let length = Some(u32::from_le_bytes(*length) as usize).filter(|length| *length <= most)?;
     let end_row = Some(u64::from_le_bytes(*end_row)).filter(|row| *row <= NUMBER_MAX)?;
-    Some((HistorySegment { end_row: RowNumber(end_row), rows: rows.to_vec() }, rest))
+    let rows = lz4_flex::block::decompress(packed, length).ok()?;
+    (rows.len() == length).then_some((HistorySegment { end_row: RowNumber(end_row), rows }, rest))
 }
 
 /// Trusts only the memory that a file occupies, not its length: the sender may not be a shim.

@@ -19,8 +19,18 @@ fn session() -> SessionId {
 }
 
 fn found(file: &File, bytes: u64) -> Vec<(u64, Vec<u8>)> {
-    let segments = read_segment(file.try_clone().unwrap().into(), bytes).unwrap();
+    let segments = read_segment(file.try_clone().unwrap().into(), bytes, ROWS_BYTES_MAX).unwrap();
     segments.into_iter().map(|segment| (segment.end_row.0, segment.rows)).collect()
+}
+
+/// Bytes that take as much room packed.
+fn noise(bytes: usize) -> Vec<u8> {
+    let mut state = 7_u64;
+    let next = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        (state >> 56) as u8
+    };
+    std::iter::repeat_with(next).take(bytes).collect()
 }
 
 #[test]
@@ -54,7 +64,7 @@ fn a_snapshot_is_found_as_it_was_and_cannot_change() {
 #[test]
 fn a_segment_of_which_history_has_nothing_left_is_dropped() {
     let mut store = Store::default();
-    let long = vec![b'x'; SEGMENT_BYTES as usize];
+    let long = noise(SEGMENT_BYTES as usize);
     store.hand_over(&checkpoint(&long, 0, 10)).unwrap();
     let second = store.hand_over(&checkpoint(&long, 0, 20)).unwrap();
     assert!(second.commit.segment);
@@ -76,7 +86,7 @@ fn a_cleared_history_leaves_no_segment_and_the_next_rows_begin_one() {
 #[test]
 fn there_are_never_more_segments_than_a_shim_keeps() {
     let mut store = Store::default();
-    let long = vec![b'x'; SEGMENT_BYTES as usize];
+    let long = noise(SEGMENT_BYTES as usize);
     let mut kept = 0;
     for number in 1..=SEGMENTS_MAX as u64 + 3 {
         let commit = store.hand_over(&checkpoint(&long, 0, number)).unwrap().commit;
@@ -103,7 +113,7 @@ fn a_segment_that_cannot_be_read_costs_the_history_up_to_it() {
     let garbage = memory::create(c"test", 0).unwrap();
     garbage.write_all_at(&[9; 30], 0).unwrap();
     for (number, damaged) in [(1, false), (2, true), (3, false)] {
-        let long = vec![b'x'; SEGMENT_BYTES as usize];
+        let long = noise(SEGMENT_BYTES as usize);
         let handover = store.hand_over(&checkpoint(&long, 0, number)).unwrap();
         let file = handover.segment.expect("each fills one");
         let bytes = handover.commit.segment_bytes;
@@ -120,7 +130,7 @@ fn a_segment_that_cannot_be_read_costs_the_history_up_to_it() {
 fn what_no_daemon_wrote_is_refused() {
     let file = memory::create(c"test", 0).unwrap();
     file.write_all_at(&[9; 30], 0).unwrap();
-    let refused = read_segment(file.into(), 30).unwrap_err();
+    let refused = read_segment(file.into(), 30, ROWS_BYTES_MAX).unwrap_err();
     assert_eq!(refused.kind(), io::ErrorKind::InvalidData);
 }
 
@@ -130,19 +140,37 @@ fn a_file_that_says_it_is_larger_than_it_is_takes_no_memory_and_is_refused() {
         let empty = memory::create(c"nothing", bytes).unwrap();
         let nothing = read_snapshot(session(), empty.try_clone().unwrap().into()).unwrap();
         assert_eq!(nothing, b"", "{bytes}");
-        let refused = read_segment(empty.into(), bytes).unwrap_err();
+        let refused = read_segment(empty.into(), bytes, ROWS_BYTES_MAX).unwrap_err();
         assert_eq!(refused.kind(), io::ErrorKind::InvalidData, "{bytes}");
     }
 }
 
 #[test]
 fn one_file_that_is_handed_over_again_and_again_is_not_read_as_often() {
+    let rows = vec![0; ROWS_BYTES_MAX / 4];
+    let file = memory::create(c"test", 0).unwrap();
+    let record = record(&rows, RowNumber(1)).unwrap();
+    drop(rows);
+    file.write_all_at(&record, 0).unwrap();
     let mut found = FoundSegments::default();
-    let garbage = memory::create(c"test", 0).unwrap();
-    for bytes in [1, SEGMENTS_BYTES_MAX, u64::MAX, 1] {
-        found.read(session(), garbage.try_clone().unwrap().into(), bytes).unwrap();
-        let refused = found.extents.len() > 1;
-        assert_eq!(found.damaged, refused, "{bytes}");
+    for (time, damaged) in [(1, false), (2, false), (3, false), (4, false), (5, true), (6, true)] {
+        let file = file.try_clone().unwrap().into();
+        found.read(session(), file, record.len() as u64).unwrap();
+        // The memory of a test has an end as well.
+        found.segments.clear();
+        assert_eq!((found.extents.len(), found.damaged), (time, damaged));
+    }
+}
+
+#[test]
+fn rows_that_are_not_as_long_as_they_say_are_refused() {
+    for length in [0, 99, 101, u32::MAX] {
+        let mut record = record(&[b'x'; 100], RowNumber(1)).unwrap();
+        record[8..12].copy_from_slice(&length.to_le_bytes());
+        let file = memory::create(c"test", 0).unwrap();
+        file.write_all_at(&record, 0).unwrap();
+        let error = read_segment(file.into(), record.len() as u64, 100).map(|_| ()).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::InvalidData, "{length}");
     }
 }
 
@@ -153,7 +181,8 @@ fn a_row_that_no_history_reaches_is_not_believed() {
         file.write_all_at(&record(b"rows", RowNumber(row)).unwrap(), 0).unwrap();
         file
     };
-    assert_eq!(found(&of_row(NUMBER_MAX), 16).len(), 1);
-    let refused = read_segment(of_row(NUMBER_MAX + 1).into(), 16).unwrap_err();
+    let bytes = record(b"rows", RowNumber(0)).unwrap().len() as u64;
+    assert_eq!(found(&of_row(NUMBER_MAX), bytes).len(), 1);
+    let refused = read_segment(of_row(NUMBER_MAX + 1).into(), bytes, 4).unwrap_err();
     assert_eq!(refused.kind(), io::ErrorKind::InvalidData);
 }
