@@ -135,8 +135,11 @@ impl Deadlines {
     /// Removes and returns the waiters whose deadline has passed.
     fn take_due(&mut self, now: Moment) -> Vec<Waker> {
         self.armed = None;
-        let later = self.waiting.split_off(&(now, u64::MAX));
-        std::mem::replace(&mut self.waiting, later).into_values().collect()
+        let mut due = Vec::new();
+        while let Some(first) = self.waiting.first_entry().filter(|first| first.key().0 <= now) {
+            due.push(first.remove());
+        }
+        due
     }
 }
 
