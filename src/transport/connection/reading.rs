@@ -8,7 +8,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use futures_util::future::{AbortHandle, Abortable};
 use futures_util::stream::FuturesUnordered;
 use futures_util::{FutureExt, StreamExt};
@@ -30,7 +30,7 @@ use crate::transport::connection::in_flight::{Full, InFlight, Runner};
 use crate::transport::connection::intake::{Incoming, Intake};
 use crate::transport::connection::library::Library;
 use crate::transport::framing::lines::LineReader;
-use crate::transport::framing::{AUTHENTICATE_METHOD, MessageRefusal, answer_line, error_line};
+use crate::transport::framing::{AUTHENTICATE_METHOD, MessageRefusal, error_line, result_line};
 use crate::transport::limits::Limits;
 
 /// A running call. A cancelled call ends without a reply.
@@ -44,6 +44,8 @@ pub(super) struct RequestReader<'a, H, R> {
     /// The running calls, and one that never ends: a set whose every member was polled wakes its task again.
     calls: FuturesUnordered<Calling<'a>>,
     library: Library,
+    /// Where answers are written.
+    buffer: BytesMut,
     greeted: bool,
     winding_up: Duration,
 }
@@ -64,6 +66,7 @@ impl<'a, H: CallHandler + Sync, R: AsyncRead + Send + Unpin> RequestReader<'a, H
             in_flight,
             calls: FuturesUnordered::from_iter([Box::pin(pending()) as Calling<'a>]),
             library,
+            buffer: BytesMut::new(),
             greeted: false,
             winding_up: limits.winding_up,
         }
@@ -152,7 +155,8 @@ impl<'a, H: CallHandler + Sync, R: AsyncRead + Send + Unpin> RequestReader<'a, H
             Err(Full::IdInUse) => return self.refuse(&MessageRefusal::IdInUse(id)),
             Err(Full::Busy) => {
                 let busy = busy_call(&params);
-                return self.reply(None, answer_line(&id, Ok(&busy)));
+                let line = result_line(&mut self.buffer, &id, &busy);
+                return self.reply(None, line);
             }
         }
         let call = ToolCall { params, turn: self.connection.turnstile.turn() };
@@ -168,9 +172,12 @@ impl<'a, H: CallHandler + Sync, R: AsyncRead + Send + Unpin> RequestReader<'a, H
         }));
     }
 
-    fn answer(&self, id: &RequestId, reply: Option<Reply>) {
+    fn answer(&mut self, id: &RequestId, reply: Option<Reply>) {
         if let Some(Reply { result, room }) = reply {
-            let line = answer_line(id, result.as_ref());
+            let line = match result {
+                Ok(result) => result_line(&mut self.buffer, id, &result),
+                Err(error) => error_line(Some(id), &error),
+            };
             self.in_flight.end(id);
             self.reply(room, line);
         }

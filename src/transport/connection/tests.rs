@@ -10,7 +10,6 @@ use bytes::Bytes;
 use rmcp::RoleServer;
 use rmcp::model::{CustomRequest, CustomResult, ErrorData, ProtocolVersion, RequestMetaObject};
 use rmcp::service::RequestContext;
-use serde_json::value::to_raw_value;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, ReadHalf, WriteHalf};
 use tokio::net::UnixStream;
@@ -92,7 +91,7 @@ impl CallHandler for Probe {
         };
         let named = params.meta.as_ref().and_then(|meta| meta.protocol_version());
         let era = if named.is_some() { Era::Modern } else { Era::Legacy };
-        let structured = to_raw_value(&json!({})).unwrap();
+        let structured = Box::new(json!({}));
         Reply { result: Ok(ToolResult::success(era, text, structured)), room }
     }
 }
