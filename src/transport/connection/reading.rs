@@ -6,6 +6,7 @@ use std::future::{Future, pending};
 use std::panic::AssertUnwindSafe;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
@@ -33,8 +34,21 @@ use crate::transport::framing::lines::LineReader;
 use crate::transport::framing::{AUTHENTICATE_METHOD, MessageRefusal, error_line, result_line};
 use crate::transport::limits::Limits;
 
+type Answering<'a> = Pin<Box<dyn Future<Output = Reply> + Send + 'a>>;
+
 /// A running call. A cancelled call ends without a reply.
-type Calling<'a> = Pin<Box<dyn Future<Output = (RequestId, Option<Reply>)> + Send + 'a>>;
+struct RunningCall<'a> {
+    id: RequestId,
+    answering: Abortable<Answering<'a>>,
+}
+
+impl Future for RunningCall<'_> {
+    type Output = (RequestId, Option<Reply>);
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        self.answering.poll_unpin(context).map(|reply| (self.id.clone(), reply.ok()))
+    }
+}
 
 pub(super) struct RequestReader<'a, H, R> {
     handler: &'a H,
@@ -42,7 +56,7 @@ pub(super) struct RequestReader<'a, H, R> {
     intake: Intake<R>,
     in_flight: InFlight,
     /// The running calls, and one that never ends: a set whose every member was polled wakes its task again.
-    calls: FuturesUnordered<Calling<'a>>,
+    calls: FuturesUnordered<RunningCall<'a>>,
     library: Library,
     /// Where answers are written.
     buffer: BytesMut,
@@ -59,12 +73,15 @@ impl<'a, H: CallHandler + Sync, R: AsyncRead + Send + Unpin> RequestReader<'a, H
         (in_flight, library): (InFlight, Library),
         limits: &Limits,
     ) -> Self {
+        let (_, stopped) = AbortHandle::new_pair();
+        let answering = Abortable::new(Box::pin(pending()) as Answering<'a>, stopped);
+        let never = RunningCall { id: RequestId::Number(0), answering };
         Self {
             handler,
             connection,
             intake: Intake::new(lines, limits),
             in_flight,
-            calls: FuturesUnordered::from_iter([Box::pin(pending()) as Calling<'a>]),
+            calls: FuturesUnordered::from_iter([never]),
             library,
             buffer: BytesMut::new(),
             greeted: false,
@@ -149,8 +166,8 @@ impl<'a, H: CallHandler + Sync, R: AsyncRead + Send + Unpin> RequestReader<'a, H
 
     /// Starts a tool call, in request order.
     fn begin(&mut self, id: RequestId, params: CallParams) {
-        let (stop, stopped) = AbortHandle::new_pair();
-        match self.in_flight.admit(&id, RequestClass::of_call(&params), Runner::Here(stop)) {
+        let class = RequestClass::of_call(&params);
+        match self.in_flight.check(&id, class) {
             Ok(()) => self.greet(),
             Err(Full::IdInUse) => return self.refuse(&MessageRefusal::IdInUse(id)),
             Err(Full::Busy) => {
@@ -161,15 +178,15 @@ impl<'a, H: CallHandler + Sync, R: AsyncRead + Send + Unpin> RequestReader<'a, H
         }
         let call = ToolCall { params, turn: self.connection.turnstile.turn() };
         let answering = AssertUnwindSafe(self.handler.answer(call)).catch_unwind();
-        let answering = Abortable::new(answering, stopped);
-        self.calls.push(Box::pin(async move {
-            let reply = match answering.await {
-                Ok(Ok(reply)) => Some(reply),
-                Ok(Err(_)) => Some(Err(panicked()).into()),
-                Err(_) => None,
-            };
-            (id, reply)
-        }));
+        let mut answering: Answering<'a> =
+            Box::pin(answering.map(|reply| reply.unwrap_or_else(|_| Err(panicked()).into())));
+        // Most reads are done at once, and need no place among the running calls.
+        if let Some(reply) = answering.as_mut().now_or_never() {
+            return self.answer(&id, Some(reply));
+        }
+        let (stop, stopped) = AbortHandle::new_pair();
+        self.in_flight.add(&id, class, Runner::Here(stop));
+        self.calls.push(RunningCall { id, answering: Abortable::new(answering, stopped) });
     }
 
     fn answer(&mut self, id: &RequestId, reply: Option<Reply>) {
@@ -194,12 +211,14 @@ impl<'a, H: CallHandler + Sync, R: AsyncRead + Send + Unpin> RequestReader<'a, H
         {
             return self.reply(None, error_line(Some(&id), &error));
         }
-        let lane = self.connection.outbox.lane();
-        match self.in_flight.admit(&id, RequestClass::of(&request), Runner::Library(lane.clone())) {
+        let class = RequestClass::of(&request);
+        match self.in_flight.check(&id, class) {
             Ok(()) => self.greet(),
             Err(Full::IdInUse) => return self.refuse(&MessageRefusal::IdInUse(id)),
             Err(Full::Busy) => return self.reply(None, error_line(Some(&id), &busy_request())),
         }
+        let lane = self.connection.outbox.lane();
+        self.in_flight.add(&id, class, Runner::Library(lane.clone()));
         self.connection.outbox.expect(id.clone());
         let extensions = request.extensions_mut();
         extensions.insert(self.in_flight.running(&id));
