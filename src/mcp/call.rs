@@ -12,7 +12,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::mcp::outbox::budget::ReservedSpace;
-use crate::mcp::request_order::RequestTurn;
+use crate::session::request_order::RequestTurn;
 use crate::surface::tool::StructuredContent;
 use crate::wire::error::{ENVELOPE_KEY, Envelope};
 

@@ -26,7 +26,7 @@ use crate::mcp::connection::Connection;
 use crate::mcp::outbox::Closed;
 use crate::mcp::outbox::budget::ReservedSpace;
 use crate::mcp::request_class::{RequestClass, busy_call, busy_request};
-use crate::mcp::request_order::TurnSlot;
+use crate::session::request_order::TurnSlot;
 use crate::transport::connection::in_flight::{Full, InFlight, Runner};
 use crate::transport::connection::intake::{Incoming, Intake};
 use crate::transport::connection::library::Library;

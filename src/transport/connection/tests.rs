@@ -21,7 +21,7 @@ use crate::core::ids::ConnectionId;
 use crate::mcp::call::{CallParams, Era, Reply, ToolCall, ToolResult};
 use crate::mcp::connection::Connection;
 use crate::mcp::outbox::{Delivery, PushLane, UnsentLimits};
-use crate::mcp::request_order::TurnSlot;
+use crate::session::request_order::TurnSlot;
 use crate::transport::framing;
 
 /// What the handler was seen to do.
