@@ -15,7 +15,6 @@ pub mod observe;
 pub mod outbox;
 pub mod prompt;
 pub mod request_class;
-pub mod request_order;
 pub mod resource;
 pub mod server;
 pub mod shared;

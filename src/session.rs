@@ -16,6 +16,7 @@ pub mod pty;
 pub mod records;
 pub mod recover;
 pub mod registry;
+pub mod request_order;
 pub mod restore;
 pub mod row_followers;
 pub mod stats;

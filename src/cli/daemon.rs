@@ -3,6 +3,7 @@
 //!
 //! It turns the protocol's answers into data, text and failures.
 
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -40,7 +41,7 @@ pub struct ToolAnswer {
     /// The text content.
     pub text: String,
     /// The protocol revision of the result.
-    pub mcp_version: Option<String>,
+    pub mcp_version: Option<Cow<'static, str>>,
 }
 
 impl DaemonClient {

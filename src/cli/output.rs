@@ -3,6 +3,7 @@
 //! Every answer passes here, so that `--json` means the same everywhere: one object, or one per line for
 //! streams.
 
+use std::borrow::Cow;
 use std::io::{self, IsTerminal, Write};
 use std::os::fd::AsFd;
 use std::time::UNIX_EPOCH;
@@ -37,7 +38,7 @@ pub struct CommandReport {
     pub notes: Vec<String>,
     pub exit: CommandExit,
     /// The protocol revision of the daemon's answer, if there was one.
-    pub mcp_version: Option<String>,
+    pub mcp_version: Option<Cow<'static, str>>,
 }
 
 impl CommandReport {
@@ -161,7 +162,7 @@ impl CommandOutput {
         Envelope {
             ok: true,
             elapsed_ms: millis(self.clock.now().since(self.started)),
-            version: env!("CARGO_PKG_VERSION").to_owned(),
+            version: env!("CARGO_PKG_VERSION").into(),
             now: millis(now),
             ..Envelope::default()
         }
@@ -205,7 +206,7 @@ mod tests {
 
     #[test]
     fn an_answer_and_its_envelope_are_one_object() {
-        let envelope = Envelope { ok: true, version: "1".to_owned(), ..Envelope::default() };
+        let envelope = Envelope { ok: true, version: "1".into(), ..Envelope::default() };
         let wrapped = Wrapped { envelope, data: &json!({"n": 1}) };
         let expected =
             json!({"ok": true, "elapsed_ms": 0, "version": "1", "now": 0, "data": {"n": 1}});

@@ -16,6 +16,7 @@ mod settle;
 #[cfg(test)]
 mod tests;
 
+use std::collections::VecDeque;
 use std::time::Duration;
 
 use crate::core::ids::PrincipalId;
@@ -78,7 +79,7 @@ pub struct Input {
     former: FormerWrites,
     typed: RecentlyTyped,
     warnings: Warnings,
-    completions: Vec<Completion>,
+    completions: VecDeque<Completion>,
     events: Vec<InputEvent>,
     grants: Vec<(WaiterId, Grant)>,
     refusals: Vec<(WaiterId, WriteError)>,
@@ -106,7 +107,7 @@ impl Input {
             former: FormerWrites::default(),
             typed: RecentlyTyped::default(),
             warnings: Warnings::default(),
-            completions: Vec::new(),
+            completions: VecDeque::new(),
             events: Vec::new(),
             grants: Vec::new(),
             refusals: Vec::new(),
@@ -200,9 +201,9 @@ impl Input {
         self.follow(now);
     }
 
-    /// The writes that were answered since this was last asked.
-    pub fn take_completions(&mut self) -> Vec<Completion> {
-        std::mem::take(&mut self.completions)
+    /// The next write that was answered.
+    pub fn take_completion(&mut self) -> Option<Completion> {
+        self.completions.pop_front()
     }
 
     /// What happened since this was last asked, in order.

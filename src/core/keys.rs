@@ -210,17 +210,53 @@ pub enum Piece {
     PasteEnd,
 }
 
+/// What a piece is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PieceKind {
+    Text,
+    Key,
+    PasteStart,
+    PasteEnd,
+}
+
 impl Piece {
     /// What opens a bracketed paste, by xterm's control sequences (mode 2004).
     pub const PASTE_START: &'static [u8] = b"\x1b[200~";
     /// What closes a bracketed paste.
     pub const PASTE_END: &'static [u8] = b"\x1b[201~";
 
+    /// Makes a piece of these bytes, which the ends of a paste do not need.
+    pub(crate) fn of(kind: PieceKind, bytes: &[u8]) -> Self {
+        match kind {
+            PieceKind::Text => Self::Text(bytes.to_vec()),
+            PieceKind::Key => Self::Key(bytes.to_vec()),
+            PieceKind::PasteStart => Self::PasteStart,
+            PieceKind::PasteEnd => Self::PasteEnd,
+        }
+    }
+
+    pub fn kind(&self) -> PieceKind {
+        match self {
+            Self::Text(_) => PieceKind::Text,
+            Self::Key(_) => PieceKind::Key,
+            Self::PasteStart => PieceKind::PasteStart,
+            Self::PasteEnd => PieceKind::PasteEnd,
+        }
+    }
+
     pub fn bytes(&self) -> &[u8] {
         match self {
             Self::Text(bytes) | Self::Key(bytes) => bytes,
             Self::PasteStart => Self::PASTE_START,
             Self::PasteEnd => Self::PASTE_END,
+        }
+    }
+
+    pub(crate) fn into_bytes(self) -> Vec<u8> {
+        match self {
+            Self::Text(bytes) | Self::Key(bytes) => bytes,
+            Self::PasteStart => Self::PASTE_START.to_vec(),
+            Self::PasteEnd => Self::PASTE_END.to_vec(),
         }
     }
 }

@@ -4,15 +4,16 @@
 //! and its answer.
 
 use std::future::Future;
+use std::io;
 
 use rmcp::ErrorData;
 use rmcp::model::{JsonObject, ProtocolVersion, RequestMetaObject};
-use serde::{Deserialize, Serialize, Serializer};
+use serde::Deserialize;
 use serde_json::Value;
-use serde_json::value::RawValue;
 
 use crate::mcp::outbox::budget::ReservedSpace;
-use crate::mcp::request_order::RequestTurn;
+use crate::session::request_order::RequestTurn;
+use crate::surface::tool::StructuredContent;
 use crate::wire::error::{ENVELOPE_KEY, Envelope};
 
 pub const CALL_METHOD: &str = "tools/call";
@@ -66,67 +67,53 @@ pub enum Era {
 }
 
 /// The result of a call, or its failure.
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct ToolResult {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    result_type: Option<&'static str>,
-    content: [Text; 1],
-    structured_content: Structured,
-    is_error: bool,
-    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
-    meta: Option<ResultMeta>,
-}
-
-/// What only programs read.
 #[derive(Debug)]
-struct ResultMeta(Envelope);
-
-impl Serialize for ResultMeta {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_map([(ENVELOPE_KEY, &self.0)])
-    }
-}
-
-#[derive(Debug, Serialize)]
-struct Text {
-    r#type: &'static str,
+pub struct ToolResult {
+    era: Era,
     text: String,
-}
-
-/// The structured content of a result.
-#[derive(Debug, Serialize)]
-#[serde(untagged)]
-enum Structured {
-    Written(Box<RawValue>),
-    Value(Value),
+    structured: Box<dyn StructuredContent>,
+    is_error: bool,
+    envelope: Option<Envelope>,
 }
 
 impl ToolResult {
     /// A successful result: text for models and the same as JSON for programs.
-    pub fn success(era: Era, text: String, structured: Box<RawValue>) -> Self {
-        Self::new(era, text, Structured::Written(structured), false)
+    pub fn success(era: Era, text: String, structured: Box<dyn StructuredContent>) -> Self {
+        Self { era, text, structured, is_error: false, envelope: None }
     }
 
     /// A failed result.
     pub fn failure(era: Era, text: String, structured: Value) -> Self {
-        Self::new(era, text, Structured::Value(structured), true)
-    }
-
-    fn new(era: Era, text: String, structured_content: Structured, is_error: bool) -> Self {
-        Self {
-            result_type: (era == Era::Modern).then_some("complete"),
-            content: [Text { r#type: "text", text }],
-            structured_content,
-            is_error,
-            meta: None,
-        }
+        let structured = Box::new(structured);
+        Self { era, text, structured, is_error: true, envelope: None }
     }
 
     /// Adds metadata about the call for programs.
     #[must_use]
     pub fn in_envelope(mut self, envelope: Envelope) -> Self {
-        self.meta = Some(ResultMeta(envelope));
+        self.envelope = Some(envelope);
         self
+    }
+
+    /// Writes the result as JSON.
+    ///
+    /// # Errors
+    /// When the structured content has no JSON form, or nothing can be written there.
+    pub fn write_json(&self, to: &mut dyn io::Write) -> io::Result<()> {
+        to.write_all(b"{")?;
+        if self.era == Era::Modern {
+            to.write_all(br#""resultType":"complete","#)?;
+        }
+        to.write_all(br#""content":[{"type":"text","text":"#)?;
+        serde_json::to_writer(&mut *to, &self.text)?;
+        to.write_all(br#"}],"structuredContent":"#)?;
+        self.structured.write_json(to)?;
+        write!(to, r#","isError":{}"#, self.is_error)?;
+        if let Some(envelope) = &self.envelope {
+            write!(to, r#","_meta":{{"{ENVELOPE_KEY}":"#)?;
+            serde_json::to_writer(&mut *to, envelope)?;
+            to.write_all(b"}")?;
+        }
+        to.write_all(b"}")
     }
 }

@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::core::ids::ConnectionId;
 use crate::mcp::outbox::{Outbox, UnsentLimits};
-use crate::mcp::request_order::Turnstile;
+use crate::session::request_order::Turnstile;
 
 /// Whether the client may still send requests; checked for each message.
 struct RightCheck(Box<dyn Fn() -> bool + Send + Sync>);

@@ -33,10 +33,10 @@ use crate::mcp::observe;
 use crate::mcp::outbox::PushLane;
 use crate::mcp::prompt::INSTRUCTIONS;
 use crate::mcp::request_class::OBSERVE_METHOD;
-use crate::mcp::request_order::{RequestTurn, TurnSlot};
 use crate::mcp::server::prompting::{filled, listed_prompts};
 use crate::mcp::server::reading::listed_templates;
 use crate::mcp::shared::ServerShared;
+use crate::session::request_order::{RequestTurn, TurnSlot};
 use crate::surface::call::Touched;
 
 /// The outbox space reserved for the answer of a reading tool, in bytes.

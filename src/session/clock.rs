@@ -5,13 +5,12 @@
 pub mod boot;
 
 use std::fmt;
-use std::future::Future;
 use std::io;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use tokio::time::Instant;
+use tokio_util::sync::ReusableBoxFuture;
 
 use crate::core::moment::Moment;
 use crate::session::clock::boot::BootTimers;
@@ -108,41 +107,39 @@ fn wall_time() -> SystemTime {
     SystemTime::now()
 }
 
-type Sleep = Pin<Box<dyn Future<Output = ()> + Send>>;
-
 pub struct Alarm {
     clock: Clock,
-    armed: Option<(Moment, Sleep)>,
+    armed: Option<Moment>,
+    sleep: ReusableBoxFuture<'static, ()>,
 }
 
 impl fmt::Debug for Alarm {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let at = self.armed.as_ref().map(|(at, _)| at);
-        f.debug_struct("Alarm").field("armed", &at).finish()
+        f.debug_struct("Alarm").field("armed", &self.armed).finish_non_exhaustive()
     }
 }
 
 impl Alarm {
     /// An alarm without a deadline.
     pub fn new(clock: Clock) -> Self {
-        Self { clock, armed: None }
+        Self { clock, armed: None, sleep: ReusableBoxFuture::new(std::future::pending()) }
     }
 
     /// Makes the alarm ring at `deadline` at the latest. It may ring earlier.
     pub fn set(&mut self, deadline: Option<Moment>) {
         let Some(deadline) = deadline else { return };
-        if self.armed.as_ref().is_some_and(|(at, _)| *at <= deadline) {
+        if self.armed.is_some_and(|at| at <= deadline) {
             return;
         }
         let clock = self.clock.clone();
-        let sleep = Box::pin(async move { clock.sleep_until(deadline).await });
-        self.armed = Some((deadline, sleep));
+        self.sleep.set(async move { clock.sleep_until(deadline).await });
+        self.armed = Some(deadline);
     }
 
     /// Waits until the alarm rings; forever if it is not set. Cancel-safe.
     pub async fn ring(&mut self) {
-        match &mut self.armed {
-            Some((_, sleep)) => sleep.as_mut().await,
+        match self.armed {
+            Some(_) => (&mut self.sleep).await,
             None => std::future::pending().await,
         }
         self.armed = None;

@@ -24,25 +24,21 @@ use crate::core::shell::commands::EndsBy;
 use crate::session::control::{Interrupt, KeepAlive};
 use crate::session::error::SessionError;
 use crate::session::pty::signal::Signal;
+use crate::session::request_order::RequestTurn;
 
 /// Dropped once a call has taken effect, so that the connection's next one may.
-pub struct Accepted(Option<Box<dyn Send + Sync>>);
+#[derive(Debug)]
+pub struct Accepted(#[allow(dead_code)] Option<RequestTurn>); // Its end alone matters.
 
 impl Accepted {
-    /// Keeps `guard` until the call is accepted.
-    pub fn guard(guard: impl Send + Sync + 'static) -> Self {
-        Self(Some(Box::new(guard)))
+    /// Keeps the turn until the call is accepted.
+    pub fn guard(turn: RequestTurn) -> Self {
+        Self(Some(turn))
     }
 
     /// For calls that nothing waits for.
     pub fn nothing() -> Self {
         Self(None)
-    }
-}
-
-impl fmt::Debug for Accepted {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Accepted").field(&self.0.is_some()).finish()
     }
 }
 

@@ -132,7 +132,7 @@ struct SessionEntry {
 /// What names a session, be it there already or not.
 #[derive(Debug, Default)]
 struct Index {
-    names: HashMap<(TenantId, Arc<str>), SessionId>,
+    names: HashMap<TenantId, HashMap<Arc<str>, SessionId>>,
     leases: HashMap<LeaseId, SessionId>,
 }
 
@@ -315,7 +315,7 @@ impl Registry {
 
     fn forget(&self, session: &Session) {
         // Once it is not found any more, another may have its name.
-        self.free_name(session.tenant(), session.name(), session.id());
+        self.free_name(session.tenant(), &session.name(), session.id());
         let entry = self.0.entries.remove(&session.id());
         for lease in entry.into_iter().flat_map(|(_, entry)| entry.leases) {
             self.index().leases.remove(&lease);

@@ -166,10 +166,10 @@ fn among(words: &Value, value: &Value) -> bool {
 }
 
 /// Reads the arguments of a call into a tool's parameters.
-pub fn read<T: DeserializeOwned>(arguments: JsonObject) -> Result<T, SurfaceError> {
+pub fn read<T: DeserializeOwned>(mut arguments: JsonObject) -> Result<T, SurfaceError> {
     // Some clients send null for what they leave out.
-    let given = arguments.into_iter().filter(|(_, value)| !value.is_null()).collect();
-    let given = Value::Object(given);
+    arguments.retain(|_, value| !value.is_null());
+    let given = Value::Object(arguments);
     // Only a complaint needs the place, which costs more than all else.
     T::deserialize(&given).or_else(|_| serde_path_to_error::deserialize(given)).map_err(|error| {
         let path = error.path().to_string();

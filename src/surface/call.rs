@@ -243,26 +243,20 @@ pub fn find_known(
         let found = sessions.known_by_id(id).filter(sees);
         return found.ok_or_else(|| SurfaceError::no_session(id));
     };
-    let named = given.parse().ok().and_then(|id| sessions.known_by_id(id));
-    if let Some(known) = named.filter(sees) {
+    let by_id = given.parse().ok().and_then(|id| sessions.known_by_id(id)).filter(sees);
+    let by_name = || sessions.known_by_name(&standing.caller.tenant, given).filter(sees);
+    if let Some(known) = by_id.or_else(by_name) {
         return Ok(known);
     }
-    let (mut by_prefix, mut names) = (Vec::new(), Vec::new());
-    for session in seen_known(sessions, standing) {
-        if *session.name() == *given {
-            return Ok(session);
-        }
-        if session.id().to_string().starts_with(given) {
-            by_prefix.push(session);
-        } else {
-            names.push(session.name());
-        }
-    }
+    let starts = |known: &Known| known.id().to_string().starts_with(given);
+    let (mut by_prefix, others): (Vec<_>, Vec<_>) =
+        seen_known(sessions, standing).into_iter().partition(starts);
     if by_prefix.len() > 1 {
         let problem = format!("`{given}` is the start of {} session ids", by_prefix.len());
         return Err(SurfaceError::argument("session", problem));
     }
     by_prefix.pop().ok_or_else(|| {
+        let names: Vec<Arc<str>> = others.iter().map(Known::name).collect();
         let near = nearest_of(given, names.iter().map(|name| &**name), 1).pop().map(str::to_owned);
         SurfaceError::SessionNotFound { given: given.to_owned(), near }
     })

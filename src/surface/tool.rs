@@ -4,7 +4,9 @@
 //! A tool is a type that implements [`Tool`]; [`ToolEntry`] is the same with its types erased, so that
 //! a list can hold all of them.
 
+use std::fmt;
 use std::future::Future;
+use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 
@@ -13,7 +15,6 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use serde_json::value::{RawValue, to_raw_value};
 
 use crate::core::policy::PermittedAct;
 use crate::surface::argument;
@@ -46,9 +47,24 @@ impl ToolAccess {
     }
 }
 
-/// What a tool answers: the structured result, at the end as JSON, and the compact form a model reads.
-#[derive(Clone, Debug)]
-pub struct Answer<T = Box<RawValue>> {
+/// A result whose type is erased: all that is left to do is to write it.
+pub trait StructuredContent: fmt::Debug + Send {
+    /// Writes it as JSON.
+    ///
+    /// # Errors
+    /// When it has no JSON form, or cannot be written there.
+    fn write_json(&self, to: &mut dyn io::Write) -> io::Result<()>;
+}
+
+impl<T: Serialize + fmt::Debug + Send> StructuredContent for T {
+    fn write_json(&self, to: &mut dyn io::Write) -> io::Result<()> {
+        Ok(serde_json::to_writer(to, self)?)
+    }
+}
+
+/// What a tool answers: the structured result, and the compact form a model reads.
+#[derive(Debug)]
+pub struct Answer<T = Box<dyn StructuredContent>> {
     pub result: T,
     pub text: String,
 }
@@ -74,7 +90,7 @@ pub trait Tool: DeserializeOwned + JsonSchema + Send {
     /// Parameters that bridges fill in, and of which models are told nothing.
     const UNLISTED: &'static [&'static str] = &[];
 
-    type Result: Serialize + JsonSchema;
+    type Result: Serialize + JsonSchema + fmt::Debug + Send + 'static;
 
     /// Does it.
     fn call(
@@ -97,8 +113,8 @@ pub struct ToolEntry {
     run: fn(Call, JsonObject) -> Running,
 }
 
-impl std::fmt::Debug for ToolEntry {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Debug for ToolEntry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ToolEntry").field("name", &self.name).field("access", &self.access).finish()
     }
 }
@@ -163,8 +179,6 @@ fn describe<T: Tool>(parameters: &JsonObject) -> rmcp::model::Tool {
 fn run<T: Tool>(call: Call, arguments: JsonObject) -> Running {
     Box::pin(async move {
         let answer = argument::read::<T>(arguments)?.call(call).await?;
-        let result = to_raw_value(&answer.result)
-            .map_err(|error| SurfaceError::Internal(error.to_string()))?;
-        Ok(Answer { result, text: answer.text })
+        Ok(Answer { result: Box::new(answer.result) as _, text: answer.text })
     })
 }

@@ -5,8 +5,9 @@
 pub mod lines;
 
 use std::borrow::Cow;
+use std::io;
 
-use bytes::Bytes;
+use bytes::{BufMut, Bytes, BytesMut};
 use rmcp::model::{ErrorCode, ErrorData, RequestId};
 use serde::de::{DeserializeOwned, Error, Unexpected};
 use serde::{Deserialize, Serialize};
@@ -14,13 +15,16 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use crate::core::code::Code;
-use crate::mcp::call::CALL_METHOD;
+use crate::mcp::call::{CALL_METHOD, ToolResult};
 use crate::mcp::request_class::BUSY;
 use crate::transport::limits::{DEPTH_MAX, LINE_SHORT};
 use crate::wire::error::ErrorWire;
 
 /// The request that shows a token.
 pub const AUTHENTICATE_METHOD: &str = "termgate/authenticate";
+
+/// Most lines are shorter, and need no second allocation.
+const LINE_BYTES: usize = 2 * 1024;
 
 /// Why a message is rejected.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -113,18 +117,42 @@ pub fn answer_line<T: Serialize>(id: &RequestId, answer: Result<&T, &ErrorData>)
     }
 }
 
+/// The line of a tool's result. Written lines free their part of the buffer, so that most need no allocation.
+pub fn result_line(buffer: &mut BytesMut, id: &RequestId, result: &ToolResult) -> Bytes {
+    /// A connection keeps no larger buffer.
+    const KEPT_MAX: usize = 16 * 1024;
+    buffer.reserve(LINE_BYTES);
+    let line = match write_result(&mut buffer.writer(), id, result) {
+        Ok(()) => buffer.split().freeze(),
+        Err(_) => without_json_form(Some(id)),
+    };
+    buffer.clear();
+    if line.len() > KEPT_MAX {
+        *buffer = BytesMut::new();
+    }
+    line
+}
+
+fn write_result(line: &mut dyn io::Write, id: &RequestId, result: &ToolResult) -> io::Result<()> {
+    line.write_all(br#"{"jsonrpc":"2.0","id":"#)?;
+    serde_json::to_writer(&mut *line, id)?;
+    line.write_all(br#","result":"#)?;
+    result.write_json(line)?;
+    line.write_all(b"}\n")
+}
+
 /// The line of a message. `id` is the request that it answers, if any.
 pub fn message_line(message: &impl Serialize, id: Option<&RequestId>) -> Bytes {
-    to_line(message).unwrap_or_else(|_| {
-        error_line(id, &ErrorData::internal_error("the answer has no JSON form", None))
-    })
+    to_line(message).unwrap_or_else(|_| without_json_form(id))
+}
+
+fn without_json_form(id: Option<&RequestId>) -> Bytes {
+    error_line(id, &ErrorData::internal_error("the answer has no JSON form", None))
 }
 
 /// Writes a message as one line, including the line end.
 pub fn to_line<M: Serialize>(message: &M) -> serde_json::Result<Bytes> {
-    /// Most lines are shorter, and need no second allocation.
-    const BYTES: usize = 2 * 1024;
-    let mut line = Vec::with_capacity(BYTES);
+    let mut line = Vec::with_capacity(LINE_BYTES);
     serde_json::to_writer(&mut line, message)?;
     line.push(b'\n');
     Ok(line.into())

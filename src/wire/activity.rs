@@ -1,5 +1,7 @@
 //! What a terminal is doing.
 
+use std::fmt;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -125,9 +127,12 @@ impl ActivityWire {
     }
 
     /// The activity in a few words, such as `running make (known by the kernel)`.
-    pub fn summary(&self) -> String {
+    pub fn summary(&self) -> impl fmt::Display {
         let program = self.foreground.as_ref().and_then(|foreground| foreground.program.as_deref());
         let (blank, program) = program.map_or(("", ""), |program| (" ", program));
-        format!("{}{blank}{program} (known by {})", word(&self.state), self.evidence.plain())
+        let evidence = self.evidence.plain();
+        fmt::from_fn(move |f| {
+            write!(f, "{}{blank}{program} (known by {evidence})", word(&self.state))
+        })
     }
 }

@@ -1,6 +1,8 @@
 //! Errors as programs read them: a stable code, what happened, what to do, and the facts. Around every answer,
 //! the envelope that programs beside a model may want: over MCP it travels where models do not pay for it.
 
+use std::borrow::Cow;
+
 use serde::{Deserialize, Serialize};
 
 use crate::core::code::Code;
@@ -171,12 +173,12 @@ pub struct Envelope {
     pub hint: Option<String>,
     pub elapsed_ms: u64,
     /// The version of termgate.
-    pub version: String,
+    pub version: Cow<'static, str>,
     /// The wall clock's time, in milliseconds since the Unix epoch.
     pub now: u64,
     /// The protocol revision the answer was made for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub mcp_version: Option<String>,
+    pub mcp_version: Option<Cow<'static, str>>,
 }
 
 #[cfg(test)]

@@ -136,6 +136,6 @@ fn super_is_reported_outside_tests_only() {
 
 #[test]
 fn lower_floors_and_the_own_module_are_fine() {
-    let text = "use crate::core::ids;\nuse crate::{surface::call, mcp::request_order};";
+    let text = "use crate::core::ids;\nuse crate::{surface::call, session::request_order};";
     assert!(problems("mcp/server.rs", text).is_empty());
 }

@@ -1,20 +1,11 @@
 //! A write on its way into the terminal: what has gone out, and where it may be cut.
 
-use crate::core::keys::{Piece, Unit};
-
-/// What a stretch of bytes is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum StretchKind {
-    Text,
-    Key,
-    PasteStart,
-    PasteEnd,
-}
+use crate::core::keys::{PieceKind, Unit};
 
 /// A piece, by the place where it ends.
 #[derive(Clone, Copy, Debug)]
 struct Stretch {
-    kind: StretchKind,
+    kind: PieceKind,
     start: usize,
     end: usize,
 }
@@ -35,13 +26,16 @@ pub(super) enum PasteEdge {
 }
 
 impl PieceProgress {
-    pub(super) fn new(unit: &Unit) -> Self {
-        let mut bytes = Vec::with_capacity(unit.len());
+    pub(super) fn new(unit: Unit) -> Self {
+        let mut bytes = Vec::new();
         let mut stretches = Vec::with_capacity(unit.pieces.len());
-        for piece in &unit.pieces {
-            let start = bytes.len();
-            bytes.extend_from_slice(piece.bytes());
-            stretches.push(Stretch { kind: kind_of(piece), start, end: bytes.len() });
+        for piece in unit.pieces {
+            let (kind, start) = (piece.kind(), bytes.len());
+            match start {
+                0 => bytes = piece.into_bytes(),
+                _ => bytes.extend_from_slice(piece.bytes()),
+            }
+            stretches.push(Stretch { kind, start, end: bytes.len() });
         }
         Self { bytes, stretches, sent: 0 }
     }
@@ -71,9 +65,9 @@ impl PieceProgress {
         let mut open = self.is_in_paste(inside);
         for stretch in left {
             open = match stretch.kind {
-                StretchKind::PasteStart => true,
-                StretchKind::PasteEnd => false,
-                StretchKind::Text | StretchKind::Key => open,
+                PieceKind::PasteStart => true,
+                PieceKind::PasteEnd => false,
+                PieceKind::Text | PieceKind::Key => open,
             };
             if !open {
                 return &self.bytes[self.sent..stretch.end];
@@ -126,29 +120,20 @@ impl PieceProgress {
     fn last_mark_before(&self, at: usize) -> Option<PasteEdge> {
         let begun = self.stretches.partition_point(|stretch| stretch.start < at);
         self.stretches[..begun].iter().rev().find_map(|stretch| match stretch.kind {
-            StretchKind::PasteStart => Some(PasteEdge::Start),
-            StretchKind::PasteEnd => Some(PasteEdge::End),
-            StretchKind::Text | StretchKind::Key => None,
+            PieceKind::PasteStart => Some(PasteEdge::Start),
+            PieceKind::PasteEnd => Some(PasteEdge::End),
+            PieceKind::Text | PieceKind::Key => None,
         })
     }
 
     fn first_harmless_end(&self) -> usize {
         match self.current() {
             Some(stretch) if stretch.start < self.sent => match stretch.kind {
-                StretchKind::Text => end_of_character(&self.bytes[..stretch.end], self.sent),
-                StretchKind::Key | StretchKind::PasteStart | StretchKind::PasteEnd => stretch.end,
+                PieceKind::Text => end_of_character(&self.bytes[..stretch.end], self.sent),
+                PieceKind::Key | PieceKind::PasteStart | PieceKind::PasteEnd => stretch.end,
             },
             Some(_) | None => self.sent,
         }
-    }
-}
-
-fn kind_of(piece: &Piece) -> StretchKind {
-    match piece {
-        Piece::Text(_) => StretchKind::Text,
-        Piece::Key(_) => StretchKind::Key,
-        Piece::PasteStart => StretchKind::PasteStart,
-        Piece::PasteEnd => StretchKind::PasteEnd,
     }
 }
 
@@ -176,10 +161,11 @@ fn end_of_character(text: &[u8], at: usize) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::core::keys::Piece;
 
     /// What is left to send of a text when it is cut after `sent` bytes.
     fn left_after_cut(text: &[u8], sent: usize) -> Vec<u8> {
-        let mut progress = PieceProgress::new(&Unit { pieces: vec![Piece::Text(text.to_vec())] });
+        let mut progress = PieceProgress::new(Unit { pieces: vec![Piece::Text(text.to_vec())] });
         progress.advance(sent);
         progress.cut();
         progress.rest().to_vec()
@@ -209,7 +195,7 @@ mod tests {
     #[test]
     fn a_character_that_the_text_itself_breaks_off_ends_with_the_text() {
         let pieces = vec![Piece::Text(vec![0xe2, 0x82]), Piece::Key(vec![b'k'])];
-        let mut progress = PieceProgress::new(&Unit { pieces });
+        let mut progress = PieceProgress::new(Unit { pieces });
         progress.advance(1);
         assert_eq!(progress.cut(), 1);
         assert_eq!(progress.rest(), [0x82]);
@@ -226,7 +212,7 @@ mod tests {
         });
         for unit in units.map(|pieces| Unit { pieces }) {
             for sent in 0..=unit.len() {
-                let mut progress = PieceProgress::new(&unit);
+                let mut progress = PieceProgress::new(unit.clone());
                 progress.advance(sent);
                 let tail = progress.tail();
                 assert_eq!(progress.cut(), unit.len() - sent - tail);

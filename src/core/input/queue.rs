@@ -121,7 +121,7 @@ impl WriteQueue {
             write,
             writer,
             epoch,
-            progress: PieceProgress::new(&unit),
+            progress: PieceProgress::new(unit),
             awaited: Some(awaited),
             until_taken,
             discarded: 0,
@@ -198,19 +198,19 @@ impl WriteQueue {
         self.closes_paste |= left_open.is_some_and(ends);
     }
 
-    /// Takes out the writes of which no byte is left, in order.
-    pub(super) fn take_done(&mut self) -> Vec<Queued> {
-        let mut done = Vec::new();
-        while let Some(at) = self.writes.iter().position(Queued::is_done) {
-            done.extend(self.writes.remove(at));
+    /// Takes out the first write of which no byte is left.
+    pub(super) fn take_done(&mut self) -> Option<Queued> {
+        let at = self.writes.iter().position(Queued::is_done);
+        if let Some(done) = at.and_then(|at| self.writes.remove(at)) {
+            self.paste = done.paste_after(self.paste);
+            return Some(done);
         }
-        self.paste = done.iter().fold(self.paste, |paste, queued| queued.paste_after(paste));
         let cut_is_out = self.writes.front().is_none_or(|front| front.progress.sent() == 0);
         if self.closes_paste && cut_is_out {
             self.close_former_paste();
             (self.paste, self.closes_paste) = (None, false);
         }
-        done
+        None
     }
 
     /// Has whatever comes next not be taken for pasted text.

@@ -83,7 +83,7 @@ impl Input {
     }
 
     pub(super) fn finish_done(&mut self, now: Moment) {
-        for queued in self.queue.take_done() {
+        while let Some(queued) = self.queue.take_done() {
             self.complete(now, queued);
         }
     }
@@ -112,7 +112,7 @@ impl Input {
         outcome: WriteOutcome,
         awaited: Awaited,
     ) {
-        self.completions.push(Completion { write, outcome });
+        self.completions.push_back(Completion { write, outcome });
         self.calls.finish(now, &CallStage::Writing(write), &CallStage::Written(outcome));
         if let Some(hold) = awaited.hold {
             self.lease.let_go(now.min(awaited.until), hold);

@@ -43,6 +43,10 @@ enum Accepted {
 }
 
 impl Input {
+    fn take_completions(&mut self) -> Vec<Completion> {
+        std::iter::from_fn(|| self.take_completion()).collect()
+    }
+
     fn write(
         &mut self,
         now: Moment,

@@ -1,6 +1,8 @@
 //! Typed or pasted text: line ends as a keyboard sends them, and paste brackets that the text itself
 //! cannot close.
 
+use std::borrow::Cow;
+
 use crate::core::keys::encode::encode_keys;
 use crate::core::keys::modes::InputModes;
 use crate::core::keys::{Key, Piece};
@@ -28,7 +30,10 @@ pub enum PasteRule {
 /// paste is removed, even one that forms only after another is removed. Enter follows the end of the
 /// paste, so that the program reads it as a key.
 pub fn encode_text(text: &str, rule: PasteRule, enter: bool, modes: &InputModes) -> Vec<Piece> {
-    let typed = text.replace("\r\n", "\r").replace('\n', "\r");
+    let typed = match text.contains('\n') {
+        true => Cow::Owned(text.replace("\r\n", "\r").replace('\n', "\r")),
+        false => Cow::Borrowed(text),
+    };
     let brackets = match rule {
         PasteRule::Auto => modes.bracketed_paste && typed.contains(['\r', '\t']),
         PasteRule::Always => true,

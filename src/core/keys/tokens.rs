@@ -2,7 +2,7 @@
 //!
 //! It finds only where a key ends, so that no piece ends inside a key or a character.
 
-use crate::core::keys::{DELETE, ESCAPE, Piece, Unit};
+use crate::core::keys::{DELETE, ESCAPE, Piece, PieceKind, Unit};
 
 /// The keys in bytes that arrived together, each character one of them. Where a paste begins and ends is no key.
 pub fn keys_of(bytes: &[u8]) -> Vec<Vec<u8>> {
@@ -43,20 +43,30 @@ impl Tokenizer {
 
     /// Adds bytes and returns the complete pieces; the rest is held for the next call.
     pub fn feed(&mut self, bytes: &[u8]) -> Vec<Piece> {
-        self.held.extend_from_slice(bytes);
-        let all = std::mem::take(&mut self.held);
-        let (mut rest, mut pieces) = (all.as_slice(), Vec::new());
-        while let Some((piece, length)) = first(rest, self.in_paste) {
-            match piece {
-                Piece::PasteStart => self.in_paste = true,
-                Piece::PasteEnd => self.in_paste = false,
-                Piece::Text(_) | Piece::Key(_) => {}
-            }
-            pieces.push(piece);
-            rest = &rest[length..];
-        }
-        self.held = rest.to_vec();
+        let mut pieces = Vec::new();
+        self.split(bytes, |kind, bytes| pieces.push(Piece::of(kind, bytes)));
         pieces
+    }
+
+    /// Adds bytes whose pieces nobody needs.
+    pub fn pass(&mut self, bytes: &[u8]) {
+        self.split(bytes, |_, _| {});
+    }
+
+    fn split(&mut self, bytes: &[u8], mut found: impl FnMut(PieceKind, &[u8])) {
+        self.held.extend_from_slice(bytes);
+        let mut start = 0;
+        while let Some((kind, length)) = first(&self.held[start..], self.in_paste) {
+            match kind {
+                PieceKind::PasteStart => self.in_paste = true,
+                PieceKind::PasteEnd => self.in_paste = false,
+                PieceKind::Text | PieceKind::Key => {}
+            }
+            found(kind, &self.held[start..start + length]);
+            start += length;
+        }
+        self.held.drain(..start);
+        self.held.shrink_to(Self::HELD_MAX);
     }
 
     /// Returns the held bytes if they are just Escape, Alt-`[` or Alt-`O`: a key, or the start of a
@@ -78,14 +88,14 @@ impl Tokenizer {
 }
 
 /// The first piece and its length; none while it is incomplete.
-fn first(bytes: &[u8], in_paste: bool) -> Option<(Piece, usize)> {
+fn first(bytes: &[u8], in_paste: bool) -> Option<(PieceKind, usize)> {
     if in_paste { pasted(bytes) } else { typed(bytes) }
 }
 
 /// The first piece of bytes inside a paste and its length; none while it is incomplete.
-fn pasted(bytes: &[u8]) -> Option<(Piece, usize)> {
+fn pasted(bytes: &[u8]) -> Option<(PieceKind, usize)> {
     if bytes.starts_with(Piece::PASTE_END) {
-        return Some((Piece::PasteEnd, Piece::PASTE_END.len()));
+        return Some((PieceKind::PasteEnd, Piece::PASTE_END.len()));
     }
     let may_end = |at: &usize| {
         let tail = &bytes[*at..];
@@ -96,22 +106,22 @@ fn pasted(bytes: &[u8]) -> Option<(Piece, usize)> {
 }
 
 /// The first piece of bytes outside a paste and its length; none while it is incomplete.
-fn typed(bytes: &[u8]) -> Option<(Piece, usize)> {
+fn typed(bytes: &[u8]) -> Option<(PieceKind, usize)> {
     if bytes.starts_with(Piece::PASTE_START) {
-        return Some((Piece::PasteStart, Piece::PASTE_START.len()));
+        return Some((PieceKind::PasteStart, Piece::PASTE_START.len()));
     }
     let is_control = |byte: &u8| *byte < b' ' || *byte == DELETE;
     if bytes.first().is_some_and(is_control) {
         let length = if bytes[0] == ESCAPE { sequence(bytes)? } else { 1 };
-        return Some((Piece::Key(bytes[..length].to_vec()), length));
+        return Some((PieceKind::Key, length));
     }
     text(bytes, bytes.iter().position(is_control).unwrap_or(bytes.len()))
 }
 
 /// A text of at most this length, without an incomplete character at its end.
-fn text(bytes: &[u8], length: usize) -> Option<(Piece, usize)> {
+fn text(bytes: &[u8], length: usize) -> Option<(PieceKind, usize)> {
     let length = if length == bytes.len() { complete(bytes) } else { length };
-    (length > 0).then(|| (Piece::Text(bytes[..length].to_vec()), length))
+    (length > 0).then_some((PieceKind::Text, length))
 }
 
 /// The number of bytes before an incomplete character at the end.

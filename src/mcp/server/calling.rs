@@ -18,9 +18,9 @@ use crate::mcp::notifications::NoticeLane;
 use crate::mcp::outbox::PushLane;
 use crate::mcp::outbox::budget::ReservedSpace;
 use crate::mcp::request_class::always_waits;
-use crate::mcp::request_order::RequestTurn;
 use crate::mcp::server::{LARGE_READ_ROOM, READ_ROOM, Server};
 use crate::session::command::Accepted;
+use crate::session::request_order::RequestTurn;
 use crate::surface::call::Call;
 use crate::surface::error::SurfaceError;
 use crate::surface::tool::{Answer, ToolAccess, ToolEntry};
@@ -90,7 +90,7 @@ impl CallHandler for Server {
                 never = self.tell_progress(token) => match never {},
             },
         };
-        let (result, outcome) = self.result(answer, started, version);
+        let (result, outcome) = self.result(answer, started, &version);
         counted.outcome = outcome;
         Reply { result: Ok(result), room }
     }
@@ -125,9 +125,9 @@ impl Server {
         &self,
         answer: Result<Answer, SurfaceError>,
         started: Moment,
-        version: ProtocolVersion,
+        version: &ProtocolVersion,
     ) -> (ToolResult, CallOutcome) {
-        let era = era(&version);
+        let era = era(version);
         let mut envelope = self.envelope(started, version);
         let (result, outcome) = match answer {
             Ok(Answer { result, text }) => {
@@ -159,15 +159,16 @@ impl Server {
         }
     }
 
-    fn envelope(&self, started: Moment, version: ProtocolVersion) -> Envelope {
+    fn envelope(&self, started: Moment, version: &ProtocolVersion) -> Envelope {
         let clock = self.shared.gateway.daemon().sessions.clock();
+        let known = ProtocolVersion::KNOWN_VERSIONS.iter().find(|known| *known == version);
         let since_epoch = clock.wall_time().duration_since(std::time::UNIX_EPOCH);
         Envelope {
             ok: true,
             elapsed_ms: clock.now().since(started).as_millis() as u64,
-            version: env!("CARGO_PKG_VERSION").to_owned(),
+            version: env!("CARGO_PKG_VERSION").into(),
             now: since_epoch.unwrap_or_default().as_millis() as u64,
-            mcp_version: Some(version.to_string()),
+            mcp_version: known.map(|known| known.as_str().into()),
             ..Envelope::default()
         }
     }

@@ -20,7 +20,7 @@ const CLOSED_MAX: usize = 256;
 pub(super) struct Callers {
     pub(super) writes: u64,
     /// Those who wait for the terminal to take a write.
-    pub(super) writing: HashMap<WriteId, Vec<Pending>>,
+    pub(super) writing: Vec<(WriteId, Pending)>,
     /// Those who wait for the lease.
     waiting: HashMap<WaiterId, Vec<Reply<Grant>>>,
     /// What keeps the lease alive for those whose call goes on after its write.
@@ -47,7 +47,7 @@ impl Callers {
 
     /// Leaves those without an answer who wait for a part that failed; no command was given up by that.
     pub(super) fn dismiss(&mut self) {
-        for pending in self.writing.drain().flat_map(|(_, pending)| pending) {
+        for (_, pending) in self.writing.drain(..) {
             pending.dismiss();
         }
         self.waiting.clear();

@@ -4,7 +4,6 @@
 //! the view of whoever has the keyboard.
 
 use std::collections::{BTreeSet, HashMap};
-use std::sync::Arc;
 
 use tokio::sync::mpsc;
 
@@ -126,7 +125,7 @@ impl<P: Pty> Actor<P> {
                 self.settle();
             }
             Ok(Keyed::New(write, grant)) => {
-                self.screen.set_typist(Arc::from(caller.name().to_string()));
+                self.screen.set_typist(caller.name());
                 self.begin_typing();
                 let pending = self.queued(caller, grant, reply);
                 self.follow_write(write, pending);

@@ -72,11 +72,13 @@ impl<P: Pty> Actor<P> {
         self.remember_lease();
         self.checkpoint_for_frame();
         self.pace.dirty = false;
-        let (state, before) = {
+        let (state, before, lease) = {
             let frame = self.frames.borrow();
-            (frame.activity.value.state, frame.watermark)
+            let known = (*frame.lease.value == view).then(|| Arc::clone(&frame.lease.value));
+            (frame.activity.value.state, frame.watermark, known)
         };
-        let facts = Facts { lease: Arc::new(view), exit: self.ending.exit, activity, shell };
+        let lease = lease.unwrap_or_else(|| Arc::new(view));
+        let facts = Facts { lease, exit: self.ending.exit, activity, shell };
         if let Some(frame) = self.screen.publish(now, &facts) {
             self.pace.published_at = Some(now);
             self.input.mark_resumed(frame.watermark);

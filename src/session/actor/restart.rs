@@ -112,7 +112,7 @@ impl Fallback {
     /// Notes what of a write the terminal took, and says whether a paste is open then; `own` is the stamp of
     /// its principal.
     pub(super) fn on_taken(&mut self, stamp: Stamp, own: Option<WriteStamp>, taken: &[u8]) -> bool {
-        self.taken.feed(taken);
+        self.taken.pass(taken);
         self.count_sent(stamp, own, taken.len());
         self.taken.in_paste()
     }

@@ -11,7 +11,9 @@ use crate::core::ids::{Epoch, LeaseId, Watermark};
 use crate::core::input::attempt::{AttemptRequest, Committed, KeepLease, Tried};
 use crate::core::input::idempotency::earlier_writes::WriteStamp;
 use crate::core::input::idempotency::{EarlierCall, EarlierResult, IdempotencyKey};
-use crate::core::input::request::{CommandSent, DiscardCause, Warning, WriteId, WriteOutcome};
+use crate::core::input::request::{
+    CommandSent, Completion, DiscardCause, Warning, WriteId, WriteOutcome,
+};
 use crate::core::keys::encode::encode_keys;
 use crate::core::keys::modes::InputModes;
 use crate::core::keys::mouse::encode_mouse;
@@ -56,7 +58,7 @@ impl<P: Pty> Actor<P> {
         let before = self.frames.borrow().watermark;
         match self.try_write(order) {
             Ok(Step::Queued(queued)) => {
-                self.screen.set_typist(Arc::from(order.caller.name().to_string()));
+                self.screen.set_typist(order.caller.name());
                 let (write, stamp, length) = (queued.write, queued.stamp, queued.length);
                 let mut pending = self.queued(&order.caller, queued.grant, reply);
                 pending.kept = queued.kept;
@@ -239,9 +241,11 @@ impl<P: Pty> Actor<P> {
     }
 
     pub(super) fn answer_writes(&mut self) {
-        for completion in self.input.take_completions() {
-            for pending in self.callers.writing.remove(&completion.write).unwrap_or_default() {
-                self.answer(pending, completion.outcome);
+        while let Some(Completion { write, outcome }) = self.input.take_completion() {
+            let is_its = |(awaited, _): &(WriteId, Pending)| *awaited == write;
+            while let Some(at) = self.callers.writing.iter().position(is_its) {
+                let (_, pending) = self.callers.writing.remove(at);
+                self.answer(pending, outcome);
             }
         }
     }
@@ -260,7 +264,7 @@ impl<P: Pty> Actor<P> {
     }
 
     fn join(&mut self, write: WriteId, pending: Pending) {
-        self.callers.writing.entry(write).or_default().push(pending);
+        self.callers.writing.push((write, pending));
     }
 
     /// A caller who asks again for what it asked for before.

@@ -132,28 +132,28 @@ impl Deadlines {
         self.armed
     }
 
-    /// Removes and returns the waiters whose deadline has passed.
-    fn take_due(&mut self, now: Moment) -> Vec<Waker> {
+    /// Moves the waiters whose deadline has passed to `due`.
+    fn take_due(&mut self, now: Moment, due: &mut Vec<Waker>) {
         self.armed = None;
-        let later = self.waiting.split_off(&(now, u64::MAX));
-        std::mem::replace(&mut self.waiting, later).into_values().collect()
+        while let Some(first) = self.waiting.first_entry().filter(|first| first.key().0 <= now) {
+            due.push(first.remove());
+        }
     }
 }
 
 async fn serve(shared: Arc<TimerShared>) {
+    let mut due = Vec::new();
     while let Ok(mut ready) = shared.timer.readable().await {
         // The result does not matter: the current time decides which waiters are due.
         let _ = shared.timer.get_ref().0.wait();
         ready.clear_ready();
-        let due = {
-            let mut table = shared.table();
-            let due = table.take_due(now());
-            if let Some(next) = table.rearm() {
-                shared.arm(next);
-            }
-            due
-        };
-        due.into_iter().for_each(Waker::wake);
+        let mut table = shared.table();
+        table.take_due(now(), &mut due);
+        if let Some(next) = table.rearm() {
+            shared.arm(next);
+        }
+        drop(table);
+        due.drain(..).for_each(Waker::wake);
     }
 }
 

@@ -94,7 +94,7 @@ impl Registry {
             Err(error) => Err(error),
         };
         let (session, task) = started.inspect_err(|_| {
-            self.free_name(&tenant, name, id);
+            self.free_name(&tenant, &name, id);
         })?;
         if let Some((caller, request)) = creation.first.take() {
             session.ask_first(caller, request, reply);

@@ -2,6 +2,7 @@
 //!
 //! It knows names and not what runs under them: a name is taken before its session is there.
 
+use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
@@ -21,15 +22,18 @@ impl Registry {
     /// who create at the same time count each other.
     pub(super) fn check_room(&self, tenant: &TenantId) -> Result<(), CreateError> {
         let most = self.limits().sessions_max.of(tenant, &self.0.own_tenant);
-        let named = self.index().names.keys().filter(|(of, _)| of == tenant).count();
+        let named = self.index().names.get(tenant).map_or(0, HashMap::len);
         if named > most { Err(CreateError::TooMany(most)) } else { Ok(()) }
     }
 
-    pub(super) fn free_name(&self, tenant: &TenantId, name: Arc<str>, id: SessionId) {
-        let key = (tenant.clone(), name);
+    pub(super) fn free_name(&self, tenant: &TenantId, name: &str, id: SessionId) {
         let mut index = self.index();
-        if index.names.get(&key) == Some(&id) {
-            index.names.remove(&key);
+        let Some(names) = index.names.get_mut(tenant) else { return };
+        if names.get(name) == Some(&id) {
+            names.remove(name);
+        }
+        if names.is_empty() {
+            index.names.remove(tenant);
         }
     }
 
@@ -71,7 +75,7 @@ impl Registry {
         let renamed = session.rename(Arc::clone(&name)).await;
         // Of a session that is gone, nothing has the new name.
         let unused = renamed.as_ref().unwrap_or(&name);
-        self.free_name(session.tenant(), Arc::clone(unused), session.id());
+        self.free_name(session.tenant(), unused, session.id());
         renamed?;
         self.tell_listed(session);
         Ok(())
@@ -87,8 +91,8 @@ impl Registry {
         self.claim_name(tenant, name, id)
     }
 
-    fn owner_of(&self, tenant: &TenantId, name: &str) -> Option<SessionId> {
-        self.index().names.get(&(tenant.clone(), Arc::from(name))).copied()
+    pub(super) fn owner_of(&self, tenant: &TenantId, name: &str) -> Option<SessionId> {
+        self.index().names.get(tenant)?.get(name).copied()
     }
 
     fn claim_name(
@@ -98,7 +102,9 @@ impl Registry {
         id: SessionId,
     ) -> Result<Arc<str>, CreateError> {
         let name: Arc<str> = Arc::from(name);
-        match self.index().names.entry((tenant.clone(), Arc::clone(&name))) {
+        let mut index = self.index();
+        let names = index.names.entry(tenant.clone()).or_default();
+        match names.entry(Arc::clone(&name)) {
             Entry::Occupied(_) => Err(CreateError::NameTaken(name.to_string())),
             Entry::Vacant(free) => {
                 free.insert(id);

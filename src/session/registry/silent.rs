@@ -65,6 +65,11 @@ impl Registry {
         Known::of(self.0.entries.get(&id)?.value())
     }
 
+    /// The session of this tenant with this name, if it is there.
+    pub fn known_by_name(&self, tenant: &TenantId, name: &str) -> Option<Known> {
+        self.known_by_id(self.owner_of(tenant, name)?)
+    }
+
     /// The session with this id once somebody answers for its terminal; none when there is none.
     pub async fn once_here(&self, id: SessionId) -> Option<Session> {
         let mut changes = self.changes();
@@ -107,7 +112,7 @@ impl Registry {
                 *session.tenant() == record.tenant && session.name() == record.name
             };
             if !self.get(id).is_some_and(is_its) {
-                self.free_name(&record.tenant, Arc::clone(&record.name), id);
+                self.free_name(&record.tenant, &record.name, id);
             }
         }
         self.0.changes.send_modify(|count| *count += 1);

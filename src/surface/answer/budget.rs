@@ -2,6 +2,8 @@
 //!
 //! Bytes are counted as JSON has them, since what a program wrote may be nothing but quotes.
 
+use std::io;
+
 use serde::Serialize;
 
 /// How many bytes a result has that was not asked to be large: what models and programs read of it
@@ -101,8 +103,23 @@ pub fn fitting(costs: impl Iterator<Item = usize>, room: usize) -> Fitting {
 
 /// How many bytes a value takes as JSON.
 pub fn json_bytes(value: &impl Serialize) -> usize {
+    let mut counted = ByteCount(0);
     // What goes onto the wire always serializes.
-    serde_json::to_vec(value).map_or(0, |bytes| bytes.len())
+    serde_json::to_writer(&mut counted, value).map_or(0, |()| counted.0)
+}
+
+/// Counts what is written to it.
+struct ByteCount(usize);
+
+impl io::Write for ByteCount {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0 += bytes.len();
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 fn escaped(character: char) -> usize {

@@ -1,6 +1,7 @@
 //! The rows of one answer: as many whole ones as there is room for, and how many were left out.
 
 use std::borrow::Borrow;
+use std::fmt;
 use std::ops::Deref;
 
 use serde_json::{Value, json};
@@ -136,12 +137,12 @@ pub fn are_empty_neighbours(one: &LineWire, next: &LineWire) -> bool {
 }
 
 /// A row with its number, or the numbers of empty neighbours.
-pub fn numbered<L: Borrow<LineWire>>(lines: &[L]) -> String {
-    match lines {
-        [first, .., last] => format!("{}-{}: empty", first.borrow().row, last.borrow().row),
-        [line] => format!("{}: {}", line.borrow().row, line.borrow().told()),
-        [] => String::new(),
-    }
+pub fn numbered<L: Borrow<LineWire>>(lines: &[L]) -> impl fmt::Display {
+    fmt::from_fn(move |f| match lines {
+        [first, .., last] => write!(f, "{}-{}: empty", first.borrow().row, last.borrow().row),
+        [line] => write!(f, "{}: {}", line.borrow().row, line.borrow().told()),
+        [] => Ok(()),
+    })
 }
 
 impl DeltaWire {
@@ -180,7 +181,7 @@ impl DeltaWire {
         let lines: Vec<&LineWire> = self.updates.iter().filter_map(UpdateWire::row).collect();
         for lines in lines.chunk_by(|one, next| are_empty_neighbours(one, next)) {
             text.push('\n');
-            text.push_str(&numbered(lines));
+            text.push_str(&numbered(lines).to_string());
             if let [line] = lines
                 && line.columns_left_out.is_some()
             {
@@ -310,7 +311,10 @@ mod tests {
             ..LineWire::of(RowNumber(row), &Line::default(), Format::Plain)
         };
         let lines = [line(3, ""), line(4, "a"), line(5, ""), line(6, ""), line(7, ""), line(9, "")];
-        let rows: Vec<String> = lines.chunk_by(are_empty_neighbours).map(super::numbered).collect();
+        let rows: Vec<String> = {
+            let rows = lines.chunk_by(are_empty_neighbours).map(super::numbered);
+            rows.map(|row| row.to_string()).collect()
+        };
         assert_eq!(rows, ["3: ", "4: a", "5-7: empty", "9: "]);
     }
 }

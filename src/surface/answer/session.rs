@@ -132,7 +132,8 @@ impl SessionWire {
                 self.id, self.name
             );
         }
-        let state = self.exit.map_or_else(|| self.activity.summary(), |exit| exit.to_string());
+        let state =
+            self.exit.map_or_else(|| self.activity.summary().to_string(), |exit| exit.to_string());
         let lease = match &self.lease.by {
             Some(by) => format!("held by {by}, {} waiting", self.lease.waiters),
             None => "free".to_owned(),

@@ -98,7 +98,7 @@ impl SessionList {
     fn summary(&self) -> String {
         let mut text = match self.sessions.len() {
             0 => "no sessions".to_owned(),
-            count => counted(count, "session"),
+            count => counted(count, "session").to_string(),
         };
         text.push_str(if self.write_allowed { "; writing is allowed" } else { "; read-only" });
         for session in &self.sessions {

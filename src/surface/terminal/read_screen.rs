@@ -1,5 +1,7 @@
 //! `read_screen`: what is on the screen now, or what changed since a watermark.
 
+use std::fmt::Write as _;
+
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -20,6 +22,9 @@ use crate::wire::session::{ExitWire, GapWire};
 
 /// How many bytes the rows of an answer take, as JSON, when it was asked to be large.
 pub const LARGE_BYTES_MAX: usize = 480 * 1024;
+
+/// The text of most reads that ask for changes is shorter.
+const TEXT_BYTES: usize = 512;
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 pub struct ReadScreen {
@@ -75,13 +80,18 @@ impl ScreenWire {
             parameters.since.map(|since| frame.delta_since(Some(Watermark(since)), view, None));
         screen.reset = delta.as_ref().is_some_and(|delta| delta.reset);
         let rows = delta.as_ref().map_or_else(|| whole(&frame, view), changed);
-        let lines = screen.fit(&rows, parameters);
+        let mut text = screen.header();
+        let lines = screen.fit(&rows, parameters, &text);
         let rest = screen.rest(&lines, delta.is_some());
-        let text = match delta {
-            Some(_) => screen.fill_changes(lines),
-            None => screen.fill_whole(lines, parameters.format),
-        };
-        let text = format!("{}\n{text}{rest}", screen.header());
+        text.push('\n');
+        match delta {
+            Some(_) => {
+                tell_changes(&lines, &mut text);
+                screen.lines = Some(lines);
+            }
+            None => text.push_str(&screen.fill_whole(lines, parameters.format)),
+        }
+        text.push_str(&rest);
         Answer { result: screen, text }
     }
 
@@ -108,10 +118,15 @@ impl ScreenWire {
 
     /// The rows on the wire, as many as fit; a caller that says how many rows it wants gets more,
     /// and each of them whole.
-    fn fit(&mut self, rows: &[(RowNumber, &Line)], parameters: &ReadScreen) -> Vec<LineWire> {
+    fn fit(
+        &mut self,
+        rows: &[(RowNumber, &Line)],
+        parameters: &ReadScreen,
+        header: &str,
+    ) -> Vec<LineWire> {
         let (bytes, larger) = match parameters.count {
             Some(_) => (LARGE_BYTES_MAX, Larger::Whole),
-            None => (room_left(self, &self.header()), Larger::Beginning),
+            None => (room_left(self, header), Larger::Beginning),
         };
         let form = match (parameters.since, parameters.format) {
             (None, Format::Plain | Format::Ansi) => Form::TextTwice,
@@ -152,22 +167,20 @@ impl ScreenWire {
         text
     }
 
-    fn fill_changes(&mut self, lines: Vec<LineWire>) -> String {
-        let text = changed_text(&lines);
-        self.lines = Some(lines);
-        text
-    }
-
     fn header(&self) -> String {
         let exit = self.exit.map_or_else(String::new, |exit| format!(", {exit}"));
         let alternate = if self.mode == ScreenWord::Alt { ", full-screen program" } else { "" };
         let activity = self.activity.summary();
         let reset = if self.reset { ", whole screen" } else { "" };
         let lost = GapWire::summary(&self.lost_output);
-        format!(
+        let mut header = String::with_capacity(TEXT_BYTES);
+        // A string takes all that is written to it.
+        let _ = write!(
+            header,
             "[watermark {}, {}x{}, base_row {}, cursor row {} col {}{alternate}{reset}, {activity}{exit}]{lost}",
             self.watermark, self.cols, self.rows, self.base_row, self.cursor.row, self.cursor.col
-        )
+        );
+        header
     }
 }
 
@@ -183,11 +196,13 @@ fn changed(delta: &Delta) -> Vec<(RowNumber, &Line)> {
     delta.rows().map(|(row, line)| (row, &**line)).collect()
 }
 
-/// Changed rows for a model.
-pub fn changed_text(lines: &[LineWire]) -> String {
+/// Adds changed rows for a model.
+fn tell_changes(lines: &[LineWire], text: &mut String) {
     if lines.is_empty() {
-        return "no rows changed".to_owned();
+        text.push_str("no rows changed");
     }
-    let rows: Vec<String> = lines.chunk_by(are_empty_neighbours).map(numbered).collect();
-    rows.join("\n")
+    for (index, lines) in lines.chunk_by(are_empty_neighbours).enumerate() {
+        let end = if index > 0 { "\n" } else { "" };
+        let _ = write!(text, "{end}{}", numbered(lines));
+    }
 }

@@ -1,5 +1,6 @@
 //! What all writing tools share: their options, the write itself, and waiting for what comes of it.
 
+use std::fmt::Write as _;
 use std::hash::{Hash, Hasher};
 
 use schemars::JsonSchema;
@@ -35,6 +36,9 @@ const IDLE_MS: u64 = 200;
 /// How long a write with `until` waits when nobody says.
 const WAIT_MS_DEFAULT: u64 = 5_000;
 
+/// Most summaries are shorter.
+const SUMMARY_BYTES: usize = 64;
+
 /// The options that every writing tool takes.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 pub struct WriteOptions {
@@ -54,6 +58,13 @@ pub struct WriteOptions {
     pub wait_ms: Option<u64>,
     /// Or until this, as of wait_for
     pub until: Option<WaitConditions>,
+}
+
+impl WriteOptions {
+    /// Whether the caller waits for what comes of its write.
+    fn waits(&self) -> bool {
+        self.until.is_some() || self.wait_ms.is_some_and(|wait| wait > 0)
+    }
 }
 
 /// Reads a lease id.
@@ -118,7 +129,10 @@ pub async fn write(
     let share = &call.share();
     let clock = call.daemon.sessions.clock().clone();
     let started = clock.now();
-    let waiting = Box::pin(WaitAfter::of(&options, share, &clock)).await?;
+    let waiting = match options.waits() {
+        true => Some(Box::pin(WaitAfter::of(&options, share, &clock)).await?),
+        false => None,
+    };
     let target = call.take_target()?;
     call.touched(&target.session);
     let order = order(&call, &target.session, content, &options, waiting.is_some())?;
@@ -166,13 +180,9 @@ impl WaitAfter {
         options: &WriteOptions,
         share: &Share,
         clock: &Clock,
-    ) -> Result<Option<Self>, SurfaceError> {
+    ) -> Result<Self, SurfaceError> {
         let still = WaitConditions { idle_ms: Some(IDLE_MS), ..WaitConditions::default() };
-        let wanted = match (&options.until, options.wait_ms) {
-            (None, None | Some(0)) => return Ok(None),
-            (Some(wanted), _) => wanted,
-            (None, Some(_)) => &still,
-        };
+        let wanted = options.until.as_ref().unwrap_or(&still);
         let timeout = millis("wait_ms", options.wait_ms.unwrap_or(WAIT_MS_DEFAULT), 0..=600_000)?;
         let (conditions, memory) = tokio::select! {
             biased;
@@ -184,7 +194,7 @@ impl WaitAfter {
             }
         };
         let conditions = Conditions { idle_program: options.until.is_none(), ..conditions };
-        Ok(Some(Self { conditions, timeout, _memory: memory }))
+        Ok(Self { conditions, timeout, _memory: memory })
     }
 }
 
@@ -245,19 +255,19 @@ impl WriteResult {
     }
 
     fn summary(&self) -> String {
-        let mut text = match (self.dry_run, self.replayed) {
-            (true, _) => "this would be sent; nothing was".to_owned(),
-            (false, true) => {
-                let bytes = counted(self.written, "byte");
-                format!("this was sent before ({bytes}), not again")
-            }
-            (false, false) => format!("sent {}", counted(self.written, "byte")),
+        let mut text = String::with_capacity(SUMMARY_BYTES);
+        let sent = counted(self.written, "byte");
+        // A string takes all that is written to it.
+        let _ = match (self.dry_run, self.replayed) {
+            (true, _) => write!(text, "this would be sent; nothing was"),
+            (false, true) => write!(text, "this was sent before ({sent}), not again"),
+            (false, false) => write!(text, "sent {sent}"),
         };
         if self.queued_bytes > 0 {
             let queued = counted(self.queued_bytes, "byte");
             text.push_str(&format!("; {queued} queued, because the program does not read"));
         }
-        text.push_str(&format!(", watermark {}", self.watermark));
+        let _ = write!(text, ", watermark {}", self.watermark);
         if let Some(warning) = &self.warning {
             text.push_str(&format!("\nwarning: {warning}"));
         }

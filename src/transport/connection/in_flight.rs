@@ -73,22 +73,23 @@ impl InFlight {
         }))
     }
 
-    pub(super) fn admit(
-        &self,
-        id: &RequestId,
-        span: RequestClass,
-        runner: Runner,
-    ) -> Result<(), Full> {
-        let mut table = self.lock();
+    /// Checks whether a request may start.
+    pub(super) fn check(&self, id: &RequestId, span: RequestClass) -> Result<(), Full> {
+        let table = self.lock();
         if table.entries.contains_key(id) {
             return Err(Full::IdInUse);
         }
         if span.is_long() && table.long >= self.0.long_max {
             return Err(Full::Busy);
         }
+        Ok(())
+    }
+
+    /// Counts a request that was checked just before.
+    pub(super) fn add(&self, id: &RequestId, span: RequestClass, runner: Runner) {
+        let mut table = self.lock();
         table.long += usize::from(span.is_long());
         table.entries.insert(id.clone(), InFlightRequest { span, runner });
-        Ok(())
     }
 
     /// Returns a guard that the library's handler holds while it runs.

@@ -6,9 +6,10 @@ use std::future::{Future, pending};
 use std::panic::AssertUnwindSafe;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use futures_util::future::{AbortHandle, Abortable};
 use futures_util::stream::FuturesUnordered;
 use futures_util::{FutureExt, StreamExt};
@@ -25,16 +26,29 @@ use crate::mcp::connection::Connection;
 use crate::mcp::outbox::Closed;
 use crate::mcp::outbox::budget::ReservedSpace;
 use crate::mcp::request_class::{RequestClass, busy_call, busy_request};
-use crate::mcp::request_order::TurnSlot;
+use crate::session::request_order::TurnSlot;
 use crate::transport::connection::in_flight::{Full, InFlight, Runner};
 use crate::transport::connection::intake::{Incoming, Intake};
 use crate::transport::connection::library::Library;
 use crate::transport::framing::lines::LineReader;
-use crate::transport::framing::{AUTHENTICATE_METHOD, MessageRefusal, answer_line, error_line};
+use crate::transport::framing::{AUTHENTICATE_METHOD, MessageRefusal, error_line, result_line};
 use crate::transport::limits::Limits;
 
+type Answering<'a> = Pin<Box<dyn Future<Output = Reply> + Send + 'a>>;
+
 /// A running call. A cancelled call ends without a reply.
-type Calling<'a> = Pin<Box<dyn Future<Output = (RequestId, Option<Reply>)> + Send + 'a>>;
+struct RunningCall<'a> {
+    id: RequestId,
+    answering: Abortable<Answering<'a>>,
+}
+
+impl Future for RunningCall<'_> {
+    type Output = (RequestId, Option<Reply>);
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        self.answering.poll_unpin(context).map(|reply| (self.id.clone(), reply.ok()))
+    }
+}
 
 pub(super) struct RequestReader<'a, H, R> {
     handler: &'a H,
@@ -42,8 +56,10 @@ pub(super) struct RequestReader<'a, H, R> {
     intake: Intake<R>,
     in_flight: InFlight,
     /// The running calls, and one that never ends: a set whose every member was polled wakes its task again.
-    calls: FuturesUnordered<Calling<'a>>,
+    calls: FuturesUnordered<RunningCall<'a>>,
     library: Library,
+    /// Where answers are written.
+    buffer: BytesMut,
     greeted: bool,
     winding_up: Duration,
 }
@@ -57,13 +73,17 @@ impl<'a, H: CallHandler + Sync, R: AsyncRead + Send + Unpin> RequestReader<'a, H
         (in_flight, library): (InFlight, Library),
         limits: &Limits,
     ) -> Self {
+        let (_, stopped) = AbortHandle::new_pair();
+        let answering = Abortable::new(Box::pin(pending()) as Answering<'a>, stopped);
+        let never = RunningCall { id: RequestId::Number(0), answering };
         Self {
             handler,
             connection,
             intake: Intake::new(lines, limits),
             in_flight,
-            calls: FuturesUnordered::from_iter([Box::pin(pending()) as Calling<'a>]),
+            calls: FuturesUnordered::from_iter([never]),
             library,
+            buffer: BytesMut::new(),
             greeted: false,
             winding_up: limits.winding_up,
         }
@@ -146,31 +166,35 @@ impl<'a, H: CallHandler + Sync, R: AsyncRead + Send + Unpin> RequestReader<'a, H
 
     /// Starts a tool call, in request order.
     fn begin(&mut self, id: RequestId, params: CallParams) {
-        let (stop, stopped) = AbortHandle::new_pair();
-        match self.in_flight.admit(&id, RequestClass::of_call(&params), Runner::Here(stop)) {
+        let class = RequestClass::of_call(&params);
+        match self.in_flight.check(&id, class) {
             Ok(()) => self.greet(),
             Err(Full::IdInUse) => return self.refuse(&MessageRefusal::IdInUse(id)),
             Err(Full::Busy) => {
                 let busy = busy_call(&params);
-                return self.reply(None, answer_line(&id, Ok(&busy)));
+                let line = result_line(&mut self.buffer, &id, &busy);
+                return self.reply(None, line);
             }
         }
         let call = ToolCall { params, turn: self.connection.turnstile.turn() };
         let answering = AssertUnwindSafe(self.handler.answer(call)).catch_unwind();
-        let answering = Abortable::new(answering, stopped);
-        self.calls.push(Box::pin(async move {
-            let reply = match answering.await {
-                Ok(Ok(reply)) => Some(reply),
-                Ok(Err(_)) => Some(Err(panicked()).into()),
-                Err(_) => None,
-            };
-            (id, reply)
-        }));
+        let mut answering: Answering<'a> =
+            Box::pin(answering.map(|reply| reply.unwrap_or_else(|_| Err(panicked()).into())));
+        // Most reads are done at once, and need no place among the running calls.
+        if let Some(reply) = answering.as_mut().now_or_never() {
+            return self.answer(&id, Some(reply));
+        }
+        let (stop, stopped) = AbortHandle::new_pair();
+        self.in_flight.add(&id, class, Runner::Here(stop));
+        self.calls.push(RunningCall { id, answering: Abortable::new(answering, stopped) });
     }
 
-    fn answer(&self, id: &RequestId, reply: Option<Reply>) {
+    fn answer(&mut self, id: &RequestId, reply: Option<Reply>) {
         if let Some(Reply { result, room }) = reply {
-            let line = answer_line(id, result.as_ref());
+            let line = match result {
+                Ok(result) => result_line(&mut self.buffer, id, &result),
+                Err(error) => error_line(Some(id), &error),
+            };
             self.in_flight.end(id);
             self.reply(room, line);
         }
@@ -187,12 +211,14 @@ impl<'a, H: CallHandler + Sync, R: AsyncRead + Send + Unpin> RequestReader<'a, H
         {
             return self.reply(None, error_line(Some(&id), &error));
         }
-        let lane = self.connection.outbox.lane();
-        match self.in_flight.admit(&id, RequestClass::of(&request), Runner::Library(lane.clone())) {
+        let class = RequestClass::of(&request);
+        match self.in_flight.check(&id, class) {
             Ok(()) => self.greet(),
             Err(Full::IdInUse) => return self.refuse(&MessageRefusal::IdInUse(id)),
             Err(Full::Busy) => return self.reply(None, error_line(Some(&id), &busy_request())),
         }
+        let lane = self.connection.outbox.lane();
+        self.in_flight.add(&id, class, Runner::Library(lane.clone()));
         self.connection.outbox.expect(id.clone());
         let extensions = request.extensions_mut();
         extensions.insert(self.in_flight.running(&id));

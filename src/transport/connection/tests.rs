@@ -10,7 +10,6 @@ use bytes::Bytes;
 use rmcp::RoleServer;
 use rmcp::model::{CustomRequest, CustomResult, ErrorData, ProtocolVersion, RequestMetaObject};
 use rmcp::service::RequestContext;
-use serde_json::value::to_raw_value;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, ReadHalf, WriteHalf};
 use tokio::net::UnixStream;
@@ -22,7 +21,7 @@ use crate::core::ids::ConnectionId;
 use crate::mcp::call::{CallParams, Era, Reply, ToolCall, ToolResult};
 use crate::mcp::connection::Connection;
 use crate::mcp::outbox::{Delivery, PushLane, UnsentLimits};
-use crate::mcp::request_order::TurnSlot;
+use crate::session::request_order::TurnSlot;
 use crate::transport::framing;
 
 /// What the handler was seen to do.
@@ -92,7 +91,7 @@ impl CallHandler for Probe {
         };
         let named = params.meta.as_ref().and_then(|meta| meta.protocol_version());
         let era = if named.is_some() { Era::Modern } else { Era::Legacy };
-        let structured = to_raw_value(&json!({})).unwrap();
+        let structured = Box::new(json!({}));
         Reply { result: Ok(ToolResult::success(era, text, structured)), room }
     }
 }

@@ -71,14 +71,15 @@ impl Emulator {
     /// Draws the lines that changed since `last`, which has the same base row and size. Returns none
     /// when no line changed.
     fn redraw(&mut self, last: &Frame) -> Option<Arc<[StampedLine]>> {
-        let mut lines: Option<Vec<StampedLine>> = None;
+        let mut lines: Option<Arc<[StampedLine]>> = None;
         for line in self.take_damage() {
             let drawn = self.draw_row(line);
             if drawn.changed != last.lines[line].changed {
-                lines.get_or_insert_with(|| last.lines.to_vec())[line] = drawn;
+                let lines = lines.get_or_insert_with(|| Arc::clone(&last.lines));
+                Arc::make_mut(lines)[line] = drawn;
             }
         }
-        lines.map(Arc::from)
+        lines
     }
 
     fn redraw_all(&mut self) -> Arc<[StampedLine]> {

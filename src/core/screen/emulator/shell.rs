@@ -8,6 +8,7 @@ use alacritty_terminal::grid::Dimensions;
 use alacritty_terminal::vte::ansi::KeyboardModes;
 use unicode_width::UnicodeWidthChar;
 
+use crate::core::caller::PrincipalName;
 use crate::core::ids::RowNumber;
 use crate::core::moment::Moment;
 use crate::core::screen::Screen;
@@ -24,7 +25,7 @@ pub(crate) struct MarkedShell {
     /// The machine it runs on.
     pub(crate) host: Option<Arc<str>>,
     /// The principal that typed last.
-    pub(crate) typist: Option<Arc<str>>,
+    pub(crate) typist: Option<PrincipalName>,
     /// The working directory that it last reported.
     pub(crate) directory: Option<Arc<str>>,
     pub(crate) commands: Arc<Commands>,
@@ -163,7 +164,7 @@ impl Screen {
         self.emulator.shell.host = name;
     }
 
-    pub fn set_typist(&mut self, name: Arc<str>) {
+    pub fn set_typist(&mut self, name: PrincipalName) {
         self.emulator.shell.typist = Some(name);
     }
 

@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use crate::core::caller::PrincipalName;
 use crate::core::shell::activity::Evidence;
 use crate::core::shell::commands::mark::{Mark, MarkKind};
 use crate::core::shell::commands::record::{CommandId, CommandRecord, Here, Position};
@@ -17,7 +18,7 @@ impl Commands {
         &mut self,
         mark: Mark,
         here: &Here,
-        by: Option<&Arc<str>>,
+        by: Option<&PrincipalName>,
         directory: Option<&Arc<str>>,
         typed: impl FnOnce(Position) -> String,
     ) {
@@ -73,7 +74,7 @@ impl Commands {
         &mut self,
         told: Option<String>,
         here: &Here,
-        by: Option<&Arc<str>>,
+        by: Option<&PrincipalName>,
         directory: Option<&Arc<str>>,
         typed: impl FnOnce(Position) -> String,
     ) {
@@ -85,7 +86,7 @@ impl Commands {
             let text = told.or_else(|| reading_at.map(typed)).unwrap_or_default();
             let mut record =
                 CommandRecord::open(self.next_id(), text.trim(), here.now, here.position);
-            record.by = by.cloned();
+            record.by = by.map(|by| Arc::from(by.to_string()));
             let id = record.id;
             self.push(record);
             id

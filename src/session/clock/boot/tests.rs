@@ -28,8 +28,11 @@ fn what_is_due_is_taken_and_the_rest_waits_on() {
     for seconds in [10, 20, 20, 30] {
         insert(&mut table, seconds);
     }
-    assert_eq!(table.take_due(at(9)).len(), 0);
-    assert_eq!(table.take_due(at(20)).len(), 3);
+    let mut due = Vec::new();
+    table.take_due(at(9), &mut due);
+    assert_eq!(due.len(), 0);
+    table.take_due(at(20), &mut due);
+    assert_eq!(due.len(), 3);
     assert_eq!(table.rearm(), Some(at(30)));
 }
 
@@ -38,7 +41,7 @@ fn without_deadlines_the_timer_is_not_set_again() {
     let mut table = Deadlines::default();
     insert(&mut table, 10);
     table.rearm();
-    table.take_due(at(10));
+    table.take_due(at(10), &mut Vec::new());
     assert_eq!(table.rearm(), None);
 }
 
