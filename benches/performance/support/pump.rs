@@ -17,8 +17,6 @@ use tempfile::TempDir;
 use crate::support::samples::now;
 use crate::support::streams::{BLOCK, Stream};
 
-/// How many bytes are written at one order.
-pub(crate) const BYTES: usize = 10 * BLOCK;
 /// How much is written at once.
 const WRITE: usize = 64 * 1024;
 /// The argument that makes the bench a pump.
@@ -113,12 +111,12 @@ impl Door {
 pub(crate) struct Pump(UnixStream);
 
 impl Pump {
-    /// Has it write [`BYTES`], and waits until the emulator has taken all of them in.
+    /// Has it write so many blocks, and waits until the emulator has taken all of them in.
     ///
     /// # Errors
     /// When it has gone, or takes too long.
-    pub(crate) fn drain(&mut self, stream: Stream, mode: Mode) -> anyhow::Result<()> {
-        self.0.write_all(&[stream as u8, mode as u8])?;
+    pub(crate) fn drain(&mut self, stream: Stream, mode: Mode, blocks: u8) -> anyhow::Result<()> {
+        self.0.write_all(&[stream as u8, mode as u8, blocks])?;
         self.hear().context("not all was taken in")
     }
 
@@ -139,15 +137,15 @@ pub(crate) fn serve_if_asked() -> anyhow::Result<bool> {
     }
     let mut orders = UnixStream::connect(PathBuf::from(socket))?;
     let made = Stream::ALL.map(|stream| Mode::ALL.map(|mode| stream.make(mode.line_end())));
-    let mut order = [0; 2];
+    let mut order = [0; 3];
     loop {
         orders.write_all(b".")?;
         if orders.read_exact(&mut order).is_err() {
             return Ok(true);
         }
-        let [stream, mode] = order.map(usize::from);
+        let [stream, mode, blocks] = order.map(usize::from);
         set(Mode::ALL[mode])?;
-        write(&made[stream][mode])?;
+        write(&made[stream][mode], blocks * BLOCK)?;
     }
 }
 
@@ -160,9 +158,9 @@ fn set(mode: Mode) -> anyhow::Result<()> {
     Ok(tcsetattr(&terminal, SetArg::TCSANOW, &modes)?)
 }
 
-fn write(block: &[u8]) -> anyhow::Result<()> {
+fn write(block: &[u8], bytes: usize) -> anyhow::Result<()> {
     let terminal = std::io::stdout();
-    let mut rest = BYTES;
+    let mut rest = bytes;
     while rest > 0 {
         for piece in block[..rest.min(block.len())].chunks(WRITE) {
             write_all(&terminal, piece)?;

@@ -3,28 +3,19 @@
 //! Beside each flooded session the same is done in an idle one, in turns and in one run, so that what
 //! the machine does meanwhile meets both.
 
-#![allow(clippy::print_stdout, reason = "a bench prints its results")]
-
-#[allow(dead_code, reason = "each bench uses a part of what they share")]
-mod support {
-    pub(crate) mod agent;
-    pub(crate) mod child;
-    pub(crate) mod daemon;
-    pub(crate) mod home;
-    pub(crate) mod machine;
-    pub(crate) mod placement;
-    pub(crate) mod samples;
-    pub(crate) mod shims;
-}
-
 use crate::support::agent::Agent;
 use crate::support::daemon::Daemon;
-use crate::support::machine::{load, machine};
 use crate::support::placement::Placement;
+use crate::support::report::{Figure, Report, Target};
 use crate::support::samples::{Samples, now};
 
 /// How often each is done.
 const ROUNDS: usize = 100;
+
+/// How long each may take under a flood, in milliseconds.
+const P99_MAX: Target = Target::AtMost(50.0);
+const HEAD: &str = "| program | work | idle p50 | idle p99 | flooded p50 | flooded p99 | p99 ratio | \
+    target |";
 
 /// The programs that write without a pause.
 const FLOODS: [(&str, &str); 2] = [
@@ -32,19 +23,13 @@ const FLOODS: [(&str, &str); 2] = [
     ("long lines", "yes 0123456789012345678901234567890123456789012345678901234567890123456789"),
 ];
 
-fn main() -> anyhow::Result<()> {
-    println!("{}", machine());
+pub(crate) fn measure(report: &mut Report) -> anyhow::Result<()> {
     for placement in Placement::ALL {
         placement.enter()?;
-        println!("\n{placement}\n");
-        println!(
-            "| program | work | idle p50 | idle p99 | flooded p50 | flooded p99 | p99 ratio |"
-        );
-        println!("|---|---|---|---|---|---|---|");
+        report.table(placement, HEAD);
         for (name, command) in FLOODS {
-            flood(placement, name, command)?;
+            flood(report, placement, name, command)?;
         }
-        println!("\n{}", load());
     }
     Ok(())
 }
@@ -56,7 +41,12 @@ struct Taken {
     preempt: Samples,
 }
 
-fn flood(placement: Placement, name: &str, command: &str) -> anyhow::Result<()> {
+fn flood(
+    report: &mut Report,
+    placement: Placement,
+    name: &str,
+    command: &str,
+) -> anyhow::Result<()> {
     let daemon = Daemon::start(placement, "")?;
     let mut agent = Agent::connect(&daemon.gateway())?;
     let mut operator = Agent::connect(&daemon.gateway().with_file_name("operator.sock"))?;
@@ -78,9 +68,11 @@ fn flood(placement: Placement, name: &str, command: &str) -> anyhow::Result<()> 
     for (work, idle, flooded) in
         [("acquire", &idle.acquire, &flooded.acquire), ("preempt", &idle.preempt, &flooded.preempt)]
     {
+        let p99 = Figure::millis(flooded.p99());
+        let target = report.judge(format!("{work}, {name}, p99"), &p99, P99_MAX);
         let ratio = flooded.p99().as_secs_f64() / idle.p99().as_secs_f64();
         println!(
-            "| {name} | {work} | {:.2?} | {:.2?} | {:.2?} | {:.2?} | {ratio:.1} |",
+            "| {name} | {work} | {:.2?} | {:.2?} | {:.2?} | {:.2?} | {ratio:.1} | {target} |",
             idle.median(),
             idle.p99(),
             flooded.median(),

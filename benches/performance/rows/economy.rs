@@ -3,30 +3,15 @@
 //!
 //! Yardsticks are in the same run: the rows themselves, and a client that polls the screen.
 
-#![allow(clippy::print_stdout, reason = "a bench prints its results")]
-
-#[allow(dead_code, reason = "each bench uses a part of what they share")]
-mod support {
-    pub(crate) mod agent;
-    pub(crate) mod child;
-    pub(crate) mod daemon;
-    pub(crate) mod home;
-    pub(crate) mod machine;
-    pub(crate) mod observer;
-    pub(crate) mod placement;
-    pub(crate) mod samples;
-    pub(crate) mod shims;
-}
-
 use std::time::Duration;
 
 use anyhow::ensure;
 
 use crate::support::agent::Agent;
 use crate::support::daemon::Daemon;
-use crate::support::machine::machine;
 use crate::support::observer::Observer;
 use crate::support::placement::Placement;
+use crate::support::report::{Figure, Report, Target};
 use crate::support::samples::now;
 
 /// A job of 2,000 lines, about 49 bytes each.
@@ -37,31 +22,36 @@ const SLOW: &str = "for i in $(seq 40); do printf \\\"\\\\r%3d %% of the job is 
 const SLOW_TIME: Duration = Duration::from_secs(10);
 const POLL: Duration = Duration::from_millis(250);
 
-fn main() -> anyhow::Result<()> {
+pub(crate) fn measure(report: &mut Report) -> anyhow::Result<()> {
     Placement::TwoCores.enter()?;
-    println!("{}\n", machine());
-    println!("| what | bytes | yardstick | bytes | ratio | target |\n|---|---|---|---|---|---|");
+    report.table("bytes", "| what | bytes | yardstick | bytes | ratio | target |");
     let daemon = Daemon::start(Placement::TwoCores, "")?;
     let mut agent = Agent::connect(&daemon.gateway())?;
     agent.call("create_session", format_args!(r#"{{"name":"job","command":"bash","args":[]}}"#))?;
 
-    let rows = outcome(&mut agent)?;
-    deltas(&daemon, &mut agent, rows)?;
-    slow(&daemon, &mut agent)?;
+    let rows = outcome(report, &mut agent)?;
+    deltas(report, &daemon, &mut agent, rows)?;
+    slow(report, &daemon, &mut agent)?;
     let list = agent.list_tools()?;
     ensure!(list > 0, "no tools");
-    line("`tools/list`", list, "20 KB", 20_480, 1.0);
+    line(report, "`tools/list`", list, ("20 KB", 20_480), 1.0);
     Ok(())
 }
 
-fn line(what: &str, ours: usize, yardstick: &str, theirs: usize, target: f64) {
-    let ratio = ours as f64 / theirs as f64;
-    let verdict = if ratio <= target { "met" } else { "missed" };
-    println!("| {what} | {ours} | {yardstick} | {theirs} | {ratio:.3} | ≤ {target}: {verdict} |");
+fn line(
+    report: &mut Report,
+    what: &str,
+    ours: usize,
+    (yardstick, theirs): (&str, usize),
+    at_most: f64,
+) {
+    let ratio = Figure::new(ours as f64 / theirs as f64, "");
+    let target = report.judge(format!("{what}, of {yardstick}"), &ratio, Target::AtMost(at_most));
+    println!("| {what} | {ours} | {yardstick} | {theirs} | {ratio} | {target} |");
 }
 
 /// What `run` answers of the job, and how many bytes all rows of it are.
-fn outcome(agent: &mut Agent) -> anyhow::Result<usize> {
+fn outcome(report: &mut Report, agent: &mut Agent) -> anyhow::Result<usize> {
     let mut run = |lines: &str| -> anyhow::Result<usize> {
         let arguments = format_args!(r#"{{"session":"job","command":"{JOB}"{lines}}}"#);
         let answer = agent.call("run", arguments)?;
@@ -73,8 +63,8 @@ fn outcome(agent: &mut Agent) -> anyhow::Result<usize> {
     let rows: usize = (1..=LINES)
         .map(|step| format!("step {step}: compiled one more file of the project\n").len())
         .sum();
-    line("`run` of a failed job, as it is", default, "3 KB", 3_072, 1.0);
-    line("`run`, 200 lines told", long, "all rows once", rows, 1.0);
+    line(report, "`run` of a failed job, as it is", default, ("3 KB", 3_072), 1.0);
+    line(report, "`run`, 200 lines told", long, ("all rows once", rows), 1.0);
     Ok(rows)
 }
 
@@ -87,18 +77,23 @@ fn text_of(answer: &str) -> anyhow::Result<usize> {
 }
 
 /// Every row of the job as deltas at an observer who wants history as well.
-fn deltas(daemon: &Daemon, agent: &mut Agent, rows: usize) -> anyhow::Result<()> {
+fn deltas(
+    report: &mut Report,
+    daemon: &Daemon,
+    agent: &mut Agent,
+    rows: usize,
+) -> anyhow::Result<()> {
     let observer = Observer::start(&daemon.gateway(), "job", "history")?;
     let arguments = format_args!(r#"{{"session":"job","command":"{JOB}","max_lines":1}}"#);
     agent.call("run", arguments)?;
     let told = observer.until(&format!("step {LINES}:"))?;
     ensure!(told.rows >= LINES, "rows are missing: {}", told.rows);
-    line("text of all rows by deltas", told.text_bytes, "all rows once", rows, 1.2);
+    line(report, "text of all rows by deltas", told.text_bytes, ("all rows once", rows), 1.2);
     Ok(())
 }
 
 /// A slow job by deltas, beside a client that reads the screen four times a second.
-fn slow(daemon: &Daemon, agent: &mut Agent) -> anyhow::Result<()> {
+fn slow(report: &mut Report, daemon: &Daemon, agent: &mut Agent) -> anyhow::Result<()> {
     agent.call("send_text", format_args!(r#"{{"session":"job","text":"clear","enter":true}}"#))?;
     let observer = Observer::start(&daemon.gateway(), "job", "foreground")?;
     let arguments =
@@ -111,6 +106,12 @@ fn slow(daemon: &Daemon, agent: &mut Agent) -> anyhow::Result<()> {
         std::thread::park_timeout(POLL);
     }
     let told = observer.until(" 40 %")?;
-    line("a slow job by deltas, rows alone", told.text_bytes, "polling at 4 Hz", polled, 0.3);
+    line(
+        report,
+        "a slow job by deltas, rows alone",
+        told.text_bytes,
+        ("polling at 4 Hz", polled),
+        0.3,
+    );
     Ok(())
 }

@@ -3,22 +3,6 @@
 //!
 //! All take turns in one run, against one daemon.
 
-#![allow(clippy::print_stdout, reason = "a bench prints its results")]
-
-#[allow(dead_code, reason = "each bench uses a part of what they share")]
-mod support {
-    pub(crate) mod agent;
-    pub(crate) mod child;
-    pub(crate) mod daemon;
-    pub(crate) mod home;
-    pub(crate) mod machine;
-    pub(crate) mod placement;
-    pub(crate) mod rounds;
-    pub(crate) mod samples;
-    pub(crate) mod shims;
-    pub(crate) mod table;
-}
-
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -28,10 +12,10 @@ use std::time::Duration;
 
 use crate::support::agent::{Agent, number};
 use crate::support::daemon::Daemon;
-use crate::support::machine::{load, machine};
 use crate::support::placement::Placement;
-use crate::support::rounds::{Contender, Effect, measure};
-use crate::support::table::{Comparison, HEAD};
+use crate::support::report::Report;
+use crate::support::rounds::{Contender, Effect, take_turns};
+use crate::support::table::{HEAD, compare};
 
 /// Repetitions of a turn.
 const CALLS: usize = 500;
@@ -40,18 +24,16 @@ const CONNECTIONS: usize = 10;
 const DOORS: [&str; 2] = ["gateway.sock", "gateway.ro.sock"];
 const OPERATORS: [&str; 2] = ["operator.sock", "operator.sock"];
 
-fn main() -> anyhow::Result<()> {
-    println!("{}", machine());
+pub(crate) fn measure(report: &mut Report) -> anyhow::Result<()> {
     for placement in Placement::ALL {
         placement.enter()?;
-        println!("\n{placement}\n\n{HEAD}");
-        compare(placement)?;
-        println!("\n{}", load());
+        report.table(placement, HEAD);
+        on(placement, report)?;
     }
     Ok(())
 }
 
-fn compare(placement: Placement) -> anyhow::Result<()> {
+fn on(placement: Placement, report: &mut Report) -> anyhow::Result<()> {
     let daemon = Daemon::start(placement, "")?;
     let gateway = daemon.gateway();
     let mut agent = Agent::connect(&gateway)?;
@@ -66,7 +48,7 @@ fn compare(placement: Placement) -> anyhow::Result<()> {
         Ok(if number(listed, "rows")? == 24 { Effect::Seen } else { Effect::NotYet })
     };
     let connect = |door: &Path| Agent::connect(door).map(|_| Effect::Seen);
-    let measured = measure(vec![
+    let measured = take_turns(vec![
         Contender::new("call in a storm", CALLS, || {
             storm.rages();
             call(&mut agent)
@@ -100,7 +82,7 @@ fn compare(placement: Placement) -> anyhow::Result<()> {
         ("connect and greet", connection, quiet),
         ("the same as operator", besieged, free),
     ] {
-        println!("{}", Comparison { work, ours, yardstick, target: None });
+        compare(report, work, [ours, yardstick], None);
     }
     let made = storm.made() + siege.made();
     println!("\n{made} connections were made and hung up");

@@ -6,6 +6,7 @@ use std::fs::{self, File};
 use std::io::{Read as _, Write as _};
 use std::os::fd::AsFd as _;
 use std::path::Path;
+use std::process::Command;
 use std::time::Duration;
 
 use anyhow::ensure;
@@ -14,7 +15,6 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::pty::{Winsize, openpty};
 
 use crate::support::child::Owned;
-use crate::support::placement::Placement;
 use crate::support::samples::now;
 
 /// How long a prompt may take.
@@ -59,13 +59,22 @@ impl BareShell {
     ///
     /// # Errors
     /// When there is no such shell, or none that prompts.
-    pub(crate) fn start(placement: Placement, shell: &str, home: &Path) -> anyhow::Result<Self> {
+    pub(crate) fn start(shell: &str, home: &Path) -> anyhow::Result<Self> {
+        let mut started = Self::spawn(shell, home)?;
+        started.prompted()?;
+        Ok(started)
+    }
+
+    /// Starts it with a home, and waits for nothing.
+    ///
+    /// # Errors
+    /// When there is no such shell.
+    pub(crate) fn spawn(shell: &str, home: &Path) -> anyhow::Result<Self> {
         let size = Winsize { ws_row: 40, ws_col: 120, ws_xpixel: 0, ws_ypixel: 0 };
         let ends = openpty(&size, None)?;
         // A shell that has the other end as well never learns that it is gone.
         fcntl(ends.master.as_fd(), FcntlArg::F_SETFD(FdFlag::FD_CLOEXEC))?;
-        let process = placement
-            .command("setsid")
+        let process = Command::new("setsid")
             .args(["--ctty", shell])
             .env("HOME", home)
             .env("XDG_CONFIG_HOME", home.join(".config"))
@@ -78,9 +87,7 @@ impl BareShell {
             .stderr(ends.slave)
             .spawn()
             .map(Owned)?;
-        let mut started = Self { terminal: ends.master.into(), prompts: 0, _process: process };
-        started.prompted()?;
-        Ok(started)
+        Ok(Self { terminal: ends.master.into(), prompts: 0, _process: process })
     }
 
     /// Types a command and waits until the next prompt is there.

@@ -58,6 +58,24 @@ impl Agent {
         self.request("tools/call", params)
     }
 
+    /// How many sessions are listed, in as many calls as that takes.
+    ///
+    /// # Errors
+    /// When the daemon has gone.
+    pub(crate) fn count_sessions(&mut self) -> anyhow::Result<usize> {
+        let (mut count, mut after) = (0, String::new());
+        loop {
+            let listed = self.call("list_sessions", format_args!("{{{after}}}"))?;
+            count += listed.matches(r#""output_bytes":"#).count();
+            if !listed.contains(r#""left_out":"#) {
+                return Ok(count);
+            }
+            let last = listed.rsplit_once(r#","name":""#).context("no name is listed")?.1;
+            let (last, _) = last.split_once('"').context("a name has no end")?;
+            after = format!(r#""after":"{last}""#);
+        }
+    }
+
     /// Asks nothing but for an answer.
     ///
     /// # Errors
@@ -77,7 +95,7 @@ impl Agent {
         Ok(answer["result"]["tools"].to_string().len())
     }
 
-    /// Calls a tool whose answer nobody waits for.
+    /// Calls a tool without waiting for the answer.
     ///
     /// # Errors
     /// When the daemon has gone.
@@ -98,13 +116,21 @@ impl Agent {
 
     fn request(&mut self, method: &str, params: Arguments<'_>) -> anyhow::Result<&str> {
         self.ask(method, params)?;
+        self.answer().with_context(|| format!("{method} failed"))
+    }
+
+    /// The next answer to what was asked, as a whole line.
+    ///
+    /// # Errors
+    /// When the daemon has gone, and when it is an error of any kind.
+    pub(crate) fn answer(&mut self) -> anyhow::Result<&str> {
         self.read_line()?;
         // What comes unasked names a method first.
         while self.answer.starts_with(r#"{"jsonrpc":"2.0","method":"#) {
             self.read_line()?;
         }
         let done = self.answer.contains(r#""result":"#) && !self.answer.contains(FAILED);
-        ensure!(done, "{method} failed: {}", self.answer);
+        ensure!(done, "{}", self.answer);
         Ok(&self.answer)
     }
 

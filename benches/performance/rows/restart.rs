@@ -4,19 +4,6 @@
 //! started anew. Timed is from its start until the answer in which no session is missing. What the
 //! one without sessions takes is what any restart costs.
 
-#![allow(clippy::print_stdout, reason = "a bench prints its results")]
-
-#[allow(dead_code, reason = "each bench uses a part of what they share")]
-mod support {
-    pub(crate) mod agent;
-    pub(crate) mod child;
-    pub(crate) mod home;
-    pub(crate) mod machine;
-    pub(crate) mod placement;
-    pub(crate) mod samples;
-    pub(crate) mod shims;
-}
-
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -25,31 +12,31 @@ use anyhow::{Context as _, ensure};
 use crate::support::agent::Agent;
 use crate::support::child::Owned;
 use crate::support::home::Home;
-use crate::support::machine::{load, machine};
 use crate::support::placement::Placement;
+use crate::support::report::{Figure, Report, Target};
 use crate::support::samples::{Samples, now};
 
-/// How many sessions the daemons have, and within what time they are to be there again.
-const DAEMONS: [(usize, Option<Duration>); 3] =
-    [(0, None), (8, Some(Duration::from_millis(300))), (200, Some(Duration::from_secs(2)))];
+/// How many sessions the daemons have, and within how many milliseconds they are to be there again.
+const DAEMONS: [(usize, Option<Target>); 3] =
+    [(0, None), (8, Some(Target::AtMost(300.0))), (200, Some(Target::AtMost(2_000.0)))];
 /// How often each is killed; the first time does not count.
 const TIMES: usize = 11;
 /// How long a restart may take at all.
 const RESTART_MAX: Duration = Duration::from_secs(30);
-/// How long a daemon is left alone before it is killed.
+/// How long the daemons are left alone before one after the other is killed.
 const PAUSE: Duration = Duration::from_secs(2);
 /// A shell that has written three screens full and waits.
 const PROGRAM: &str = "for i in $(seq 71); do echo \\\"$i a line of text as it is usual\\\"; done; \
     echo last line; exec sh";
 
-fn main() -> anyhow::Result<()> {
+pub(crate) fn measure(report: &mut Report) -> anyhow::Result<()> {
     Placement::TwoCores.enter()?;
-    println!("{}", machine());
     let mut daemons = DAEMONS.map(|_| None);
     for (daemon, (sessions, _)) in daemons.iter_mut().zip(DAEMONS) {
         *daemon = Some(Restarted::start(sessions)?);
     }
     for time in 0..TIMES {
+        std::thread::park_timeout(PAUSE);
         for daemon in daemons.iter_mut().flatten() {
             let took = daemon.restart()?;
             if time > 0 {
@@ -57,19 +44,13 @@ fn main() -> anyhow::Result<()> {
             }
         }
     }
-    println!("\n| sessions | until all are shown, p50 | most | target |\n|---|---|---|---|");
+    report.table(Placement::TwoCores, "| sessions | until all are shown, p50 | most | target |");
     for (daemon, (sessions, target)) in daemons.iter().flatten().zip(DAEMONS) {
-        let millis = |time: Duration| format!("{:.0} ms", time.as_secs_f64() * 1e3);
-        let median = daemon.samples.median();
-        let verdict = match target {
-            Some(target) if median <= target => format!("≤ {}: met", millis(target)),
-            Some(target) => format!("≤ {}: missed", millis(target)),
-            None => "none".to_owned(),
-        };
-        let most = daemon.samples.p99();
-        println!("| {sessions} | {} | {} | {verdict} |", millis(median), millis(most));
+        let median = Figure::millis(daemon.samples.median());
+        let target = report.judge(format!("{sessions} sessions"), &median, target);
+        let most = Figure::millis(daemon.samples.p99());
+        println!("| {sessions} | {median} | {most} | {target} |");
     }
-    println!("\n{}", load());
     Ok(())
 }
 
@@ -103,7 +84,6 @@ impl Restarted {
 
     /// Kills the daemon, starts it anew, and says how long it took until all sessions were shown.
     fn restart(&mut self) -> anyhow::Result<Duration> {
-        std::thread::park_timeout(PAUSE);
         self.process.0.kill()?;
         self.process.0.wait()?;
         let started = now();
@@ -111,8 +91,7 @@ impl Restarted {
         self.process = serve(&self.home)?;
         let mut agent = self.agent()?;
         loop {
-            let shown = agent.call("list_sessions", format_args!("{{}}"))?;
-            let shown = shown.matches(r#""output_bytes":"#).count();
+            let shown = agent.count_sessions()?;
             if shown == self.sessions {
                 break;
             }

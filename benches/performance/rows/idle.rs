@@ -3,23 +3,6 @@
 //! Sessions that nobody uses any more, each with an observer, whose leases have ended, beside as many
 //! sessions of tmux with a control client each. Counted are switches of threads within a minute.
 
-#![allow(clippy::print_stdout, reason = "a bench prints its results")]
-
-#[allow(dead_code, reason = "each bench uses a part of what they share")]
-mod support {
-    pub(crate) mod agent;
-    pub(crate) mod child;
-    pub(crate) mod daemon;
-    pub(crate) mod home;
-    pub(crate) mod machine;
-    pub(crate) mod placement;
-    pub(crate) mod processes;
-    pub(crate) mod samples;
-    pub(crate) mod shims;
-    pub(crate) mod tmux;
-    pub(crate) mod watcher;
-}
-
 use std::collections::BTreeMap;
 use std::process::Stdio;
 use std::time::Duration;
@@ -30,12 +13,13 @@ use nix::unistd::Pid;
 use crate::support::agent::Agent;
 use crate::support::child::Owned;
 use crate::support::daemon::Daemon;
-use crate::support::machine::{load, machine};
+use crate::support::observers::Crowd;
 use crate::support::placement::Placement;
-use crate::support::processes::{daemon, switches};
-use crate::support::samples::now;
-use crate::support::tmux::{self, Server};
-use crate::support::watcher::Watcher;
+use crate::support::processes::switches;
+use crate::support::report::{Figure, Report, Target};
+use crate::support::samples::{now, wait_until};
+use crate::support::shims;
+use crate::support::tmux::Server;
 
 /// How many sessions and observers there are.
 const SESSIONS: usize = 50;
@@ -46,9 +30,8 @@ const PAUSE: Duration = Duration::from_secs(10);
 /// Leases end soon, by themselves.
 const CONFIG: &str = "[lease]\nttl_ms = 1000\ngrace_ms = 1000\n";
 
-fn main() -> anyhow::Result<()> {
+pub(crate) fn measure(report: &mut Report) -> anyhow::Result<()> {
     Placement::TwoCores.enter()?;
-    println!("{}; {}", machine(), tmux::version()?);
     let daemon_of_sessions = Daemon::start(Placement::TwoCores, CONFIG)?;
     let mut agent = Agent::connect(&daemon_of_sessions.gateway())?;
     let mut watchers = Vec::new();
@@ -56,38 +39,29 @@ fn main() -> anyhow::Result<()> {
         let name = format!("idle{number}");
         let session = format_args!(r#"{{"name":"{name}","command":"cat","rows":24,"cols":80}}"#);
         agent.call("create_session", session)?;
-        watchers.push(Watcher::start(&daemon_of_sessions.gateway(), &name)?);
+        watchers.push(Crowd::observe(&daemon_of_sessions.gateway(), &name, 1)?);
     }
     let server = Server::start(Placement::TwoCores)?;
     let clients: Vec<Owned> = (0..SESSIONS).map(|_| client(&server)).collect::<Result<_, _>>()?;
-    wait(PAUSE);
+    wait_until(now() + PAUSE);
 
     let listed = agent.call("list_sessions", format_args!("{{}}"))?;
     ensure!(!listed.contains(r#""held":true"#), "a lease is held: {listed}");
-    wait(PAUSE);
+    wait_until(now() + PAUSE);
 
     let runtime = daemon_of_sessions.gateway().with_file_name("");
     let counted = [
-        Counted::start("daemon", vec![daemon(&runtime)?])?,
-        Counted::start("shims", support::shims::of(&runtime))?,
+        Counted::start("daemon", vec![daemon_of_sessions.pid()?])?,
+        Counted::start("shims", shims::of(&runtime))?,
         Counted::start("tmux", vec![server.pid()])?,
     ];
-    wait(COUNTED);
-    println!("\n| who | processes | switches | a second | target |\n|---|---|---|---|---|");
+    wait_until(now() + COUNTED);
+    report.table(Placement::TwoCores, "| who | processes | switches | a second | target |");
     for counted in counted {
-        counted.print()?;
+        counted.print(report)?;
     }
-    println!("\n{}", load());
     drop((watchers, clients));
     Ok(())
-}
-
-/// Waits at least so long; being woken before would count less than was meant.
-fn wait(time: Duration) {
-    let until = now() + time;
-    while now() < until {
-        std::thread::park_timeout(until.saturating_sub(now()));
-    }
 }
 
 /// Processes whose switches are counted.
@@ -104,19 +78,16 @@ impl Counted {
         Ok(Self { who, processes, before })
     }
 
-    fn print(&self) -> anyhow::Result<()> {
+    fn print(&self, report: &mut Report) -> anyhow::Result<()> {
         let after = count(&self.processes)?;
         let since = |(thread, count): (&i32, &u64)| {
             count - self.before.get(thread).copied().unwrap_or_default()
         };
         let switches: u64 = after.iter().map(since).sum();
         let a_second = switches as f64 / COUNTED.as_secs_f64();
-        let target = match (self.who, switches) {
-            ("tmux", _) => "none",
-            (_, 0) => "0: met",
-            (_, 1..) => "0: missed",
-        };
         let Self { who, processes, .. } = self;
+        let target = (*who != "tmux").then_some(Target::AtMost(0.0));
+        let target = report.judge(who, &Figure::new(a_second, " a second"), target);
         println!("| {who} | {} | {switches} | {a_second:.2} | {target} |", processes.len());
         Ok(())
     }

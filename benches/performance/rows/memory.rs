@@ -3,22 +3,6 @@
 //! An idle daemon, what each idle session adds, and what a session with 10,000 rows of history takes,
 //! beside the same in tmux. Daemons and servers are new in every round, and take turns.
 
-#![allow(clippy::print_stdout, reason = "a bench prints its results")]
-
-#[allow(dead_code, reason = "each bench uses a part of what they share")]
-mod support {
-    pub(crate) mod agent;
-    pub(crate) mod child;
-    pub(crate) mod daemon;
-    pub(crate) mod home;
-    pub(crate) mod machine;
-    pub(crate) mod placement;
-    pub(crate) mod processes;
-    pub(crate) mod samples;
-    pub(crate) mod shims;
-    pub(crate) mod tmux;
-}
-
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -27,11 +11,12 @@ use nix::unistd::Pid;
 
 use crate::support::agent::Agent;
 use crate::support::daemon::Daemon;
-use crate::support::machine::{load, machine};
 use crate::support::placement::Placement;
-use crate::support::processes::{Memory, daemon};
+use crate::support::processes::Memory;
+use crate::support::report::{Figure, Report, Target};
 use crate::support::samples::now;
-use crate::support::tmux::{self, Server};
+use crate::support::shims;
+use crate::support::tmux::Server;
 
 const ROUNDS: usize = 3;
 /// How many idle sessions there are, and how many with history.
@@ -46,53 +31,47 @@ const WRITTEN_MAX: Duration = Duration::from_secs(60);
 /// The argument that makes the bench a program that writes rows.
 const WRITE: &str = "--write-rows";
 
-fn main() -> anyhow::Result<()> {
-    if write_if_asked()? {
-        return Ok(());
-    }
+pub(crate) fn measure(report: &mut Report) -> anyhow::Result<()> {
     Placement::TwoCores.enter()?;
-    println!("{}; {}", machine(), tmux::version()?);
     let (mut ours, mut theirs) = (Vec::new(), Vec::new());
     for _ in 0..ROUNDS {
         ours.push(weigh(Termgate::start)?);
         theirs.push(weigh(Tmux::start)?);
     }
-    println!("\n| what | KiB | tmux | ratio | target |\n|---|---|---|---|---|");
-    let row = |what: &str, figure: fn(&Figures) -> u64, target: Option<Target>| {
-        let (ours, theirs) = (median(&ours, figure), median(&theirs, figure));
-        println!("{}", line(what, ours, theirs, target));
+    report.table(Placement::TwoCores, "| what | KiB | tmux | ratio | target |");
+    let mut row = |what: &str, figure: fn(&Figures) -> u64, bound: Option<Bound>| {
+        line(report, what, [median(&ours, figure), median(&theirs, figure)], bound);
     };
-    row("idle, resident", |it| it.empty.resident, Some(Target::KiB(16 * 1024)));
+    row("idle, resident", |it| it.empty.resident, Some(Bound::KiB(16 * 1024)));
     row("idle, proportional", |it| it.empty.proportional, None);
-    row("an idle session, server", |it| it.server_each, Some(Target::KiB(400)));
-    row("an idle session, shim, private", |it| it.shim_each, Some(Target::KiB(600)));
+    row("an idle session, server", |it| it.server_each, Some(Bound::KiB(300)));
+    row("an idle session, shim, private", |it| it.shim_each, Some(Bound::KiB(200)));
     row("an idle session, files in memory", |it| it.kept_each, None);
     row("an idle session, all", |it| it.idle_each, None);
-    row("10,000 rows of 80", |it| it.rows[0], Some(Target::Ratio(0.5)));
+    row("10,000 rows of 80", |it| it.rows[0], Some(Bound::Ratio(0.5)));
     row("10,000 rows of 80, server", |it| it.rows_in_server[0], None);
-    row("10,000 rows of 200", |it| it.rows[1], Some(Target::Ratio(0.5)));
+    row("10,000 rows of 200", |it| it.rows[1], Some(Bound::Ratio(0.5)));
     row("10,000 rows of 200, server", |it| it.rows_in_server[1], None);
-    println!("\n{}", load());
     Ok(())
 }
 
 /// What is to be kept to.
 #[derive(Clone, Copy, Debug)]
-enum Target {
-    KiB(u64),
+enum Bound {
+    KiB(u32),
     /// Of tmux's.
     Ratio(f64),
 }
 
-fn line(what: &str, ours: u64, theirs: u64, target: Option<Target>) -> String {
+fn line(report: &mut Report, what: &str, [ours, theirs]: [u64; 2], bound: Option<Bound>) {
     let ratio = ours as f64 / theirs as f64;
-    let (met, bound) = match target {
-        None => return format!("| {what} | {ours} | {theirs} | {ratio:.2} | none |"),
-        Some(Target::KiB(most)) => (ours <= most, format!("≤ {most} KiB")),
-        Some(Target::Ratio(most)) => (ratio <= most, format!("≤ {most} of tmux")),
+    let (figure, target) = match bound {
+        Some(Bound::KiB(most)) => (Figure::new(ours as f64, " KiB"), Some(f64::from(most))),
+        Some(Bound::Ratio(most)) => (Figure::new(ratio, " of tmux"), Some(most)),
+        None => (Figure::new(ratio, " of tmux"), None),
     };
-    let verdict = if met { "met" } else { "missed" };
-    format!("| {what} | {ours} | {theirs} | {ratio:.2} | {bound}: {verdict} |")
+    let target = report.judge(what, &figure, target.map(Target::AtMost));
+    println!("| {what} | {ours} | {theirs} | {ratio:.2} | {target} |");
 }
 
 fn median(rounds: &[Figures], figure: fn(&Figures) -> u64) -> u64 {
@@ -141,7 +120,8 @@ fn weigh<T: Terminals>(start: fn() -> anyhow::Result<T>) -> anyhow::Result<Figur
     let (server, all) = memory(&terminals)?;
     let count = IDLE as u64;
     let shims = Memory::of(&terminals.shims())?;
-    let [narrow, wide] = [rows(start, 80)?, rows(start, 200)?];
+    drop(terminals);
+    let [narrow, wide] = [rows(start, 80, empty)?, rows(start, 200, empty)?];
     Ok(Figures {
         empty,
         server_each: server.own.saturating_sub(empty.own) / count,
@@ -154,9 +134,12 @@ fn weigh<T: Terminals>(start: fn() -> anyhow::Result<T>) -> anyhow::Result<Figur
 }
 
 /// What each of some sessions with rows takes, altogether and in the server.
-fn rows<T: Terminals>(start: fn() -> anyhow::Result<T>, cols: usize) -> anyhow::Result<(u64, u64)> {
+fn rows<T: Terminals>(
+    start: fn() -> anyhow::Result<T>,
+    cols: usize,
+    empty: Memory,
+) -> anyhow::Result<(u64, u64)> {
     let mut terminals = start()?;
-    let (empty, _) = memory(&terminals)?;
     let program = std::env::current_exe()?.display().to_string();
     for number in 0..FULL {
         let name = format!("full{number}");
@@ -196,11 +179,11 @@ impl Termgate {
 
 impl Terminals for Termgate {
     fn server(&self) -> anyhow::Result<Pid> {
-        daemon(&self.runtime())
+        self.daemon.pid()
     }
 
     fn shims(&self) -> Vec<Pid> {
-        support::shims::of(&self.runtime())
+        shims::of(&self.runtime())
     }
 
     fn create(&mut self, name: &str, words: &[&str], cols: usize) -> anyhow::Result<()> {
@@ -262,7 +245,7 @@ impl Terminals for Tmux {
 
 /// Writes rows of so many columns and waits, if that is what this process was started for.
 #[allow(clippy::print_stdout, reason = "it is a program in a terminal then")]
-fn write_if_asked() -> anyhow::Result<bool> {
+pub(crate) fn write_if_asked() -> anyhow::Result<bool> {
     let arguments: Vec<String> = std::env::args().collect();
     let [_, asked, cols] = arguments.as_slice() else { return Ok(false) };
     if asked != WRITE {

@@ -4,21 +4,6 @@
 //! One connection pings a thousand times a second, first while nothing else happens, then during each kind
 //! of work. The yardstick is the same ping in the same run without that work.
 
-#![allow(clippy::print_stdout, reason = "a bench prints its results")]
-
-#[allow(dead_code, reason = "each bench uses a part of what they share")]
-mod support {
-    pub(crate) mod agent;
-    pub(crate) mod child;
-    pub(crate) mod daemon;
-    pub(crate) mod home;
-    pub(crate) mod machine;
-    pub(crate) mod placement;
-    pub(crate) mod samples;
-    pub(crate) mod shims;
-    pub(crate) mod watcher;
-}
-
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -27,13 +12,16 @@ use std::time::Duration;
 
 use crate::support::agent::Agent;
 use crate::support::daemon::Daemon;
-use crate::support::machine::{load, machine};
+use crate::support::observers::observe;
 use crate::support::placement::Placement;
+use crate::support::report::{Figure, Report, Target};
 use crate::support::samples::{Samples, now};
-use crate::support::watcher::Watcher;
+use crate::support::table::micros;
 
 /// How long each kind of work goes on.
-const LASTS: Duration = Duration::from_secs(8);
+const LASTS: Duration = Duration::from_secs(5);
+/// How long a ping may take, in milliseconds.
+const P99_MAX: Target = Target::AtMost(10.0);
 /// The time between two pings.
 const PAUSE: Duration = Duration::from_millis(1);
 /// How many do the same work at once.
@@ -52,10 +40,9 @@ type Work = fn(&Path) -> anyhow::Result<()>;
 /// How many pings were answered, and in which time.
 type Pings = (usize, Samples);
 
-fn main() -> anyhow::Result<()> {
+pub(crate) fn measure(report: &mut Report) -> anyhow::Result<()> {
     let placement = Placement::TwoCores;
     placement.enter()?;
-    println!("{}", machine());
     let daemon = Daemon::start(placement, "")?;
     let gateway = daemon.gateway();
     let mut agent = Agent::connect(&gateway)?;
@@ -67,11 +54,12 @@ fn main() -> anyhow::Result<()> {
         let quiet = format_args!(r#"{{"session":"{name}","idle_ms":500}}"#);
         agent.call("wait_for", quiet)?;
     }
-    println!(
-        "\n| while | pings | p50 | p99 | p99 to that of the idle daemon |\n|---|---|---|---|---|"
+    report.table(
+        placement,
+        "| while | pings | p50 | p99 | p99 to that of the idle daemon | target |",
     );
     let idle = pings(&gateway)?;
-    row("nothing else happens", &idle, &idle);
+    row(report, "nothing else happens", &idle, &idle);
     let works: [(&str, Work); 5] = [
         ("four wait for a hostile pattern", hostile_pattern),
         ("four observe all of a long history", long_history),
@@ -97,9 +85,8 @@ fn main() -> anyhow::Result<()> {
         for worker in workers {
             worker.join().map_err(|_| anyhow::anyhow!("a worker panicked"))??;
         }
-        row(name, &measured, &idle);
+        row(report, name, &measured, &idle);
     }
-    println!("\n{}", load());
     Ok(())
 }
 
@@ -118,14 +105,12 @@ fn pings(gateway: &Path) -> anyhow::Result<Pings> {
     Ok((count, samples))
 }
 
-fn row(name: &str, (count, measured): &Pings, (_, idle): &Pings) {
-    let micros = |time: Duration| time.as_micros();
+fn row(report: &mut Report, name: &str, (count, measured): &Pings, (_, idle): &Pings) {
+    let p99 = Figure::millis(measured.p99());
+    let target = report.judge(format!("ping while {name}, p99"), &p99, P99_MAX);
     let ratio = measured.p99().as_secs_f64() / idle.p99().as_secs_f64();
-    println!(
-        "| {name} | {count} | {} µs | {} µs | {ratio:.1} |",
-        micros(measured.median()),
-        micros(measured.p99())
-    );
+    let median = micros(measured.median());
+    println!("| {name} | {count} | {median} | {p99} | {ratio:.1} | {target} |");
 }
 
 fn hostile_pattern(gateway: &Path) -> anyhow::Result<()> {
@@ -137,7 +122,7 @@ fn hostile_pattern(gateway: &Path) -> anyhow::Result<()> {
 }
 
 fn long_history(gateway: &Path) -> anyhow::Result<()> {
-    Watcher::of_lane(gateway, "long", "history")?;
+    observe(gateway, "long", "history")?;
     Ok(())
 }
 

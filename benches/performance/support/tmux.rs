@@ -117,14 +117,26 @@ impl Control {
         command: &str,
         sent: Output,
     ) -> anyhow::Result<Self> {
+        let size = ["-x", "80", "-y", "24", "-s", name];
+        Self::start(server, [&["new-session"], &size[..], sent.flags(), &[command]].concat())
+    }
+
+    /// Attaches to a session that there is.
+    ///
+    /// # Errors
+    /// What tmux said instead.
+    pub(crate) fn attach(server: &Server, name: &str) -> anyhow::Result<Self> {
+        Self::start(server, vec!["attach-session", "-t", name])
+    }
+
+    fn start(server: &Server, words: Vec<&str>) -> anyhow::Result<Self> {
         let mut process = server
             .placement
             .command("tmux")
             .arg("-S")
             .arg(server.socket())
-            .args(["-C", "new-session", "-x", "80", "-y", "24", "-s", name])
-            .args(sent.flags())
-            .arg(command)
+            .arg("-C")
+            .args(words)
             .env_remove("TMUX")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -147,11 +159,32 @@ impl Control {
     /// # Errors
     /// When it failed, or tmux has gone.
     pub(crate) fn run(&mut self, command: &str) -> anyhow::Result<&str> {
-        self.input.write_all(command.as_bytes())?;
+        self.begin(command)?;
         self.answer()
     }
 
-    fn answer(&mut self) -> anyhow::Result<&str> {
+    /// Has one or more commands run, their line ends included, without waiting for the answers.
+    ///
+    /// # Errors
+    /// When tmux has gone.
+    pub(crate) fn begin(&mut self, commands: &str) -> anyhow::Result<()> {
+        Ok(self.input.write_all(commands.as_bytes())?)
+    }
+
+    /// Waits until it is sent what a program wrote.
+    ///
+    /// # Errors
+    /// When tmux has gone.
+    pub(crate) fn output(&mut self) -> anyhow::Result<()> {
+        while !self.next_line()?.starts_with("%output ") {}
+        Ok(())
+    }
+
+    /// What the next command printed.
+    ///
+    /// # Errors
+    /// When it failed, or tmux has gone.
+    pub(crate) fn answer(&mut self) -> anyhow::Result<&str> {
         self.block.clear();
         while !self.next_line()?.starts_with("%begin ") {}
         loop {

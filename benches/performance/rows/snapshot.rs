@@ -3,13 +3,6 @@
 //! No daemon runs: this is what the task of one session does between two pieces of output, when it
 //! can do nothing else.
 
-#![allow(clippy::print_stdout, reason = "a bench prints its results")]
-
-mod support {
-    pub(crate) mod machine;
-    pub(crate) mod samples;
-}
-
 use std::fmt::Write as _;
 use std::hint::black_box;
 use std::time::Duration;
@@ -20,7 +13,7 @@ use termgate::core::ids::RowNumber;
 use termgate::core::moment::Moment;
 use termgate::core::screen::{Origin, Screen, ScreenLimits};
 
-use crate::support::machine::{load, machine};
+use crate::support::report::Report;
 use crate::support::samples::{Samples, now};
 
 /// How often each work is done in a turn, and how many turns there are.
@@ -30,8 +23,7 @@ const ROUNDS: usize = 5;
 /// How many rows scroll off before the large checkpoint is made.
 const HISTORY_ROWS: usize = 10_000;
 
-fn main() -> anyhow::Result<()> {
-    println!("{}", machine());
+pub(crate) fn measure(_report: &mut Report) -> anyhow::Result<()> {
     println!("\n| screen | bytes | checkpoint p50 | p99 | restore p50 | p99 |");
     println!("|---|---|---|---|---|---|");
     for size in [Size { rows: 24, cols: 80 }, Size { rows: 60, cols: 200 }] {
@@ -49,7 +41,6 @@ fn main() -> anyhow::Result<()> {
     let lines = "a line of a log as it is usual, sixty characters of it or so\r\n";
     screen.feed(Moment::default(), lines.repeat(HISTORY_ROWS).as_bytes());
     compare("80 x 24, with 10,000 rows of history", &mut screen, RowNumber(0))?;
-    println!("\n{}", load());
     Ok(())
 }
 

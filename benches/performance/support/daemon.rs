@@ -8,10 +8,13 @@ use std::path::PathBuf;
 use std::process::Stdio;
 
 use anyhow::{Context as _, bail};
+use nix::unistd::Pid;
 
 use crate::support::child::Owned;
 use crate::support::home::Home;
 use crate::support::placement::Placement;
+use crate::support::processes::daemon;
+use crate::support::shims;
 
 /// A running daemon that lets clients write.
 #[derive(Debug)]
@@ -42,6 +45,24 @@ impl Daemon {
         // A daemon whose log nobody reads would stop when the pipe is full.
         std::thread::spawn(move || io::copy(&mut said, &mut io::sink()));
         Ok(Self { _process: process, home })
+    }
+
+    /// Its process, and those that hold the terminals of its sessions.
+    ///
+    /// # Errors
+    /// When it has gone.
+    pub(crate) fn processes(&self) -> anyhow::Result<Vec<Pid>> {
+        let mut processes = shims::of(&self.home.runtime());
+        processes.push(self.pid()?);
+        Ok(processes)
+    }
+
+    /// Its process.
+    ///
+    /// # Errors
+    /// When it has gone.
+    pub(crate) fn pid(&self) -> anyhow::Result<Pid> {
+        daemon(&self.home.runtime())
     }
 
     /// The socket agents come in by; the others are beside it.

@@ -12,6 +12,13 @@ pub(crate) fn now() -> Duration {
     Duration::from(time.expect("every kernel this runs on has a monotonic clock"))
 }
 
+/// Waits at least until then; being woken before would measure less than was meant.
+pub(crate) fn wait_until(time: Duration) {
+    while now() < time {
+        std::thread::park_timeout(time.saturating_sub(now()));
+    }
+}
+
 /// Durations in the order they were measured.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Samples(Vec<Duration>);

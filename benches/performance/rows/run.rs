@@ -3,44 +3,29 @@
 //!
 //! Both shells read the same files and show the same prompt. What `run` adds is the difference.
 
-#![allow(clippy::print_stdout, reason = "a bench prints its results")]
-
-#[allow(dead_code, reason = "each bench uses a part of what they share")]
-mod support {
-    pub(crate) mod agent;
-    pub(crate) mod child;
-    pub(crate) mod daemon;
-    pub(crate) mod home;
-    pub(crate) mod machine;
-    pub(crate) mod placement;
-    pub(crate) mod processes;
-    pub(crate) mod rounds;
-    pub(crate) mod samples;
-    pub(crate) mod shell;
-    pub(crate) mod shims;
-}
-
 use std::time::Duration;
+
+use anyhow::ensure;
 
 use crate::support::agent::Agent;
 use crate::support::daemon::Daemon;
-use crate::support::machine::{load, machine};
 use crate::support::placement::Placement;
-use crate::support::processes::{daemon, processor_time};
-use crate::support::rounds::{Contender, Effect, Measured, measure};
-use crate::support::samples::now;
+use crate::support::processes::processor_time;
+use crate::support::report::{Figure, Report, Target};
+use crate::support::rounds::{Contender, Effect, Measured, take_turns};
+use crate::support::samples::{now, wait_until};
 use crate::support::shell::{BareShell, settle_in};
-use anyhow::ensure;
+use crate::support::table::micros;
 
 const SHELLS: [&str; 3] = ["bash", "zsh", "fish"];
 /// Repetitions of a turn.
 const COMMANDS: usize = 100;
-/// What may be added at the median, and at the 99th percentile.
-const ADDED_MAX: Duration = Duration::from_millis(1);
-const P99_MAX: Duration = Duration::from_millis(5);
+/// What may be added at the median, and at the 99th percentile, in milliseconds.
+const ADDED_MAX: Target = Target::AtMost(1.0);
+const P99_MAX: Target = Target::AtMost(5.0);
 /// How many waits are open at once, and for how long they are watched.
 const WAITS: usize = 50;
-const WATCHED: Duration = Duration::from_secs(20);
+const WATCHED: Duration = Duration::from_secs(5);
 
 /// Sessions in which nothing happens, and what is waited for there.
 struct Idle {
@@ -87,28 +72,26 @@ const IDLE: [Idle; 5] = [
     },
 ];
 
-fn main() -> anyhow::Result<()> {
-    println!("{}", machine());
+pub(crate) fn measure(report: &mut Report) -> anyhow::Result<()> {
     for placement in Placement::ALL {
         placement.enter()?;
-        println!(
-            "\n{placement}\n\n| shell | run p50 | p99 | bare p50 | p99 | added p50 | target |"
+        report.table(
+            placement,
+            "| shell | run p50 | p99 | bare p50 | p99 | added p50 | target | p99 target |",
         );
-        println!("|---|---|---|---|---|---|---|");
         for shell in SHELLS {
-            compare(placement, shell)?;
+            compare(report, placement, shell)?;
         }
-        println!("\n{}", load());
     }
-    println!("\n| {WAITS} waits for | CPU in {} s | share of a core |", WATCHED.as_secs());
-    println!("|---|---|---|");
+    let head = format!("| {WAITS} waits for | CPU in {} s | share of a core |", WATCHED.as_secs());
+    report.table(Placement::TwoCores, &head);
     for idle in &IDLE {
         waits(idle)?;
     }
     Ok(())
 }
 
-fn compare(placement: Placement, shell: &str) -> anyhow::Result<()> {
+fn compare(report: &mut Report, placement: Placement, shell: &str) -> anyhow::Result<()> {
     let home = tempfile::tempdir()?;
     settle_in(home.path())?;
     let daemon = Daemon::start(placement, "")?;
@@ -118,8 +101,8 @@ fn compare(placement: Placement, shell: &str) -> anyhow::Result<()> {
         home.path().display()
     );
     agent.call("create_session", arguments)?;
-    let mut bare = BareShell::start(placement, shell, home.path())?;
-    let measured = measure(vec![
+    let mut bare = BareShell::start(shell, home.path())?;
+    let measured = take_turns(vec![
         Contender::new("run", COMMANDS, || {
             let answer =
                 agent.call("run", format_args!(r#"{{"session":"run","command":"true"}}"#))?;
@@ -129,22 +112,21 @@ fn compare(placement: Placement, shell: &str) -> anyhow::Result<()> {
         Contender::new("bare", COMMANDS, || bare.run("true").map(|()| Effect::Seen)),
     ])?;
     let [ours, bare] = &measured[..] else { unreachable!("two were measured") };
-    print(shell, ours, bare);
+    print(report, shell, ours, bare);
     Ok(())
 }
 
-fn print(shell: &str, ours: &Measured, bare: &Measured) {
-    let micros = |time: Duration| format!("{:.0} µs", time.as_secs_f64() * 1e6);
+fn print(report: &mut Report, shell: &str, ours: &Measured, bare: &Measured) {
     let added = ours.all.median().saturating_sub(bare.all.median());
-    let met = added <= ADDED_MAX && ours.all.p99() <= P99_MAX;
+    let added_max = report.judge(format!("{shell}, added, p50"), &Figure::millis(added), ADDED_MAX);
+    let p99_max = report.judge(format!("{shell}, p99"), &Figure::millis(ours.all.p99()), P99_MAX);
     println!(
-        "| {shell} | {} | {} | {} | {} | {} | ≤ 1 ms added, p99 ≤ 5 ms: {} |",
+        "| {shell} | {} | {} | {} | {} | {} | {added_max} | {p99_max} |",
         micros(ours.all.median()),
         micros(ours.all.p99()),
         micros(bare.all.median()),
         micros(bare.all.p99()),
         micros(added),
-        if met { "met" } else { "missed" }
     );
 }
 
@@ -168,10 +150,10 @@ fn waits(idle: &Idle) -> anyhow::Result<()> {
         one.begin("wait_for", arguments)?;
         waiting.push(one);
     }
-    pause(Duration::from_secs(2));
-    let process = daemon(&served.gateway().with_file_name(""))?;
+    wait_until(now() + Duration::from_secs(2));
+    let process = served.pid()?;
     let before = processor_time(&[process])?;
-    pause(WATCHED);
+    wait_until(now() + WATCHED);
     let used = processor_time(&[process])?.saturating_sub(before);
     let share = used.as_secs_f64() / WATCHED.as_secs_f64() * 100.0;
     println!("| {what} | {:.0} ms | {share:.2} % |", used.as_secs_f64() * 1e3);
@@ -186,14 +168,7 @@ fn begin(agent: &mut Agent, number: usize, command: &str) -> anyhow::Result<()> 
     };
     // Comes back once the shell takes commands.
     agent.call("run", format_args!("{}", run("true", 10_000)))?;
-    let begun = agent.call("run", format_args!("{}", run(command, 250)))?;
+    let begun = agent.call("run", format_args!("{}", run(command, 100)))?;
     ensure!(!begun.contains(r#""status":"completed""#), "it has ended: {begun}");
     Ok(())
-}
-
-fn pause(time: Duration) {
-    let until = now() + time;
-    while now() < until {
-        std::thread::park_timeout(until.saturating_sub(now()));
-    }
 }
