@@ -5,7 +5,6 @@ use std::sync::Arc;
 use rmcp::ServerHandler;
 use rmcp::model::{ErrorData, ProtocolVersion, RequestMetaObject};
 use serde_json::json;
-use serde_json::value::to_raw_value;
 use termgate::core::ids::ConnectionId;
 use termgate::mcp::call::{CallHandler, Era, Reply, ToolCall, ToolResult};
 use termgate::mcp::connection::Connection;
@@ -51,7 +50,7 @@ impl CallHandler for EmptyTool {
     }
 
     async fn answer(&self, _call: ToolCall) -> Reply {
-        let structured = to_raw_value(&json!({})).expect("an empty object can be written");
+        let structured = Box::new(json!({}));
         Ok(ToolResult::success(Era::Legacy, self.0.clone(), structured)).into()
     }
 }
