@@ -21,6 +21,8 @@ const SEGMENT_BYTES: u64 = 1 << 20;
 const SNAPSHOT_MAX: u64 = 64 << 20;
 /// Larger than all rows of a session. The longest configurable history is 1 GiB.
 const ROWS_BYTES_MAX: usize = 3 << 29;
+/// A bit beside the length of a record: its rows are packed.
+const PACKED: u32 = 1 << 31;
 
 #[derive(Debug, Default)]
 pub(super) struct Store {
@@ -123,12 +125,21 @@ fn snapshot(bytes: &[u8]) -> io::Result<File> {
     Ok(file)
 }
 
-/// The rows of a checkpoint: the row after them, how many bytes they are and how many packed, and the packed bytes.
+/// The rows of a checkpoint: the row after them, how many bytes follow, and these. Where that is shorter they are
+/// packed, which a bit beside the length says, behind their own length.
 fn record(rows: &[u8], end_row: RowNumber) -> io::Result<Vec<u8>> {
+    let length = |bytes: usize| {
+        let length = u32::try_from(bytes).ok().filter(|length| length & PACKED == 0);
+        length.ok_or_else(|| io::Error::from(io::ErrorKind::FileTooLarge))
+    };
+    let own = length(rows.len())?.to_le_bytes();
     let packed = lz4_flex::block::compress(rows);
-    let length = |bytes: &[u8]| u32::try_from(bytes.len()).map_err(io::Error::other);
-    let lengths = [length(rows)?.to_le_bytes(), length(&packed)?.to_le_bytes()];
-    Ok([&end_row.0.to_le_bytes(), lengths.as_flattened(), &packed].concat())
+    let end_row = end_row.0.to_le_bytes();
+    if own.len() + packed.len() < rows.len() {
+        let length = length(own.len() + packed.len())? | PACKED;
+        return Ok([end_row.as_slice(), &length.to_le_bytes(), &own, &packed].concat());
+    }
+    Ok([end_row.as_slice(), &own, rows].concat())
 }
 
 /// The segments that were found, as far as they are readable.
@@ -208,12 +219,19 @@ fn read_segment(file: OwnedFd, bytes: u64, mut most: usize) -> io::Result<Vec<Hi
 fn read_record(bytes: &[u8], most: usize) -> Option<(HistorySegment, &[u8])> {
     let (end_row, rest) = bytes.split_first_chunk()?;
     let (length, rest) = rest.split_first_chunk()?;
-    let (packed, rest) = rest.split_first_chunk()?;
-    let (packed, rest) = rest.split_at_checked(u32::from_le_bytes(*packed) as usize)?;
-    let length = Some(u32::from_le_bytes(*length) as usize).filter(|length| *length <= most)?;
+    let length = u32::from_le_bytes(*length);
+    let (rows, rest) = rest.split_at_checked((length & !PACKED) as usize)?;
     let end_row = Some(u64::from_le_bytes(*end_row)).filter(|row| *row <= NUMBER_MAX)?;
+    let rows = if length & PACKED == 0 { rows.to_vec() } else { unpack(rows, most)? };
+    (rows.len() <= most).then_some((HistorySegment { end_row: RowNumber(end_row), rows }, rest))
+}
+
+/// Rows of at most so many bytes.
+fn unpack(bytes: &[u8], most: usize) -> Option<Vec<u8>> {
+    let (length, packed) = bytes.split_first_chunk()?;
+    let length = Some(u32::from_le_bytes(*length) as usize).filter(|length| *length <= most)?;
     let rows = lz4_flex::block::decompress(packed, length).ok()?;
-    (rows.len() == length).then_some((HistorySegment { end_row: RowNumber(end_row), rows }, rest))
+    (rows.len() == length).then_some(rows)
 }
 
 /// Trusts only the memory that a file occupies, not its length: the sender may not be a shim.

@@ -166,7 +166,7 @@ fn one_file_that_is_handed_over_again_and_again_is_not_read_as_often() {
 fn rows_that_are_not_as_long_as_they_say_are_refused() {
     for length in [0, 99, 101, u32::MAX] {
         let mut record = record(&[b'x'; 100], RowNumber(1)).unwrap();
-        record[8..12].copy_from_slice(&length.to_le_bytes());
+        record[12..16].copy_from_slice(&length.to_le_bytes());
         let file = memory::create(c"test", 0).unwrap();
         file.write_all_at(&record, 0).unwrap();
         let error = read_segment(file.into(), record.len() as u64, 100).map(|_| ()).unwrap_err();
