@@ -129,7 +129,7 @@ mod tests {
     fn the_words_and_records_lie_where_the_document_says() {
         use std::os::unix::fs::FileExt;
 
-        use crate::shim::input::ends::{Answered, InputReceiver, InputSender, Wake};
+        use crate::shim::input::ends::{AnsweredQuestion, InputReceiver, InputSender, Wake};
 
         let (file, theirs) = InputMap::create().unwrap();
         let mut sender = InputSender::new(InputMap::open(&file).unwrap());
@@ -157,9 +157,9 @@ mod tests {
         receiver.wake();
         receiver.read(&mut [0; 42]);
         assert_eq!(receiver.publish(false), Wake::Ring);
-        receiver.answer(Answered { question: 1, all_is_there: true });
+        receiver.answer(AnsweredQuestion { question: 1, all_is_there: true });
         assert_eq!(words(), [42, 42, 0, 0, 1, 1, 0]);
-        receiver.answer(Answered { question: 1, all_is_there: false });
+        receiver.answer(AnsweredQuestion { question: 1, all_is_there: false });
         assert_eq!(word(104), 0x8000_0000_0000_0001);
         assert!(!sender.is_closed());
         receiver.close(true).unwrap();

@@ -10,7 +10,7 @@ use nix::sys::socket::{Shutdown, shutdown};
 use nix::unistd::tcgetpgrp;
 
 use crate::shim::children::Children;
-use crate::shim::input::ends::Answered;
+use crate::shim::input::ends::AnsweredQuestion;
 use crate::shim::input::relay::{InputRelay, Relayed};
 use crate::shim::kept::Kept;
 use crate::shim::orphan_timeout::{OrphanStep, Solitude};
@@ -183,7 +183,7 @@ impl RunningShim {
         self.output.take(readiness::now(), self.master.as_fd(), self.when_full());
         if let Some(question) = question {
             let all_is_there = self.output.is_over() || self.output.has_room(self.when_full());
-            self.input.answer(Answered { question, all_is_there });
+            self.input.answer(AnsweredQuestion { question, all_is_there });
             self.output.ring_bell();
         }
     }

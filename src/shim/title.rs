@@ -37,13 +37,13 @@ pub fn set(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-struct Place {
+struct WordPlace {
     start: usize,
     bytes: usize,
 }
 
 /// Looks where the word is in the memory of this process.
-fn find() -> io::Result<Place> {
+fn find() -> io::Result<WordPlace> {
     let invalid = || io::Error::from(io::ErrorKind::InvalidInput);
     let stat = fs::read_to_string("/proc/self/stat")?;
     // A name may have brackets.
@@ -58,10 +58,10 @@ fn find() -> io::Result<Place> {
     }
     let before: usize =
         line.split_inclusive(|byte| *byte == 0).take(WORD_AT).map(<[u8]>::len).sum();
-    Ok(Place { start: start + before, bytes: line.len() - before })
+    Ok(WordPlace { start: start + before, bytes: line.len() - before })
 }
 
-impl Place {
+impl WordPlace {
     #[allow(unsafe_code)]
     fn write(&self, text: &OsStr) {
         let place = ptr::with_exposed_provenance_mut::<u8>(self.start);

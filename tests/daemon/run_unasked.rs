@@ -229,10 +229,6 @@ async fn a_line_that_is_no_command_is_done_as_well() {
             let typed = shell.call(tool, typing).await;
             let outcome = &typed["wait"]["outcome"];
             assert_eq!(outcome, "command_done", "{}: {line:?}: {typed}", shell.name);
-            if shell.name == "fish" {
-                // It shows the line again, and tells of no line that comes together with what gives it up.
-                shell.call("send_keys", json!({"keys": "C-c", "wait_ms": 20_000})).await;
-            }
         }
     })
     .await;

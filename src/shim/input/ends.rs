@@ -49,7 +49,7 @@ pub enum InputClosed {
 
 /// What the shim says of all output that was written before a question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Answered {
+pub struct AnsweredQuestion {
     pub question: u64,
     /// Whether it is in the ring. Otherwise the ring was full.
     pub all_is_there: bool,
@@ -162,9 +162,9 @@ impl<M: InputMemory> InputSender<M> {
     }
 
     /// The newest question that was answered.
-    pub fn answered(&self) -> Answered {
+    pub fn answered(&self) -> AnsweredQuestion {
         let word = self.memory.words().answered.load(Ordering::Acquire);
-        Answered { question: word & !MORE, all_is_there: word & MORE == 0 }
+        AnsweredQuestion { question: word & !MORE, all_is_there: word & MORE == 0 }
     }
 
     /// Whether the memory takes no more records.
@@ -269,7 +269,7 @@ impl<M: InputMemory> InputReceiver<M> {
     }
 
     /// Answers a question. The daemon's bell must be rung then.
-    pub fn answer(&mut self, answered: Answered) {
+    pub fn answer(&mut self, answered: AnsweredQuestion) {
         self.answered = answered.question;
         let more = if answered.all_is_there { 0 } else { MORE };
         self.memory.words().answered.store(answered.question | more, Ordering::Release);

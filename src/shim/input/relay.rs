@@ -10,7 +10,7 @@ use nix::errno::Errno;
 use nix::sys::eventfd::{EfdFlags, EventFd};
 use nix::unistd::write;
 
-use crate::shim::input::ends::{Answered, InputClosed, InputReceiver, Wake};
+use crate::shim::input::ends::{AnsweredQuestion, InputClosed, InputReceiver, Wake};
 use crate::shim::input::log::InputLog;
 use crate::shim::input::{InputHeader, InputMap, WAITING_MAX};
 
@@ -187,7 +187,7 @@ impl InputRelay {
     }
 
     /// Answers a question. The daemon's bell must be rung then.
-    pub fn answer(&mut self, answered: Answered) {
+    pub fn answer(&mut self, answered: AnsweredQuestion) {
         if let Some(from) = &mut self.from {
             from.answer(answered);
         }

@@ -11,7 +11,7 @@ use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::unistd::write;
 
 use crate::session::pty::Stamp;
-use crate::shim::input::ends::{Answered, InputClosed, InputMemory, InputSender, Wake};
+use crate::shim::input::ends::{AnsweredQuestion, InputClosed, InputMemory, InputSender, Wake};
 use crate::shim::input::{InputHeader, InputMap, WAITING_MAX};
 
 /// How long a shim may take to answer before it counts as silent.
@@ -147,7 +147,7 @@ impl ShimInput {
     }
 
     /// The newest question that was answered.
-    pub(super) fn answered(&self) -> Answered {
+    pub(super) fn answered(&self) -> AnsweredQuestion {
         self.line().sender.answered()
     }
 
@@ -332,7 +332,8 @@ mod tests {
         take(&mut receiver, false);
         assert_eq!(line.deadline(later), Some(later + PATIENCE));
         assert_eq!(line.answered().question, 0);
-        let answered = Answered { question: receiver.question().unwrap(), all_is_there: true };
+        let answered =
+            AnsweredQuestion { question: receiver.question().unwrap(), all_is_there: true };
         receiver.answer(answered);
         assert_eq!(line.answered(), answered);
         assert_eq!(line.deadline(later), None);

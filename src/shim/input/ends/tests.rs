@@ -241,7 +241,7 @@ fn an_answer_comes_after_all_that_was_done_for_the_question() {
             move || {
                 let question = receiver.question().unwrap();
                 done.store(1, Ordering::Relaxed);
-                receiver.answer(Answered { question, all_is_there: true });
+                receiver.answer(AnsweredQuestion { question, all_is_there: true });
             }
         });
         if sender.answered().question == question {

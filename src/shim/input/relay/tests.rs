@@ -6,7 +6,7 @@ use std::os::fd::AsFd;
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 
 use super::*;
-use crate::shim::input::ends::{Answered, InputSender};
+use crate::shim::input::ends::{AnsweredQuestion, InputSender};
 
 /// A pipe that takes as much as a terminal would, and its other end.
 #[derive(Debug)]
@@ -206,7 +206,7 @@ fn a_question_keeps_the_shim_awake_until_it_is_answered() {
     let (question, wake) = sender.ask();
     assert_eq!((question, wake, relay.may_sleep()), (1, Wake::Ring, false));
     assert_eq!(relay.question(), Some(1));
-    let answered = Answered { question: 1, all_is_there: false };
+    let answered = AnsweredQuestion { question: 1, all_is_there: false };
     relay.answer(answered);
     assert_eq!((sender.answered(), relay.question()), (answered, None));
 }
