@@ -266,7 +266,8 @@ pub trait Pty: Send + Sync + 'static {
         }
         let idleness = terminal_wait::idleness(front);
         // It waits for whoever it passes on to as well.
-        let relays = idleness == Idleness::Sleeps && surroundings::anybody_relays(front);
+        let relays = || surroundings::anybody_relays(terminal_wait::all_members(front));
+        let relays = idleness == Idleness::Sleeps && relays();
         Ok(if relays { Idleness::Works } else { idleness })
     }
 

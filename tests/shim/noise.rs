@@ -260,7 +260,7 @@ fn whatever_a_shim_is_started_with_it_says_so_or_ends() {
     let starter = ShimStarter::of(PROGRAM);
     for round in 0..60 {
         let path = directory.path().join(format!("{round:012x}.sock"));
-        let ours = starter.fork(&path).unwrap();
+        let ours = starter.fork(&path).unwrap().connection;
         let text = dice.frame(&[program.encode()]);
         let file = if dice.below(8) == 0 { dice.file() } else { memory(&text).into() };
         let frame = dice.frame(&valid);

@@ -1,5 +1,6 @@
 //! The process that forks shims, and what becomes of sessions when it ends.
 
+use nix::libc;
 use termgate::core::frame::Exit;
 use termgate::session::pty::command::Launch;
 use termgate::session::pty::held::starter::ShimStarter;
@@ -61,6 +62,24 @@ async fn whoever_stops_the_process_that_forks_shims_delays_one_session_only() {
     forks.open().unwrap().signal(19).unwrap();
     let refused = open(&starter, "true").unwrap_err();
     assert!(matches!(refused, SpawnError::Shim(_)), "{refused}");
+    let terminal = open(&starter, "echo again").unwrap();
+    assert!(read_to_end(&terminal).await.contains("again"));
+    assert_ne!(forking(), forks);
+}
+
+#[tokio::test]
+#[allow(unsafe_code)]
+async fn a_process_that_can_fork_no_shims_any_more_is_replaced() {
+    let starter = ShimStarter::of(PROGRAM);
+    drop(open(&starter, "true").unwrap());
+    let forks = forking();
+    // It gets no descriptor any more, and so no connection of a shim.
+    let none = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: the limit is read, and nothing is written.
+    let limited = unsafe {
+        libc::prlimit(forks.pid.0, libc::RLIMIT_NOFILE, &raw const none, std::ptr::null_mut())
+    };
+    assert_eq!(limited, 0);
     let terminal = open(&starter, "echo again").unwrap();
     assert!(read_to_end(&terminal).await.contains("again"));
     assert_ne!(forking(), forks);

@@ -198,7 +198,7 @@ impl Former {
     fn daemon(&mut self, name: char) -> &OwnedFd {
         if !self.daemons.contains_key(&name) {
             let connection = match self.daemons.is_empty() {
-                true => self.starter.fork(&self.socket).unwrap(),
+                true => self.starter.fork(&self.socket).unwrap().connection,
                 false => socket::connect_to(&self.socket).unwrap(),
             };
             self.daemons.insert(name, connection);

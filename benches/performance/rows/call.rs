@@ -24,14 +24,9 @@ const REQUEST: usize = 100;
 const EMPTY_TARGET: f64 = 1.3;
 
 pub(crate) fn measure(report: &mut Report) -> anyhow::Result<()> {
-    for placement in Placement::ALL {
-        placement.enter()?;
-        report.table(placement, HEAD);
-        for kind in KINDS {
-            on(placement, kind, report)?;
-        }
-    }
-    Ok(())
+    report.on_each_placement(HEAD, |placement, report| {
+        KINDS.into_iter().try_for_each(|kind| on(placement, kind, report))
+    })
 }
 
 fn on(

@@ -25,12 +25,7 @@ const DOORS: [&str; 2] = ["gateway.sock", "gateway.ro.sock"];
 const OPERATORS: [&str; 2] = ["operator.sock", "operator.sock"];
 
 pub(crate) fn measure(report: &mut Report) -> anyhow::Result<()> {
-    for placement in Placement::ALL {
-        placement.enter()?;
-        report.table(placement, HEAD);
-        on(placement, report)?;
-    }
-    Ok(())
+    report.on_each_placement(HEAD, on)
 }
 
 fn on(placement: Placement, report: &mut Report) -> anyhow::Result<()> {

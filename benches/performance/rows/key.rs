@@ -33,12 +33,7 @@ const P99_MAX: Target = Target::AtMost(2.0);
 const TMUX_MAX: f64 = 2.0;
 
 pub(crate) fn measure(report: &mut Report) -> anyhow::Result<()> {
-    for placement in Placement::ALL {
-        placement.enter()?;
-        report.table(placement, HEAD);
-        on(placement, report)?;
-    }
-    Ok(())
+    report.on_each_placement(HEAD, on)
 }
 
 fn on(placement: Placement, report: &mut Report) -> anyhow::Result<()> {
@@ -55,12 +50,16 @@ fn on(placement: Placement, report: &mut Report) -> anyhow::Result<()> {
     let mut bare = bare()?;
 
     let mut line = String::new();
+    // Each turn has its own key, since output of the one before may come late.
+    let (mut keys, mut tmux_keys) = (keys(), keys());
     let measured = take_turns(vec![
         Contender::told("termgate", KEYS, || {
             wait_until(now() + PAUSE);
+            let key = keys.next().unwrap_or('k');
+            let shown = format!(r#"{key}","type":"row""#);
             let sent = now();
-            agent.begin("send_text", format_args!(r#"{{"session":"key","text":"k"}}"#))?;
-            while !line.contains(r#""type":"row""#) {
+            agent.begin("send_text", format_args!(r#"{{"session":"key","text":"{key}"}}"#))?;
+            while !line.contains(&shown) {
                 line.clear();
                 ensure!(observer.read_line(&mut line)? > 0, "the daemon has gone");
             }
@@ -71,9 +70,11 @@ fn on(placement: Placement, report: &mut Report) -> anyhow::Result<()> {
         }),
         Contender::told("tmux -C", KEYS, || {
             wait_until(now() + PAUSE);
+            let key = tmux_keys.next().unwrap_or('k');
+            let command = format!("send-keys -l {key}\n");
             let sent = now();
-            sender.begin("send-keys -l k\n")?;
-            receiver.output()?;
+            sender.begin(&command)?;
+            while !receiver.output()?.trim_end().ends_with(key) {}
             let took = now() - sent;
             sender.answer()?;
             Ok(took)
@@ -94,6 +95,10 @@ fn on(placement: Placement, report: &mut Report) -> anyhow::Result<()> {
         (report.judge("p50", &p50, P50_MAX), report.judge("p99", &p99, P99_MAX));
     println!("\np50 {p50}, {p50_max}; p99 {p99}, {p99_max}");
     Ok(())
+}
+
+fn keys() -> impl Iterator<Item = char> {
+    ('a'..='z').cycle()
 }
 
 /// Both ends of a terminal that echoes each byte.

@@ -24,14 +24,9 @@ const FLOODS: [(&str, &str); 2] = [
 ];
 
 pub(crate) fn measure(report: &mut Report) -> anyhow::Result<()> {
-    for placement in Placement::ALL {
-        placement.enter()?;
-        report.table(placement, HEAD);
-        for (name, command) in FLOODS {
-            flood(report, placement, name, command)?;
-        }
-    }
-    Ok(())
+    report.on_each_placement(HEAD, |placement, report| {
+        FLOODS.into_iter().try_for_each(|(name, command)| flood(report, placement, name, command))
+    })
 }
 
 /// What was measured in one session.

@@ -73,16 +73,10 @@ const IDLE: [Idle; 5] = [
 ];
 
 pub(crate) fn measure(report: &mut Report) -> anyhow::Result<()> {
-    for placement in Placement::ALL {
-        placement.enter()?;
-        report.table(
-            placement,
-            "| shell | run p50 | p99 | bare p50 | p99 | added p50 | target | p99 target |",
-        );
-        for shell in SHELLS {
-            compare(report, placement, shell)?;
-        }
-    }
+    let head = "| shell | run p50 | p99 | bare p50 | p99 | added p50 | target | p99 target |";
+    report.on_each_placement(head, |placement, report| {
+        SHELLS.into_iter().try_for_each(|shell| compare(report, placement, shell))
+    })?;
     let head = format!("| {WAITS} waits for | CPU in {} s | share of a core |", WATCHED.as_secs());
     report.table(Placement::TwoCores, &head);
     for idle in &IDLE {

@@ -34,12 +34,7 @@ const PROCESSES: usize = 100;
 const UNTIL_SEEN: usize = 200;
 
 pub(crate) fn measure(report: &mut Report) -> anyhow::Result<()> {
-    for placement in Placement::ALL {
-        placement.enter()?;
-        report.table(placement, HEAD);
-        on(placement, report)?;
-    }
-    Ok(())
+    report.on_each_placement(HEAD, on)
 }
 
 fn on(placement: Placement, report: &mut Report) -> anyhow::Result<()> {

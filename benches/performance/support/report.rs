@@ -4,6 +4,7 @@ use std::fmt::{self, Display};
 use std::process::ExitCode;
 use std::time::Duration;
 
+use crate::support::placement::Placement;
 use crate::support::rounds::Measured;
 
 /// A figure, and where rounds were compared, the smallest and the largest of them.
@@ -105,6 +106,23 @@ impl Report {
             self.lines.push(format!("| {row} | | | | failed |"));
             self.failed = true;
         }
+    }
+
+    /// Measures on one core and on two, each with a table of its own below this head.
+    ///
+    /// # Errors
+    /// The first thing that fails.
+    pub(crate) fn on_each_placement(
+        &mut self,
+        head: &str,
+        mut measure: impl FnMut(Placement, &mut Self) -> anyhow::Result<()>,
+    ) -> anyhow::Result<()> {
+        for placement in Placement::ALL {
+            placement.enter()?;
+            self.table(placement, head);
+            measure(placement, self)?;
+        }
+        Ok(())
     }
 
     /// Begins a table.

@@ -171,13 +171,13 @@ impl Control {
         Ok(self.input.write_all(commands.as_bytes())?)
     }
 
-    /// Waits until it is sent what a program wrote.
+    /// Waits until it is sent what a program wrote, and returns the line that says so.
     ///
     /// # Errors
     /// When tmux has gone.
-    pub(crate) fn output(&mut self) -> anyhow::Result<()> {
+    pub(crate) fn output(&mut self) -> anyhow::Result<&str> {
         while !self.next_line()?.starts_with("%output ") {}
-        Ok(())
+        Ok(&self.line)
     }
 
     /// What the next command printed.

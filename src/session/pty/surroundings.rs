@@ -44,7 +44,7 @@ pub fn look(evidence: TerminalEvidence, search: ReaderSearch) -> KernelView {
         ReaderSearch::Programs | ReaderSearch::All => foreground,
     };
     let raw = asked.filter(|_| !canonical && !shell_in_front);
-    let relaying = raw.is_some_and(anybody_relays);
+    let relaying = raw.is_some_and(|group| anybody_relays(members(group)));
     let asked = asked.filter(|_| !relaying);
     let asks = asked.map(|group| waiting_of(group, canonical)).unwrap_or_default();
     KernelView {
@@ -104,10 +104,10 @@ fn takes_commands(words: &[&str]) -> bool {
     true
 }
 
-/// Whether a process of the group has a socket or the master end of a terminal, as ssh and script have. A
-/// process that cannot be inspected counts as one.
-pub fn anybody_relays(group: ProcessId) -> bool {
-    members(group).any(|pid| {
+/// Whether one of these has a socket or the master end of a terminal, as ssh and script have. A process that cannot
+/// be inspected counts as one.
+pub fn anybody_relays(mut processes: impl Iterator<Item = ProcessId>) -> bool {
+    processes.any(|pid| {
         let Ok(open) = fs::read_dir(format!("/proc/{pid}/fd")) else { return true };
         open.flatten().filter_map(|entry| fs::read_link(entry.path()).ok()).any(|target| {
             let target = target.to_string_lossy();

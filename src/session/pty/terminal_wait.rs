@@ -81,7 +81,7 @@ pub fn members(group: ProcessId) -> impl Iterator<Item = ProcessId> {
 }
 
 /// Also the other parts of a pipeline, which are children of the shell that made the group.
-fn all_members(group: ProcessId) -> impl Iterator<Item = ProcessId> {
+pub fn all_members(group: ProcessId) -> impl Iterator<Item = ProcessId> {
     let others = move || {
         let shell = Process::find(group).map(|leader| leader.parent);
         let parts = shell.into_iter().flat_map(children).filter(|part| *part != group);
@@ -216,10 +216,11 @@ fn is_over(group: ProcessId) -> bool {
 /// Whether a program that waits for the terminal alone does so in its command `read`. Others may look for keys
 /// while they work.
 fn reads_for_a_time(pid: ProcessId) -> bool {
-    // A script that names its shell has a name of its own.
-    let shell = fs::read_link(format!("/proc/{pid}/exe"));
-    let shell = shell.as_ref().ok().and_then(|path| path.file_name()?.to_str());
-    shell.is_some_and(|name| TIMED_READERS.contains(&name))
+    // A script that names its shell has a name of its own; a shell may have another file than its name says.
+    let file = fs::read_link(format!("/proc/{pid}/exe"));
+    let file = file.as_ref().ok().and_then(|path| path.file_name()?.to_str());
+    let name = program_name(pid);
+    file.into_iter().chain(name.as_deref()).any(|name| TIMED_READERS.contains(&name))
 }
 
 /// Whether a process has one thread.
@@ -279,9 +280,15 @@ mod tests {
     fn the_other_part_of_a_pipeline_belongs_to_the_group() {
         use std::os::unix::process::CommandExt;
 
+        use nix::fcntl::{FcntlArg, FdFlag, fcntl};
+
+        use crate::session::pty::surroundings::anybody_relays;
+
         let terminal = nix::pty::openpty(None, None).unwrap();
+        // Who has the other end of a terminal relays as well.
+        fcntl(&terminal.master, FcntlArg::F_SETFD(FdFlag::FD_CLOEXEC)).unwrap();
         let mut cat = Command::new("cat");
-        cat.process_group(0).stdin(terminal.slave).stdout(Stdio::null());
+        cat.process_group(0).stdin(terminal.slave).stdout(Stdio::null()).stderr(Stdio::null());
         let mut reads = cat.spawn().unwrap();
         let group = ProcessId(reads.id().try_into().unwrap());
         while idleness(group) != Idleness::Waits {
@@ -289,13 +296,30 @@ mod tests {
         }
         let mut works = Command::new("sh");
         works.args(["-c", "while :; do :; done"]).process_group(group.0);
-        let mut works = works.spawn().unwrap();
+        let (_ours, socket) = std::os::unix::net::UnixStream::pair().unwrap();
+        let mut works = works.stdin(std::os::fd::OwnedFd::from(socket)).spawn().unwrap();
         for _ in 0..1_000 {
             assert_ne!(idleness(group), Idleness::Waits);
         }
+        assert!(anybody_relays(all_members(group)) && !anybody_relays(members(group)));
         killpg(Pid::from_raw(group.0), nix::sys::signal::SIGKILL).unwrap();
         reads.wait().unwrap();
         works.wait().unwrap();
+    }
+
+    #[test]
+    fn a_shell_is_known_by_its_file_and_by_its_name() {
+        let ground = tempfile::tempdir().unwrap();
+        let [file, link] = ["bash-5.2", "bash"].map(|name| ground.path().join(name));
+        std::fs::copy("/bin/bash", &file).unwrap();
+        std::os::unix::fs::symlink(&file, &link).unwrap();
+        let mut shell = Command::new(&link).stdin(Stdio::piped()).spawn().unwrap();
+        let pid = ProcessId(shell.id().try_into().unwrap());
+        assert!(reads_for_a_time(pid));
+        std::fs::remove_file(&file).unwrap();
+        assert!(reads_for_a_time(pid), "as after an upgrade");
+        shell.kill().unwrap();
+        shell.wait().unwrap();
     }
 
     #[test]

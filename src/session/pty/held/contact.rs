@@ -13,7 +13,7 @@ use crate::session::pty::command::SpawnSpec;
 use crate::session::pty::held::input_line::PATIENCE;
 use crate::session::pty::held::recovered::Notes;
 use crate::session::pty::held::shims;
-use crate::session::pty::held::starter::ShimStarter;
+use crate::session::pty::held::starter::{OrderedShim, ShimStarter};
 use crate::session::pty::spawn::{self, SpawnError};
 use crate::shim::memory;
 use crate::shim::readiness::{self, READABLE};
@@ -100,17 +100,42 @@ fn is_of_place(error: &io::Error) -> bool {
     )
 }
 
+/// Starts a shim and its program. Tries once more if whoever forks shims has ended or was given up with this one: a
+/// shim that has no socket yet has started nothing.
 pub(super) fn start(
     starter: &ShimStarter,
     path: &Path,
     start: Start,
     spec: &SpawnSpec,
 ) -> Result<Contact, SpawnError> {
+    let started = start_once(starter, path, start, spec);
+    match started {
+        Err(SpawnError::Shim(error)) if is_hung_up(&error) && !path.exists() => {
+            start_once(starter, path, start, spec)
+        }
+        started => started,
+    }
+}
+
+/// Whether the other side has closed the connection, with or without reading what it was sent.
+fn is_hung_up(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::UnexpectedEof | ErrorKind::ConnectionReset)
+}
+
+fn start_once(
+    starter: &ShimStarter,
+    path: &Path,
+    start: Start,
+    spec: &SpawnSpec,
+) -> Result<Contact, SpawnError> {
     let mut room = frame();
-    let socket = launch(starter, path, start, spec, &mut room).map_err(SpawnError::Shim)?;
+    let OrderedShim { connection: socket, forked_by } =
+        starter.fork(path).map_err(SpawnError::Shim)?;
     let mut descriptors = Descriptors::default();
     let until = readiness::now() + START_MAX;
-    let error = match receive(&socket, &mut room, &mut descriptors, until) {
+    let answered = say_start(&socket, start, spec, &mut room)
+        .and_then(|()| receive(&socket, &mut room, &mut descriptors, until));
+    let error = match answered {
         Ok(Some(length)) => match answer(&room[..length]) {
             Ok(Ok(attached)) => {
                 return Ok(Contact { socket, attached, descriptors, notes: Notes::default() });
@@ -118,32 +143,27 @@ pub(super) fn start(
             Ok(Err(failure)) => return Err(not_started(failure, spec, path)),
             Err(error) => io::Error::other(error),
         },
-        Ok(None) => {
-            starter.give_up();
-            io::ErrorKind::TimedOut.into()
-        }
+        Ok(None) => ErrorKind::TimedOut.into(),
         Err(error) => error,
     };
+    if error.kind() == ErrorKind::TimedOut || is_hung_up(&error) {
+        starter.give_up(forked_by);
+    }
     // The program may run already, and no daemon would know of it.
     let length = ToShim::End.encode(&mut room);
     let _ = socket::send(socket.as_fd(), &room[..length], &[]);
     Err(SpawnError::Shim(error))
 }
 
-/// Has a shim forked and tells it what to start. Returns the connection to it.
-fn launch(
-    starter: &ShimStarter,
-    path: &Path,
-    start: Start,
-    spec: &SpawnSpec,
-    room: &mut Frame,
-) -> io::Result<OwnedFd> {
+/// Tells a shim what to start. One that could not be forked has said why before it hung up.
+fn say_start(socket: &OwnedFd, start: Start, spec: &SpawnSpec, room: &mut Frame) -> io::Result<()> {
     let text = memory::create(c"termgate-program", 0)?;
     text.write_all_at(&spawn::program_of(spec).encode(), 0)?;
-    let socket = starter.fork(path)?;
     let length = ToShim::Start(start).encode(room);
-    socket::send(socket.as_fd(), &room[..length], &[text.as_fd()])?;
-    Ok(socket)
+    match socket::send(socket.as_fd(), &room[..length], &[text.as_fd()]) {
+        Ok(()) | Err(Errno::EPIPE | Errno::ECONNRESET) => Ok(()),
+        Err(errno) => Err(errno.into()),
+    }
 }
 
 /// Attaches to the shim that listens at `path`. The shim drops any earlier daemon.

@@ -8,20 +8,34 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use nix::errno::Errno;
 
+use crate::shim::readiness::{self, WRITABLE};
 use crate::shim::{NAME, WORD, socket, title};
 
 /// How often to start the process for one shim: somebody may have ended it since the last one.
 const STARTS_MAX: usize = 2;
+
+/// How long the process may take no order.
+const ORDERED_WITHIN: Duration = Duration::from_secs(2);
 
 /// Has shims forked. All copies share one process.
 #[derive(Clone, Debug)]
 pub struct ShimStarter {
     program: Arc<Path>,
     running: Arc<Mutex<Option<Running>>>,
+}
+
+/// A shim that is about to be forked.
+#[derive(Debug)]
+pub struct OrderedShim {
+    /// The connection to it, on which it waits for *start*. Closed if it cannot be forked.
+    pub connection: OwnedFd,
+    /// The number of the process that forks it.
+    pub forked_by: u32,
 }
 
 /// The process, and the connection to it. It ends with this.
@@ -45,38 +59,43 @@ impl ShimStarter {
         Self { program: Path::new("false").into(), running: Arc::new(Mutex::new(running)) }
     }
 
-    /// Has a shim forked that listens at `path`. Returns the connection to it, on which it waits for *start*.
+    /// Has a shim forked that listens at `path`.
     ///
     /// # Errors
     /// Returns the kernel's error if the process cannot be started.
-    pub fn fork(&self, path: &Path) -> io::Result<OwnedFd> {
-        let (ours, theirs) = socket::pair()?;
-        let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+    pub fn fork(&self, path: &Path) -> io::Result<OrderedShim> {
+        let (connection, theirs) = socket::pair()?;
+        let mut running = self.running();
         for _ in 0..STARTS_MAX {
             let starter = match running.take() {
                 Some(starter) => starter,
                 None => Running::start(&self.program)?,
             };
-            match socket::send(
-                starter.orders.as_fd(),
-                path.as_os_str().as_bytes(),
-                &[theirs.as_fd()],
-            ) {
+            let forked_by = starter.process.id();
+            match starter.order(path, &theirs) {
                 Ok(()) => {
                     *running = Some(starter);
-                    return Ok(ours);
+                    return Ok(OrderedShim { connection, forked_by });
                 }
                 // It has ended, or does not take what it is sent.
                 Err(Errno::EPIPE | Errno::ECONNRESET | Errno::EAGAIN) => {}
-                Err(errno) => return Err(errno.into()),
+                Err(errno) => {
+                    *running = Some(starter);
+                    return Err(errno.into());
+                }
             }
         }
         Err(ErrorKind::BrokenPipe.into())
     }
 
-    /// Ends the process, because a shim that it was to fork has not answered. The next one is forked by another.
-    pub(super) fn give_up(&self) {
-        drop(self.running.lock().unwrap_or_else(PoisonError::into_inner).take());
+    /// Ends the process with this number, because a shim that it was to fork has not answered. The next shim is
+    /// forked by another.
+    pub(super) fn give_up(&self, forked_by: u32) {
+        drop(self.running().take_if(|running| running.process.id() == forked_by));
+    }
+
+    fn running(&self) -> MutexGuard<'_, Option<Running>> {
+        self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -92,6 +111,21 @@ impl Running {
             .stderr(Stdio::null())
             .spawn()?;
         Ok(Self { process, orders })
+    }
+
+    /// Sends an order. Waits a while if many are there already.
+    fn order(&self, path: &Path, connection: &OwnedFd) -> Result<(), Errno> {
+        let order = || {
+            let path = path.as_os_str().as_bytes();
+            socket::send(self.orders.as_fd(), path, &[connection.as_fd()])
+        };
+        match order() {
+            Err(Errno::EAGAIN) => {
+                readiness::wait([(Some(self.orders.as_fd()), WRITABLE)], Some(ORDERED_WITHIN))?;
+                order()
+            }
+            ordered => ordered,
+        }
     }
 }
 

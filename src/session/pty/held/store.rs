@@ -228,7 +228,10 @@ fn read_record(bytes: &[u8], most: usize) -> Option<(HistorySegment, &[u8])> {
 
 /// Rows of at most so many bytes.
 fn unpack(bytes: &[u8], most: usize) -> Option<Vec<u8>> {
+    /// How many times as long the format makes bytes at most.
+    const UNPACKED_MAX: usize = 255;
     let (length, packed) = bytes.split_first_chunk()?;
+    let most = most.min(packed.len().saturating_mul(UNPACKED_MAX));
     let length = Some(u32::from_le_bytes(*length) as usize).filter(|length| *length <= most)?;
     let rows = lz4_flex::block::decompress(packed, length).ok()?;
     (rows.len() == length).then_some(rows)
