@@ -36,6 +36,7 @@ mod outlive {
     mod lost_output;
     mod observer;
     mod programs;
+    mod retired;
     mod retried;
     mod sent;
     mod shims;

@@ -322,6 +322,17 @@ pub trait Pty: Send + Sync + 'static {
         std::future::pending()
     }
 
+    /// Keeps what the next daemon needs of a terminal whose program has ended where no process is needed for it, and
+    /// ends that process. Returns whether none is left. All output was committed before, and only notes follow.
+    ///
+    /// May block for milliseconds.
+    ///
+    /// # Errors
+    /// If it was not kept. The process goes on then.
+    fn retire(&self) -> io::Result<bool> {
+        Ok(false)
+    }
+
     /// Waits until a forgotten terminal has ended, at most half a second.
     fn vanished(&self) -> impl Future<Output = ()> + Send;
 }

@@ -2,6 +2,7 @@
 //! Their notes may be lost or damaged. The terminal exists anyway, so it gets a session in any case.
 
 pub mod finding;
+mod leftovers;
 
 use std::time::Duration;
 

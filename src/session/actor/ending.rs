@@ -14,6 +14,7 @@ use crate::session::actor::restart::{contained, contained_now};
 use crate::session::command::Reply;
 use crate::session::control::Parting;
 use crate::session::error::SessionError;
+use crate::session::off_worker::while_others_go_on;
 use crate::session::pty::Pty;
 use crate::session::pty::kill::KillError;
 
@@ -111,6 +112,20 @@ impl<P: Pty> Actor<P> {
             self.ending.answer_killers(None);
         }
         tracing::info!(session = %self.id, ?exit, "the program ended");
+        self.retire();
+    }
+
+    /// Needs no process any more for a session that is over and stays readable.
+    fn retire(&mut self) {
+        let Ending { exit, untold, remove_at, parting, removing, .. } = &self.ending;
+        let stays = remove_at.is_some_and(|at| at > self.clock.now()) && !removing;
+        let is_over = exit.is_some() && !untold && !self.ending.is_killing();
+        if !stays || !is_over || parting.is_some() || !self.pty.outlives_daemon() {
+            return;
+        }
+        if let Err(error) = while_others_go_on(|| self.pty.retire()) {
+            tracing::debug!(session = %self.id, %error, "it keeps its shim");
+        }
     }
 
     /// Ends everything in the terminal for a caller, who is answered then.
@@ -156,6 +171,7 @@ impl<P: Pty> Actor<P> {
         } else {
             self.ending.killers_until = Some(self.clock.now() + END_TOLD_MAX);
         }
+        self.retire();
     }
 
     /// Answers those who killed a session whose end nobody tells.

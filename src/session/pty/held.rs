@@ -3,6 +3,7 @@
 //! Checkpoints go into memory files that the shim stores.
 
 pub mod contact;
+pub mod ended;
 mod input_line;
 mod joining;
 mod link;
@@ -18,7 +19,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use nix::libc;
@@ -30,6 +31,7 @@ use tokio::time::timeout;
 use crate::core::frame::{Exit, Size};
 use crate::core::ids::SessionId;
 use crate::session::pty::condemned::Shim;
+use crate::session::pty::held::ended::EndedFiles;
 use crate::session::pty::held::input_line::NotTaken;
 use crate::session::pty::held::link::{ShimLink, ShimPresence};
 use crate::session::pty::held::shims::Shims;
@@ -80,6 +82,8 @@ pub struct HeldPty {
     /// Readable once the shim has ended.
     shim_ended: AsyncFd<OwnedFd>,
     terminal: PathBuf,
+    /// Set once files have taken the place of the shim.
+    retired: OnceLock<Box<EndedFiles>>,
 }
 
 impl HeldPty {
@@ -191,6 +195,10 @@ impl Pty for HeldPty {
     }
 
     fn commit(&self, checkpoint: &TerminalCheckpoint) -> io::Result<()> {
+        if self.retired.get().is_some() {
+            // Nothing has come since.
+            return Ok(());
+        }
         // Stored even if the shim is gone, because later daemons need it exactly then.
         let ours = || self.shims.are_ours();
         let kept = self.remains.keep_screen(&checkpoint.snapshot, checkpoint.quiet, &ours);
@@ -209,7 +217,11 @@ impl Pty for HeldPty {
     fn remember(&self, note: Note, bytes: &[u8]) {
         let slot = recovered::slot_of(note);
         let bytes = &bytes[..bytes.len().min(Note::BYTES_MAX)];
-        if let Err(error) = self.link().say(&ToShim::Note(NoteFrame { slot, bytes }), &[]) {
+        let told = match self.retired.get() {
+            Some(files) => files.remember(note, bytes),
+            None => self.link().say(&ToShim::Note(NoteFrame { slot, bytes }), &[]),
+        };
+        if let Err(error) = told {
             tracing::warn!(session = %self.session, ?note, %error, "a note was not stored");
         }
     }
@@ -351,6 +363,10 @@ impl Pty for HeldPty {
 
     async fn returned(&self) {
         self.ask_until_answered().await;
+    }
+
+    fn retire(&self) -> io::Result<bool> {
+        self.replace_shim()
     }
 
     async fn vanished(&self) {

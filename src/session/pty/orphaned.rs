@@ -1,5 +1,6 @@
-//! A session whose shim was killed while no daemon ran: only programs that survived their shim are left.
-//! It finds them by their mark, and removes the session's files with them.
+//! A session without a shim. Either files took its place once the program had ended, or the shim was killed while no
+//! daemon ran, and only programs that survived it are left: it finds them by their mark, and removes the session's files
+//! with them.
 
 use std::fs;
 use std::io;
@@ -8,6 +9,7 @@ use std::path::PathBuf;
 use crate::core::frame::{Exit, Size};
 use crate::core::ids::SessionId;
 use crate::core::moment::Moment;
+use crate::session::pty::held::ended::EndedFiles;
 use crate::session::pty::kill::{self, KillError, Tree};
 use crate::session::pty::processes::ticks;
 use crate::session::pty::sidecar_files::Remains;
@@ -16,10 +18,12 @@ use crate::session::pty::{
     Note, OutputEnd, Pty, ReadOutput, Stamp, TerminalCheckpoint, TerminalEvidence,
 };
 
-/// The remains of a session whose shim was killed.
+/// The remains of a session that has no shim.
 #[derive(Debug)]
 pub struct GonePty {
     session: SessionId,
+    /// How its program ended, and the files that say so; none if the shim was killed.
+    ended: Option<(Exit, EndedFiles)>,
     /// When the session was created. Older processes belong to another session, whatever their mark.
     created_at: Moment,
     /// The path of the shim's socket. It is removed only after the last program, so that until then each
@@ -30,7 +34,17 @@ pub struct GonePty {
 impl GonePty {
     /// The remains of a session that was created at this moment and whose shim listened at `socket`.
     pub fn left_at(socket: PathBuf, session: SessionId, created_at: Moment) -> Self {
-        Self { session, created_at, socket }
+        Self { session, ended: None, created_at, socket }
+    }
+
+    /// A session whose program ended in this way, which these files tell.
+    pub fn retired(
+        socket: PathBuf,
+        session: SessionId,
+        created_at: Moment,
+        ended: (Exit, EndedFiles),
+    ) -> Self {
+        Self { session, ended: Some(ended), created_at, socket }
     }
 }
 
@@ -53,14 +67,29 @@ impl Pty for GonePty {
     }
 
     fn outlives_daemon(&self) -> bool {
-        false
+        self.ended.is_some()
     }
 
     fn commit(&self, _checkpoint: &TerminalCheckpoint) -> io::Result<()> {
-        Err(gone())
+        // Nothing comes after the end of a program, all of whose output was stored.
+        if self.ended.is_some() { Ok(()) } else { Err(gone()) }
     }
 
-    fn remember(&self, _note: Note, _bytes: &[u8]) {}
+    fn remember(&self, note: Note, bytes: &[u8]) {
+        if let Some((_, files)) = &self.ended
+            && let Err(error) = files.remember(note, bytes)
+        {
+            tracing::warn!(session = %self.session, ?note, %error, "a note was not stored");
+        }
+    }
+
+    fn entrust(&self, identity: &[u8]) {
+        if let Some((_, files)) = &self.ended
+            && let Err(error) = files.keep_identity(identity)
+        {
+            tracing::warn!(session = %self.session, %error, "its name was not stored");
+        }
+    }
 
     fn try_write(&self, _bytes: &[u8], _stamp: Stamp) -> io::Result<usize> {
         Err(gone())
@@ -91,18 +120,24 @@ impl Pty for GonePty {
     }
 
     async fn exited(&self) -> Exit {
-        Exit::Lost
+        self.ended.as_ref().map_or(Exit::Lost, |(exit, _)| *exit)
     }
 
     async fn kill(&self) -> Result<(), KillError> {
         let started = ticks(self.created_at);
         kill::end_tree(Tree { started, ..Tree::of_mark(self.session) }).await?;
-        let _ = fs::remove_file(&self.socket);
-        Remains::beside(&self.socket).clear();
+        if self.ended.is_none() {
+            let _ = fs::remove_file(&self.socket);
+            Remains::beside(&self.socket).clear();
+        }
         Ok(())
     }
 
-    fn forget(&self) {}
+    fn forget(&self) {
+        if let Some((_, files)) = &self.ended {
+            files.clear();
+        }
+    }
 
     async fn vanished(&self) {}
 }

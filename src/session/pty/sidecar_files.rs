@@ -1,5 +1,5 @@
-//! Files beside a shim's socket. They serve one case: the shim is killed while no daemon runs.
-//! Nothing waits for these files or fails because of them.
+//! Files beside a shim's socket. Some take its place once its program has ended; the others serve one case: the shim is
+//! killed while no daemon runs. Nothing waits for these files or fails because of them.
 //! A file that cannot be written is removed, so that it never shows an old state.
 
 use std::fs::{self, File, OpenOptions};
@@ -17,16 +17,28 @@ use crate::shim::readiness;
 
 const IDENTITY: &str = "session";
 const SCREEN: &str = "screen";
+/// What a shim had of a session whose program has ended.
+const ENDED: &str = "ended";
+/// The notes that such a session still changes.
+const NOTES: &str = "notes";
 /// All extensions of these files, including files that are being written.
-const ENDINGS: [&str; 4] = [IDENTITY, "session.new", SCREEN, "screen.new"];
+const ENDINGS: [&str; 8] =
+    [IDENTITY, "session.new", SCREEN, "screen.new", ENDED, "ended.new", NOTES, "notes.new"];
 
 /// Larger screens are not stored, because the directory is small and shared by all programs of the user.
 const SCREEN_BYTES_MAX: usize = 256 << 10;
 /// The shortest time between two stored screens of a busy terminal.
 const SCREEN_EVERY: Duration = Duration::from_secs(1);
+/// All notes of a session.
+const NOTES_BYTES_MAX: usize = Note::ALL.len() * (Note::BYTES_MAX + 4);
+/// An ended session takes at most this part of the room that is left.
+const ROOM_PART: u64 = 16;
 
 /// Whether this daemon may still write the files; another one may have taken over.
 type Ours<'a> = &'a dyn Fn() -> bool;
+
+/// Writes a file.
+type Content<'a> = &'a dyn Fn(&mut File) -> io::Result<()>;
 
 #[derive(Debug)]
 pub struct Remains {
@@ -52,8 +64,39 @@ impl Remains {
         ENDINGS.contains(&ending).then_some(owner)
     }
 
+    /// The session part of the name of a file that stands for an ended session.
+    pub fn ended_owner(name: &str) -> Option<&str> {
+        Some(name.split_once('.')?).filter(|(_, ending)| *ending == ENDED).map(|(owner, _)| owner)
+    }
+
     pub fn keep_identity(&self, bytes: &[u8], ours: Ours<'_>) -> io::Result<()> {
-        self.keep(IDENTITY, bytes, ours)
+        self.keep(IDENTITY, &|file| file.write_all(bytes), ours)
+    }
+
+    /// Whether so many bytes of an ended session may be stored here: in memory only, and where others have room left.
+    pub fn has_room_for(&self, bytes: u64) -> bool {
+        let system = self.socket.parent().map(statfs);
+        matches!(system, Some(Ok(system)) if system.filesystem_type() == TMPFS_MAGIC
+            && bytes <= system.blocks_available() * system.block_size() as u64 / ROOM_PART)
+    }
+
+    /// Stores an ended session, whose screen is no more needed apart.
+    pub fn keep_ended(&self, content: Content<'_>, ours: Ours<'_>) -> io::Result<()> {
+        self.keep(ENDED, content, ours)?;
+        if ours() { remove(&self.path(SCREEN)) } else { Ok(()) }
+    }
+
+    /// The ended session that is stored here.
+    pub fn ended(&self) -> Option<File> {
+        self.open(ENDED)
+    }
+
+    pub fn keep_notes(&self, bytes: &[u8], ours: Ours<'_>) -> io::Result<()> {
+        self.keep(NOTES, &|file| file.write_all(bytes), ours)
+    }
+
+    pub fn notes(&self) -> Option<Vec<u8>> {
+        self.read(NOTES, NOTES_BYTES_MAX)
     }
 
     /// The session's identity; `None` if it is unknown.
@@ -75,7 +118,7 @@ impl Remains {
         if snapshot.len() > SCREEN_BYTES_MAX {
             return if ours() { remove(&self.path(SCREEN)) } else { Ok(()) };
         }
-        self.keep(SCREEN, snapshot, ours)
+        self.keep(SCREEN, &|file| file.write_all(snapshot), ours)
     }
 
     /// The last screen; `None` if it is unknown.
@@ -100,23 +143,23 @@ impl Remains {
         self.socket.with_extension(ending)
     }
 
-    fn keep(&self, ending: &str, bytes: &[u8], ours: Ours<'_>) -> io::Result<()> {
-        match self.try_keep(ending, bytes, ours) {
+    fn keep(&self, ending: &str, content: Content<'_>, ours: Ours<'_>) -> io::Result<()> {
+        match self.try_keep(ending, content, ours) {
             // A daemon that was stopped just before its rename may have renamed our file. It does so at most
             // once.
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                self.try_keep(ending, bytes, ours)
+                self.try_keep(ending, content, ours)
             }
             kept => kept,
         }
     }
 
-    fn try_keep(&self, ending: &str, bytes: &[u8], ours: Ours<'_>) -> io::Result<()> {
+    fn try_keep(&self, ending: &str, content: Content<'_>, ours: Ours<'_>) -> io::Result<()> {
         let (path, fresh) = (self.path(ending), self.path(&format!("{ending}.new")));
         if !ours() {
             return Ok(());
         }
-        let written = write(&fresh, bytes);
+        let written = write(&fresh, content);
         // This process may have been stopped and superseded. The files then belong to another daemon.
         if !ours() {
             return Ok(());
@@ -131,25 +174,26 @@ impl Remains {
     }
 
     fn read(&self, ending: &str, bytes_max: usize) -> Option<Vec<u8>> {
+        let mut bytes = Vec::new();
+        self.open(ending)?.take(bytes_max as u64 + 1).read_to_end(&mut bytes).ok()?;
+        (bytes.len() <= bytes_max).then_some(bytes)
+    }
+
+    fn open(&self, ending: &str) -> Option<File> {
         let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
         let path = self.path(ending);
         let file = OpenOptions::new().read(true).custom_flags(flags).open(path).ok()?;
-        if !file.metadata().ok()?.is_file() {
-            return None;
-        }
-        let mut bytes = Vec::new();
-        file.take(bytes_max as u64 + 1).read_to_end(&mut bytes).ok()?;
-        (bytes.len() <= bytes_max).then_some(bytes)
+        file.metadata().ok()?.is_file().then_some(file)
     }
 }
 
 /// Writes a file that only this user can read. It does not sync to disk, because a crash of the machine ends
 /// the sessions as well.
-fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
+fn write(path: &Path, content: Content<'_>) -> io::Result<()> {
     remove(path)?;
     let mut options = OpenOptions::new();
     let mut file: File = options.write(true).create_new(true).mode(0o600).open(path)?;
-    file.write_all(bytes)
+    content(&mut file)
 }
 
 fn remove(path: &Path) -> io::Result<()> {

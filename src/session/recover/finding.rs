@@ -2,11 +2,10 @@
 //! A terminal becomes a session only once that is certain: a shim may have ended, may not answer, or may keep
 //! a session that no client knows.
 
-use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use tokio::task::{JoinSet, spawn_blocking};
 use uuid::Uuid;
@@ -19,18 +18,19 @@ use crate::core::moment::Moment;
 use crate::session::handle::Session;
 use crate::session::pty::held::HeldPty;
 use crate::session::pty::held::contact::AttachError;
+use crate::session::pty::held::ended::{self, EndedFiles};
 use crate::session::pty::held::recovered::Recovered;
-use crate::session::pty::held::shims::{Shims, living_shims, socket_of};
+use crate::session::pty::held::shims::{Shims, socket_of};
 use crate::session::pty::orphaned::GonePty;
 use crate::session::pty::sidecar_files::Remains;
 use crate::session::pty::spawn::{OF_A_SESSION, is_want_of_descriptors, spare_descriptors};
 use crate::session::pty::{Note, Pty};
 use crate::session::records::commands::CommandsRecord;
 use crate::session::records::identity::SessionRecord;
+use crate::session::recover::leftovers::{Living, living_in, sort_out};
 use crate::session::recover::{FoundTerminal, RecoveredNotes};
 use crate::session::registry::Registry;
 use crate::session::restore::OpeningState;
-use crate::shim::socket;
 
 /// The most shims to attach to at once.
 const AT_A_TIME: usize = 16;
@@ -38,7 +38,7 @@ const AT_A_TIME: usize = 16;
 /// What was found at the path of a shim's socket.
 enum SocketFinding {
     Survivor(Box<FoundTerminal<HeldPty>>),
-    /// A shim that was killed, and possibly programs that survived it.
+    /// A session that has ended, or whose shim was killed, with possibly programs that survived it.
     Remains(Box<FoundTerminal<GonePty>>),
     /// No shim, or a session that no client knows.
     Nothing,
@@ -207,7 +207,11 @@ impl Registry {
         living: &Living,
     ) -> SocketFinding {
         let lies_there = socket.symlink_metadata().is_ok();
-        if living.has(id, socket.parent().unwrap_or(&socket)) {
+        let lives = living.has(id, socket.parent().unwrap_or(&socket));
+        if !lives && let Some(retired) = self.retired(id, &socket) {
+            return retired;
+        }
+        if lives {
             if !self.is_silent(id) {
                 tracing::warn!(session = %id, %error, "its shim is alive and will listen there again");
             }
@@ -226,6 +230,22 @@ impl Registry {
             Remains::beside(&socket).clear();
             SocketFinding::Nothing
         }
+    }
+
+    /// The session that files tell of, since its program has ended; none if they do not.
+    fn retired(&self, id: SessionId, socket: &Path) -> Option<SocketFinding> {
+        let (shims, remains) = (self.own_shims()?.clone(), Remains::beside(socket));
+        let (recovered, exit) = match ended::read(&remains, id)? {
+            Ok((recovered, exit)) => (recovered, exit),
+            Err(error) => {
+                tracing::warn!(session = %id, %error, "what was stored at its end cannot be read");
+                return Some(self.remains(id, socket.to_owned()));
+            }
+        };
+        let (notes, opening) = self.restored(id, &recovered);
+        let ended = (exit, EndedFiles::found(remains, shims, recovered.notes.clone()));
+        let pty = GonePty::retired(socket.to_owned(), id, notes.session.created_at, ended);
+        Some(SocketFinding::Remains(found(notes, pty, opening, &recovered)))
     }
 
     /// Makes a session that has ended, so that clients learn of it. Its task ends the remaining processes.
@@ -274,10 +294,7 @@ impl Registry {
             pty.forget();
             return SocketFinding::Nothing;
         }
-        let now = self.clock().now();
-        let notes =
-            RecoveredNotes::read((id, self.own_tenant()), |note| recovered.notes.get(note), now);
-        let mut opening = OpeningState::restored(&id, recovered, self.limits().screen, now);
+        let (notes, mut opening) = self.restored(id, recovered);
         if opening.screen.size() != recovered.size()
             && let Err(error) = pty.resize(opening.screen.size())
         {
@@ -285,16 +302,32 @@ impl Registry {
             let _ = pty.resize(recovered.size());
             opening.screen.resize(recovered.size());
         }
-        SocketFinding::Survivor(Box::new(FoundTerminal {
-            notes,
-            pty,
-            pid: recovered.attached.leader.pid,
-            opening,
-            newest: Epoch(recovered.attached.epoch),
-            writes: recovered.writes(),
-            window: WriteWindow::Closed,
-        }))
+        SocketFinding::Survivor(found(notes, pty, opening, recovered))
     }
+
+    fn restored(&self, id: SessionId, recovered: &Recovered) -> (RecoveredNotes, OpeningState) {
+        let now = self.clock().now();
+        let notes =
+            RecoveredNotes::read((id, self.own_tenant()), |note| recovered.notes.get(note), now);
+        (notes, OpeningState::restored(&id, recovered, self.limits().screen, now))
+    }
+}
+
+fn found<P>(
+    notes: RecoveredNotes,
+    pty: P,
+    opening: OpeningState,
+    recovered: &Recovered,
+) -> Box<FoundTerminal<P>> {
+    Box::new(FoundTerminal {
+        notes,
+        pty,
+        pid: recovered.attached.leader.pid,
+        opening,
+        newest: Epoch(recovered.attached.epoch),
+        writes: recovered.writes(),
+        window: WriteWindow::Closed,
+    })
 }
 
 /// Moves away whatever blocks the path of a shim's socket.
@@ -304,73 +337,4 @@ fn clear_away(place: &Path) -> io::Result<()> {
     // A non-empty directory stays under its new name.
     let _ = fs::remove_file(&aside).or_else(|_| fs::remove_dir(&aside));
     Ok(())
-}
-
-/// The sessions whose shims run, read at the first use, after a shim was not found.
-#[derive(Debug, Default)]
-struct Living(OnceLock<Option<BTreeSet<SessionId>>>);
-
-impl Living {
-    fn has(&self, id: SessionId, directory: &Path) -> bool {
-        // If the scan failed, every shim counts as running.
-        self.0.get_or_init(|| living_in(directory)).as_ref().is_none_or(|all| all.contains(&id))
-    }
-}
-
-/// The sessions whose shims run; `None` if the scan failed.
-fn living_in(directory: &Path) -> Option<BTreeSet<SessionId>> {
-    let living = living_shims(directory).inspect_err(
-        |error| tracing::warn!(%error, "cannot tell which shims are alive; all are kept"),
-    );
-    living.ok().map(|living| living.into_keys().collect())
-}
-
-/// The sessions with a socket in this directory or a running shim. Files of other sessions are removed,
-/// because their shims ended by themselves. If `living` is unknown, nothing is removed.
-fn sort_out(directory: &Path, living: Option<BTreeSet<SessionId>>) -> io::Result<Vec<SessionId>> {
-    let mut ids = living.clone().unwrap_or_default();
-    let (mut others, mut unfinished) = (BTreeSet::new(), Vec::new());
-    for entry in fs::read_dir(directory)? {
-        let name = entry?.file_name();
-        let Some(name) = name.to_str() else { continue };
-        let parse = |id: &str| id.parse::<SessionId>().ok();
-        // Files with other names are not ours.
-        ids.extend(name.strip_suffix(".sock").and_then(parse));
-        others.extend(Remains::owner(name).and_then(parse));
-        unfinished
-            .extend(name.strip_prefix('.').and_then(|it| it.strip_suffix(".new")).and_then(parse));
-    }
-    let Some(living) = living else {
-        ids.extend(others);
-        return Ok(ids.into_iter().collect());
-    };
-    // The previous daemon was still starting these shims, and no client knows them. A shim that is still
-    // about to listen finds its socket gone and exits.
-    for id in unfinished.into_iter().filter(|id| !living.contains(id)) {
-        let _ = fs::remove_file(socket::unfinished(&socket_of(directory, id)));
-    }
-    for id in others.difference(&ids) {
-        Remains::beside(&socket_of(directory, *id)).clear();
-    }
-    Ok(ids.into_iter().collect())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn where_nobody_can_say_who_lives_every_session_stays_and_nothing_is_removed() {
-        let ground = tempfile::tempdir().unwrap();
-        let names = ["00000000000a.sock", "00000000000b.session", ".00000000000c.sock.new"];
-        for name in names {
-            fs::write(ground.path().join(name), "").unwrap();
-        }
-        let ids = sort_out(ground.path(), None).unwrap();
-        assert_eq!(ids, ["00000000000a", "00000000000b"].map(|id| id.parse().unwrap()));
-        assert!(names.iter().all(|name| ground.path().join(name).exists()));
-        let living = BTreeSet::from(["00000000000a".parse().unwrap()]);
-        assert_eq!(sort_out(ground.path(), Some(living)).unwrap(), ids[..1]);
-        assert!(!ground.path().join("00000000000b.session").exists());
-    }
 }

@@ -219,7 +219,7 @@ fn listener_of(socket: &OwnedFd, path: &Path) -> Result<i32, AttachError> {
     }
 }
 
-fn answer(frame: &[u8]) -> Result<Result<Box<Attached>, StartFailure>, Malformed> {
+pub(super) fn answer(frame: &[u8]) -> Result<Result<Box<Attached>, StartFailure>, Malformed> {
     match FromShim::decode(frame)? {
         Some(FromShim::Attached(attached)) => Ok(Ok(attached)),
         Some(FromShim::Failed(failure)) => Ok(Err(failure)),

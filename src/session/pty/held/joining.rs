@@ -9,7 +9,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use nix::errno::Errno;
@@ -88,7 +88,7 @@ impl HeldPty {
         }
         let mut snapshots = Vec::new();
         for offset in attached.snapshots.as_slice() {
-            let bytes = store::read_snapshot(session, take()?)?;
+            let bytes = store::read_snapshot(session, &take()?.into(), 0)?;
             snapshots.push(ScreenSnapshot { offset: *offset, bytes });
         }
         let shim = Shim { pid: ProcessId(attached.shim.pid), started: attached.shim.started };
@@ -114,6 +114,7 @@ impl HeldPty {
             shim,
             shim_ended: watch(process.open()?, Interest::READABLE)?,
             terminal: PathBuf::from(format!("/dev/pts/{}", attached.terminal)),
+            retired: OnceLock::new(),
         };
         let (segments, history_damaged) = (history.segments, history.damaged);
         Ok((pty, Recovered { attached, notes, snapshots, segments, history_damaged }))
@@ -136,7 +137,7 @@ impl HeldPty {
             tokio::select! {
                 _ = self.shim_ended.readable() => self.on_shim_ended(&self.link()),
                 answered = asking_again => if let Ok(Some(Ok(contact))) = answered
-                    && let Err(error) = self.resume(contact)
+                    && let Err(error) = Joined::of(contact).and_then(|joined| self.resume(joined))
                 {
                     tracing::warn!(session = %self.session, %error, "another shim answers for it");
                 }
@@ -145,8 +146,8 @@ impl HeldPty {
     }
 
     /// Continues with a new connection to the same shim. What it stored last is unknown.
-    fn resume(&self, contact: Contact) -> io::Result<()> {
-        let Joined { link, attached, .. } = Joined::of(contact)?;
+    pub(super) fn resume(&self, joined: Joined) -> io::Result<()> {
+        let Joined { link, attached, .. } = joined;
         let (pid, started) = (attached.shim.pid, attached.shim.started);
         if (pid, started) != (self.shim.pid.0, self.shim.started) {
             return Err(io::ErrorKind::NotFound.into());
@@ -176,18 +177,18 @@ impl HeldPty {
 }
 
 /// What came with a connection.
-struct Joined {
+pub(super) struct Joined {
     ring: OwnedFd,
     bell: OwnedFd,
-    link: ShimLink,
-    attached: Box<Attached>,
+    pub(super) link: ShimLink,
+    pub(super) attached: Box<Attached>,
     /// The segments and the snapshots.
-    descriptors: Descriptors,
-    notes: Notes,
+    pub(super) descriptors: Descriptors,
+    pub(super) notes: Notes,
 }
 
 impl Joined {
-    fn of(contact: Contact) -> io::Result<Self> {
+    pub(super) fn of(contact: Contact) -> io::Result<Self> {
         let Contact { socket, attached, mut descriptors, notes } = contact;
         let mut take = || descriptors.take().ok_or(io::ErrorKind::InvalidData);
         let (ring, bell) = (take()?, take()?);

@@ -155,11 +155,29 @@ pub(super) struct FoundSegments {
 }
 
 impl FoundSegments {
-    /// Reads the next segment. An invalid one loses the history up to it, but nothing newer.
+    /// Reads the next segment from memory, and seals it against further writes.
     pub(super) fn read(&mut self, session: SessionId, file: OwnedFd, bytes: u64) -> io::Result<()> {
+        let file = File::from(file);
+        // A superseded daemon may still have this file open. An earlier seal makes this call fail, which is fine.
+        let _ = memory::seal(&file);
+        let content = read(&file, 0, bytes.min(file.metadata()?.len()));
+        self.add(session, bytes, content)
+    }
+
+    /// Adds the next segment. An invalid one loses the history up to it, but nothing newer.
+    ///
+    /// # Errors
+    /// Returns the error of the content, unless it is `InvalidData`.
+    pub(super) fn add(
+        &mut self,
+        session: SessionId,
+        bytes: u64,
+        content: io::Result<Vec<u8>>,
+    ) -> io::Result<()> {
         let before = self.extents.last().map_or(RowNumber(0), |(end_row, _)| *end_row);
         // An impostor could send the same file many times.
-        let end_row = match read_segment(file, bytes, ROWS_BYTES_MAX - self.bytes) {
+        let most = ROWS_BYTES_MAX - self.bytes;
+        let end_row = match content.and_then(|content| read_records(&content, most)) {
             Ok(found) => {
                 self.bytes += found.iter().map(|segment| segment.rows.len()).sum::<usize>();
                 let end_row = found.last().map_or(before, |last| last.end_row);
@@ -179,12 +197,11 @@ impl FoundSegments {
     }
 }
 
-/// Reads a snapshot. An invalid one gives an empty result: only what it covers is lost.
-pub(super) fn read_snapshot(session: SessionId, file: OwnedFd) -> io::Result<Vec<u8>> {
-    let file = File::from(file);
-    let bytes = file.metadata()?.len();
+/// Reads a snapshot, which is the rest of a file. An invalid one gives an empty result: only what it covers is lost.
+pub(super) fn read_snapshot(session: SessionId, file: &File, from: u64) -> io::Result<Vec<u8>> {
+    let bytes = file.metadata()?.len().saturating_sub(from);
     let found = match bytes <= SNAPSHOT_MAX {
-        true => read(&file, bytes),
+        true => read(file, from, bytes),
         false => Err(io::ErrorKind::InvalidData.into()),
     };
     match found {
@@ -196,16 +213,11 @@ pub(super) fn read_snapshot(session: SessionId, file: OwnedFd) -> io::Result<Vec
     }
 }
 
-/// Reads the first `bytes` of a segment and seals it against further writes. Its rows are `most` bytes at most.
+/// The records of a segment. Their rows are `most` bytes at most.
 ///
 /// # Errors
-/// `InvalidData` for content that no daemon wrote; otherwise the kernel's error.
-fn read_segment(file: OwnedFd, bytes: u64, mut most: usize) -> io::Result<Vec<HistorySegment>> {
-    let file = File::from(file);
-    // A superseded daemon may still have this file open. An earlier seal makes this call fail, which is fine.
-    let _ = memory::seal(&file);
-    let bytes = read(&file, bytes.min(file.metadata()?.len()))?;
-    let mut rest = bytes.as_slice();
+/// `InvalidData` for content that no daemon wrote.
+fn read_records(mut rest: &[u8], mut most: usize) -> io::Result<Vec<HistorySegment>> {
     let mut segments = Vec::new();
     while !rest.is_empty() {
         let (segment, after) = read_record(rest, most).ok_or(io::ErrorKind::InvalidData)?;
@@ -237,19 +249,20 @@ fn unpack(bytes: &[u8], most: usize) -> Option<Vec<u8>> {
     (rows.len() == length).then_some(rows)
 }
 
-/// Trusts only the memory that a file occupies, not its length: the sender may not be a shim.
-fn read(file: &File, bytes: u64) -> io::Result<Vec<u8>> {
+/// Reads a part of a file. Trusts only the memory that it occupies, not its length: the sender may not be a shim.
+pub(super) fn read(file: &File, from: u64, bytes: u64) -> io::Result<Vec<u8>> {
     /// The unit of `st_blocks`, see stat(2).
     const BLOCK: u64 = 512;
     let there = file.metadata()?;
-    if !there.is_file() || bytes > there.blocks().saturating_mul(BLOCK) {
+    let occupied = there.blocks().saturating_mul(BLOCK);
+    if !there.is_file() || from.saturating_add(bytes) > occupied {
         return Err(io::ErrorKind::InvalidData.into());
     }
     let bytes = usize::try_from(bytes).map_err(io::Error::other)?;
     let mut content = Vec::new();
     content.try_reserve_exact(bytes).map_err(|_| io::ErrorKind::OutOfMemory)?;
     content.resize(bytes, 0);
-    file.read_exact_at(&mut content, 0)?;
+    file.read_exact_at(&mut content, from)?;
     Ok(content)
 }
 

@@ -18,8 +18,13 @@ fn session() -> SessionId {
     SessionId::from_random(uuid::Uuid::from_u128(1))
 }
 
+fn read_segment(file: &File, bytes: u64, most: usize) -> io::Result<Vec<HistorySegment>> {
+    let content = read(file, 0, bytes.min(file.metadata()?.len()))?;
+    read_records(&content, most)
+}
+
 fn found(file: &File, bytes: u64) -> Vec<(u64, Vec<u8>)> {
-    let segments = read_segment(file.try_clone().unwrap().into(), bytes, ROWS_BYTES_MAX).unwrap();
+    let segments = read_segment(file, bytes, ROWS_BYTES_MAX).unwrap();
     segments.into_iter().map(|segment| (segment.end_row.0, segment.rows)).collect()
 }
 
@@ -57,7 +62,7 @@ fn a_snapshot_is_found_as_it_was_and_cannot_change() {
     let handover = Store::default().hand_over(&checkpoint(b"", 0, 0)).unwrap();
     let snapshot = handover.snapshot.unwrap();
     assert!(snapshot.write_all_at(b"x", 0).is_err());
-    assert_eq!(read_snapshot(session(), snapshot.into()).unwrap(), b"screen");
+    assert_eq!(read_snapshot(session(), &snapshot, 0).unwrap(), b"screen");
     assert!(handover.segment.is_none());
 }
 
@@ -130,7 +135,7 @@ fn a_segment_that_cannot_be_read_costs_the_history_up_to_it() {
 fn what_no_daemon_wrote_is_refused() {
     let file = memory::create(c"test", 0).unwrap();
     file.write_all_at(&[9; 30], 0).unwrap();
-    let refused = read_segment(file.into(), 30, ROWS_BYTES_MAX).unwrap_err();
+    let refused = read_segment(&file, 30, ROWS_BYTES_MAX).unwrap_err();
     assert_eq!(refused.kind(), io::ErrorKind::InvalidData);
 }
 
@@ -138,9 +143,9 @@ fn what_no_daemon_wrote_is_refused() {
 fn a_file_that_says_it_is_larger_than_it_is_takes_no_memory_and_is_refused() {
     for bytes in [5_000, SNAPSHOT_MAX + 1, 1 << 46] {
         let empty = memory::create(c"nothing", bytes).unwrap();
-        let nothing = read_snapshot(session(), empty.try_clone().unwrap().into()).unwrap();
+        let nothing = read_snapshot(session(), &empty, 0).unwrap();
         assert_eq!(nothing, b"", "{bytes}");
-        let refused = read_segment(empty.into(), bytes, ROWS_BYTES_MAX).unwrap_err();
+        let refused = read_segment(&empty, bytes, ROWS_BYTES_MAX).unwrap_err();
         assert_eq!(refused.kind(), io::ErrorKind::InvalidData, "{bytes}");
     }
 }
@@ -169,7 +174,7 @@ fn rows_that_are_not_as_long_as_they_say_are_refused() {
         record[12..16].copy_from_slice(&length.to_le_bytes());
         let file = memory::create(c"test", 0).unwrap();
         file.write_all_at(&record, 0).unwrap();
-        let error = read_segment(file.into(), record.len() as u64, 100).map(|_| ()).unwrap_err();
+        let error = read_segment(&file, record.len() as u64, 100).map(|_| ()).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::InvalidData, "{length}");
     }
 }
@@ -183,6 +188,6 @@ fn a_row_that_no_history_reaches_is_not_believed() {
     };
     let bytes = record(b"rows", RowNumber(0)).unwrap().len() as u64;
     assert_eq!(found(&of_row(NUMBER_MAX), bytes).len(), 1);
-    let refused = read_segment(of_row(NUMBER_MAX + 1).into(), bytes, 4).unwrap_err();
+    let refused = read_segment(&of_row(NUMBER_MAX + 1), bytes, 4).unwrap_err();
     assert_eq!(refused.kind(), io::ErrorKind::InvalidData);
 }
