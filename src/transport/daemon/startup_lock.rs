@@ -9,6 +9,7 @@ use tokio::time::{Instant, sleep};
 use crate::config::paths::RuntimePaths;
 use crate::session::pty::ProcessId;
 use crate::session::pty::processes::Process;
+use crate::transport::unix::changes::Changes;
 use crate::transport::unix::lock::{DaemonLock, LockError, LockState};
 
 /// The interval between attempts to take the lock.
@@ -17,7 +18,7 @@ const LOOK_INTERVAL: Duration = Duration::from_millis(50);
 /// How long a daemon must accept clients to count as working.
 const SERVED_FOR: Duration = Duration::from_millis(200);
 
-/// The interval between checks of the lock.
+/// How long to wait after a change of the lock's file, and between two checks where changes are not reported.
 const KEEP_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Takes the daemon's lock. Waits while its owner accepts no clients, because such a daemon is ending.
@@ -57,13 +58,20 @@ pub(super) async fn take_in_turn(
 /// Keeps the lock's file in place; completes when another daemon has the lock.
 pub(super) async fn lost(lock: &DaemonLock) {
     loop {
-        sleep(KEEP_INTERVAL).await;
-        if lock.counts() {
-            continue;
+        // Watched first, so that no change is missed.
+        let changes = Changes::of(lock.path());
+        if lock.counts()
+            && let Ok(changes) = changes
+        {
+            // Without its directory the file does not count either.
+            let _ = changes.next().await;
         }
         // While this process was stopped, another daemon may have run. Sessions whose shims served it notice that
         // meanwhile and end this daemon, whose state is stale.
         sleep(KEEP_INTERVAL).await;
+        if lock.counts() {
+            continue;
+        }
         let lock = lock.clone();
         if matches!(spawn_blocking(move || lock.keep()).await, Ok(LockState::Lost)) {
             return;

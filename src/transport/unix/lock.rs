@@ -80,6 +80,10 @@ impl DaemonLock {
         }
     }
 
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// The process outside all sessions that has the lock at `path`. The check takes a shared lock for a moment.
     pub fn owner(path: &Path) -> Option<i32> {
         let mut file = File::open(path).ok()?;
