@@ -7,6 +7,7 @@ required=(
   "command -v bash : bash"
   "command -v python3 : python3"
   "python3 -c 'import ensurepip, venv' : python3-venv"
+  "command -v valgrind : valgrind"
 )
 optional=(
   "command -v tmux : tmux"
