@@ -48,7 +48,8 @@ impl<'a> HistoryRow<'a> {
 
     fn bytes(&self) -> usize {
         let targets: usize = self.links.iter().map(|link| link.target.len()).sum();
-        size_of::<RowEnd>()
+        size_of::<TextEnd>()
+            + size_of::<Watermark>()
             + self.text.len()
             + size_of_val(self.runs)
             + size_of_val(self.links)
@@ -56,59 +57,84 @@ impl<'a> HistoryRow<'a> {
     }
 }
 
-/// The end of a row's text, runs and links in its chunk. They begin at the end of the row before.
+/// The end of a row's text in its chunk, and whether the row wraps. It begins at the end of the row before.
 #[derive(Clone, Copy, Debug, Default)]
-struct RowEnd {
-    text_end: u32,
-    runs_end: u32,
-    links_end: u32,
-    changed: Watermark,
-    wrapped: bool,
+struct TextEnd(u32);
+
+impl TextEnd {
+    const WRAPPED: u32 = 1 << 31;
+
+    /// A row has at most a thousand cells with a few marks each, so the text of a chunk is shorter.
+    fn new(end: usize, wrapped: bool) -> Self {
+        Self(end as u32 | if wrapped { Self::WRAPPED } else { 0 })
+    }
+
+    fn end(self) -> usize {
+        (self.0 & !Self::WRAPPED) as usize
+    }
+
+    fn wrapped(self) -> bool {
+        self.0 & Self::WRAPPED != 0
+    }
 }
 
-/// Consecutive rows in shared buffers, so that a row needs no allocation of its own.
+/// The end of a row's runs and links in its chunk. They begin at the end of the row before.
+#[derive(Clone, Copy, Debug, Default)]
+struct StyleEnd {
+    runs: u32,
+    links: u32,
+}
+
+/// Consecutive rows in shared buffers, so that a row needs no allocation of its own, and a plain one no more than its
+/// text.
 #[derive(Clone, Debug, Default)]
 struct Chunk {
     text: String,
+    text_ends: Vec<TextEnd>,
+    changed: Vec<Watermark>,
     runs: Vec<Run>,
     links: Vec<Link>,
-    places: Vec<RowEnd>,
+    /// One for each row, or none if all rows are plain.
+    style_ends: Vec<StyleEnd>,
     bytes: usize,
 }
 
 impl Chunk {
     fn push(&mut self, row: HistoryRow<'_>) {
+        if self.style_ends.is_empty() && !(row.runs.is_empty() && row.links.is_empty()) {
+            self.style_ends.resize(self.rows(), StyleEnd::default());
+        }
         self.text.push_str(row.text);
+        self.text_ends.push(TextEnd::new(self.text.len(), row.wrapped));
+        self.changed.push(row.changed);
         self.runs.extend_from_slice(row.runs);
         self.links.extend_from_slice(row.links);
+        if !(self.runs.is_empty() && self.links.is_empty()) {
+            let [runs, links] = [self.runs.len() as u32, self.links.len() as u32];
+            self.style_ends.push(StyleEnd { runs, links });
+        }
         self.bytes += row.bytes();
-        // A row has at most a thousand cells with a few marks each, so a chunk's ends fit.
-        self.places.push(RowEnd {
-            text_end: self.text.len() as u32,
-            runs_end: self.runs.len() as u32,
-            links_end: self.links.len() as u32,
-            changed: row.changed,
-            wrapped: row.wrapped,
-        });
+    }
+
+    fn rows(&self) -> usize {
+        self.text_ends.len()
     }
 
     fn row(&self, index: usize) -> Option<HistoryRow<'_>> {
-        let place = self.places.get(index)?;
-        let before = index.checked_sub(1).map(|before| self.places[before]).unwrap_or_default();
+        let (end, changed) = (self.text_ends.get(index)?, *self.changed.get(index)?);
+        let before = index.checked_sub(1);
+        let text_from = before.map_or(0, |before| self.text_ends[before].end());
+        let style = |index: Option<usize>| {
+            index.and_then(|at| self.style_ends.get(at)).copied().unwrap_or_default()
+        };
+        let (styled_from, styled) = (style(before), style(Some(index)));
         Some(HistoryRow {
-            text: &self.text[before.text_end as usize..place.text_end as usize],
-            runs: &self.runs[before.runs_end as usize..place.runs_end as usize],
-            links: &self.links[before.links_end as usize..place.links_end as usize],
-            wrapped: place.wrapped,
-            changed: place.changed,
+            text: &self.text[text_from..end.end()],
+            runs: &self.runs[styled_from.runs as usize..styled.runs as usize],
+            links: &self.links[styled_from.links as usize..styled.links as usize],
+            wrapped: end.wrapped(),
+            changed,
         })
-    }
-
-    fn close(&mut self) {
-        self.text.shrink_to_fit();
-        self.runs.shrink_to_fit();
-        self.links.shrink_to_fit();
-        self.places.shrink_to_fit();
     }
 }
 
@@ -169,7 +195,7 @@ impl History {
 
     /// Appends a row and trims whole chunks that exceed the limits.
     pub fn push(&mut self, row: HistoryRow<'_>) {
-        let full = self.chunks.back().is_none_or(|chunk| chunk.places.len() >= CHUNK_ROWS);
+        let full = self.chunks.back().is_none_or(|chunk| chunk.rows() >= CHUNK_ROWS);
         if full {
             self.open_chunk();
         }
@@ -182,8 +208,9 @@ impl History {
     }
 
     fn open_chunk(&mut self) {
-        if let Some(closing) = self.chunks.back_mut() {
-            Arc::make_mut(closing).close();
+        if let Some(full) = self.chunks.back_mut() {
+            // The copy is no larger than its rows, and the next chunk grows where this one did.
+            *full = Arc::new(Chunk::clone(full));
         }
         self.chunks.push_back(Arc::new(Chunk::default()));
     }
@@ -195,8 +222,8 @@ impl History {
                 return;
             }
             let Some(oldest) = self.chunks.pop_front() else { return };
-            self.first = self.first.plus(oldest.places.len());
-            self.rows -= oldest.places.len();
+            self.first = self.first.plus(oldest.rows());
+            self.rows -= oldest.rows();
             self.bytes -= oldest.bytes;
         }
     }
@@ -227,6 +254,7 @@ impl History {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::core::frame::line::{Attributes, Style};
 
     fn row(text: &str) -> HistoryRow<'_> {
         HistoryRow { text, runs: &[], links: &[], wrapped: false, changed: Watermark(1) }
@@ -268,6 +296,30 @@ mod tests {
         assert_eq!(before.end(), RowNumber(10));
         assert!(before.row(RowNumber(10)).is_none());
         assert_eq!(history.row(RowNumber(10)).expect("pushed").text, "late");
+    }
+
+    #[test]
+    fn rows_are_as_they_were_pushed_whether_plain_styled_or_wrapped() {
+        let style = Style { attributes: Attributes::BOLD, ..Style::default() };
+        let (bold, link) = (
+            [Run { column: 0, columns: 2, style }],
+            [Link { column: 1, columns: 1, target: "https://a.example".into() }],
+        );
+        let kinds: [(&[Run], &[Link]); 4] =
+            [(&[], &[]), (&bold, &[]), (&[], &link), (&bold, &link)];
+        // Chunks of plain rows alone, of both, and with a styled row at either end.
+        for period in [1, 3, 50, 127, 128, 200] {
+            let texts: Vec<String> = (0..400).map(|number| number.to_string()).collect();
+            let rows = texts.iter().enumerate().map(|(at, text)| {
+                let (runs, links) = if at % period == 0 { kinds[at % 4] } else { kinds[0] };
+                let changed = Watermark(at as u64);
+                HistoryRow { text, runs, links, wrapped: at % 5 == 0, changed }
+            });
+            let mut history = History::new(HistoryLimits::default());
+            rows.clone().for_each(|row| history.push(row));
+            let found = history.range(RowNumber(0), history.end()).map(|(_, row)| row);
+            assert!(found.eq(rows), "{period}");
+        }
     }
 
     #[test]
