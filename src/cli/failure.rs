@@ -1,6 +1,5 @@
 //! Why a command failed: its exit code, its error code, and what to do about it.
 
-use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use std::{fs, io};
@@ -15,6 +14,7 @@ use crate::config::problem::{ConfigError, Problem};
 use crate::core::code::Code;
 use crate::core::token::NotAdded;
 use crate::session::pty::environment::SESSION_MARK;
+use crate::session::pty::sidecar_files::Remains;
 use crate::transport::client::{ClientError, ConnectError};
 use crate::transport::daemon::DaemonError;
 use crate::transport::tokens::{SecretError, StoreError};
@@ -337,8 +337,10 @@ fn code_of_tokens(error: &StoreError) -> Code {
 fn sessions_wait_beside(socket: &Path) -> bool {
     let paths = socket.parent().and_then(|root| RuntimePaths::at(root.to_owned()).ok());
     let held = paths.and_then(|paths| fs::read_dir(paths.shims()).ok());
-    let is_socket = |entry: fs::DirEntry| entry.path().extension() == Some(OsStr::new("sock"));
-    held.is_some_and(|held| held.flatten().any(is_socket))
+    let is_session = |entry: fs::DirEntry| {
+        entry.file_name().to_str().is_some_and(|name| Remains::session_of(name).is_some())
+    };
+    held.is_some_and(|held| held.flatten().any(is_session))
 }
 
 #[cfg(test)]

@@ -323,9 +323,10 @@ pub trait Pty: Send + Sync + 'static {
     }
 
     /// Keeps what the next daemon needs of a terminal whose program has ended where no process is needed for it, and
-    /// ends that process. Returns whether none is left. All output was committed before, and only notes follow.
+    /// ends that process. Returns whether none is left. All output was committed before. A history that is cleared
+    /// later, and notes, are stored as before.
     ///
-    /// May block for milliseconds.
+    /// May block: for milliseconds, or for some seconds if the process stands still.
     ///
     /// # Errors
     /// If it was not kept. The process goes on then.

@@ -19,7 +19,7 @@ use crate::shim::place::SocketPlace;
 use crate::shim::readiness::{self, Events, HANGUP, READABLE, WRITABLE};
 use crate::shim::socket::{self, Descriptors};
 use crate::shim::terminal;
-use crate::shim::wire::from_shim::{Attached, FromShim, ProcessIdentity};
+use crate::shim::wire::from_shim::{Attached, FromShim, ProcessIdentity, StartFailure, StartStage};
 use crate::shim::wire::to_shim::{Commit, ToShim, Unread};
 use crate::shim::wire::{DESCRIPTORS_MAX, Frame, VERSION};
 
@@ -255,7 +255,10 @@ impl RunningShim {
             let length = FromShim::Note(note).encode(&mut self.reply);
             told = told.and_then(|()| send_to(daemon, &self.reply[..length], &[]));
         }
-        if told.is_err() {
+        if let Err(errno) = told {
+            // Whoever has it started must not take it for a shim that never was.
+            let errno = errno as i32;
+            self.tell(&FromShim::Failed(StartFailure { stage: StartStage::Shim, errno }));
             self.hang_up_on_daemon();
         }
     }

@@ -50,7 +50,7 @@ fn count(path: &str) -> u64 {
         .args([test.as_str(), "--exact", "--test-threads=1"])
         .env(PATH, path)
         .output()
-        .unwrap();
+        .expect("valgrind is installed");
     let said = String::from_utf8(counted.stderr).unwrap();
     assert!(counted.status.success(), "{said}");
     let (_, rest) = said.split_once("Collected : ").expect("valgrind says what it counted");

@@ -48,6 +48,10 @@ async fn told(client: &mut Client, session: &str) -> [Value; 4] {
     told
 }
 
+async fn watermark(client: &mut Client, session: &str) -> u64 {
+    listed(client, session).await["watermark"].as_u64().unwrap()
+}
+
 #[tokio::test]
 async fn an_ended_session_keeps_no_process_and_the_next_daemons_tell_of_it() {
     let (_memory, home) = home_in_memory();
@@ -69,6 +73,7 @@ async fn an_ended_session_keeps_no_process_and_the_next_daemons_tell_of_it() {
     let before = told(&mut client, "done").await;
     assert_eq!(before[0]["exit"], json!({"code": 7}));
     assert_eq!(before[3]["commands"][0]["exit_code"], 1, "{}", before[3]);
+    let mut newest = watermark(&mut client, &id).await;
     for round in 0..3 {
         // The second one leaves of its own accord.
         if round == 1 {
@@ -81,7 +86,21 @@ async fn an_ended_session_keeps_no_process_and_the_next_daemons_tell_of_it() {
         client = home.client().await;
         let after = told(&mut client, "done").await;
         assert_eq!(after, before, "{round}");
+        let now = watermark(&mut client, &id).await;
+        assert!(now > newest, "each daemon has watermarks of its own: {newest}, then {now}");
+        newest = now;
         assert!(!is_held(&home, &id));
+    }
+    // What is cleared is not there again, neither now nor later.
+    client.must("manage_session", json!({"session": id, "action": "clear_history"})).await;
+    for round in 0..2 {
+        let history = json!({"session": id, "start_row": 0});
+        let history = client.must("read_history", history).await;
+        assert_eq!(history["dropped_rows"], 264, "{round}: {history}");
+        assert_eq!(told(&mut client, "done").await[1]["text"], before[1]["text"], "{round}");
+        daemon.kill().await;
+        daemon = home.serve().await;
+        client = home.client().await;
     }
     client.must("manage_session", json!({"session": id, "action": "kill"})).await;
     until("its files to be removed", || beside(&home, &id).is_empty()).await;

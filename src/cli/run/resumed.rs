@@ -20,6 +20,7 @@ use crate::cli::run::{FollowEnd, bare, follow};
 use crate::config::paths::RuntimePaths;
 use crate::core::moment::Moment;
 use crate::session::pty::held::shims::socket_of;
+use crate::session::pty::sidecar_files::Remains;
 
 /// A command that continues without a daemon.
 #[derive(Debug)]
@@ -147,9 +148,10 @@ impl ResumedCommand<'_> {
     }
 }
 
-/// Whether the session's shim has a socket; none when that is unknown.
+/// Whether the session waits for a daemon, with a shim or without; none when that is unknown.
 fn is_held(context: &Context, session: &str) -> Option<bool> {
     let operator = context.operator_socket().ok()?;
     let paths = RuntimePaths::at(operator.parent().map(Path::to_owned)?).ok()?;
-    Some(socket_of(&paths.shims(), session.parse().ok()?).exists())
+    let socket = socket_of(&paths.shims(), session.parse().ok()?);
+    Some(socket.exists() || Remains::beside(&socket).has_ended())
 }

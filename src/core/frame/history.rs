@@ -48,7 +48,10 @@ impl<'a> HistoryRow<'a> {
 
     fn bytes(&self) -> usize {
         let targets: usize = self.links.iter().map(|link| link.target.len()).sum();
-        size_of::<TextEnd>()
+        let plain = self.runs.is_empty() && self.links.is_empty();
+        let styles = if plain { 0 } else { size_of::<StyleEnd>() };
+        styles
+            + size_of::<TextEnd>()
             + size_of::<Watermark>()
             + self.text.len()
             + size_of_val(self.runs)

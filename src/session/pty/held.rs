@@ -99,6 +99,13 @@ impl HeldPty {
         &self.socket
     }
 
+    /// Removes a file that was to take the place of the shim.
+    pub fn remove_stale_files(&self) {
+        if self.shims.are_ours() {
+            self.remains.remove_ended();
+        }
+    }
+
     fn link(&self) -> Arc<ShimLink> {
         Arc::clone(&self.link.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -195,9 +202,8 @@ impl Pty for HeldPty {
     }
 
     fn commit(&self, checkpoint: &TerminalCheckpoint) -> io::Result<()> {
-        if self.retired.get().is_some() {
-            // Nothing has come since.
-            return Ok(());
+        if let Some(files) = self.retired.get() {
+            return files.commit(checkpoint);
         }
         // Stored even if the shim is gone, because later daemons need it exactly then.
         let ours = || self.shims.are_ours();

@@ -70,9 +70,8 @@ impl Pty for GonePty {
         self.ended.is_some()
     }
 
-    fn commit(&self, _checkpoint: &TerminalCheckpoint) -> io::Result<()> {
-        // Nothing comes after the end of a program, all of whose output was stored.
-        if self.ended.is_some() { Ok(()) } else { Err(gone()) }
+    fn commit(&self, checkpoint: &TerminalCheckpoint) -> io::Result<()> {
+        self.ended.as_ref().map_or_else(|| Err(gone()), |(_, files)| files.commit(checkpoint))
     }
 
     fn remember(&self, note: Note, bytes: &[u8]) {
@@ -136,6 +135,8 @@ impl Pty for GonePty {
     fn forget(&self) {
         if let Some((_, files)) = &self.ended {
             files.clear();
+            // A shim that was killed before has left it.
+            let _ = fs::remove_file(&self.socket);
         }
     }
 

@@ -1,9 +1,9 @@
 //! Files beside a shim's socket. Some take its place once its program has ended; the others serve one case: the shim is
 //! killed while no daemon runs. Nothing waits for these files or fails because of them.
-//! A file that cannot be written is removed, so that it never shows an old state.
+//! A file beside a shim that cannot be written is removed, so that it never shows an old state.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read, Write};
+use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
@@ -22,16 +22,15 @@ const ENDED: &str = "ended";
 /// The notes that such a session still changes.
 const NOTES: &str = "notes";
 /// All extensions of these files, including files that are being written.
+/// The first one stands for a session by itself, and so goes first.
 const ENDINGS: [&str; 8] =
-    [IDENTITY, "session.new", SCREEN, "screen.new", ENDED, "ended.new", NOTES, "notes.new"];
+    [ENDED, "ended.new", NOTES, "notes.new", IDENTITY, "session.new", SCREEN, "screen.new"];
 
 /// Larger screens are not stored, because the directory is small and shared by all programs of the user.
 const SCREEN_BYTES_MAX: usize = 256 << 10;
 /// The shortest time between two stored screens of a busy terminal.
 const SCREEN_EVERY: Duration = Duration::from_secs(1);
-/// All notes of a session.
-const NOTES_BYTES_MAX: usize = Note::ALL.len() * (Note::BYTES_MAX + 4);
-/// An ended session takes at most this part of the room that is left.
+/// An ended session takes at most this part of the room that is left until the file system is half full.
 const ROOM_PART: u64 = 16;
 
 /// Whether this daemon may still write the files; another one may have taken over.
@@ -39,6 +38,27 @@ type Ours<'a> = &'a dyn Fn() -> bool;
 
 /// Writes a file.
 type Content<'a> = &'a dyn Fn(&mut File) -> io::Result<()>;
+
+/// What takes the place of a shim once its program has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EndedFile {
+    Identity,
+    /// What else the shim would tell, and the rows of history.
+    Session,
+    Screen,
+    Notes,
+}
+
+impl EndedFile {
+    fn ending(self) -> &'static str {
+        match self {
+            Self::Identity => IDENTITY,
+            Self::Session => ENDED,
+            Self::Screen => SCREEN,
+            Self::Notes => NOTES,
+        }
+    }
+}
 
 #[derive(Debug)]
 pub struct Remains {
@@ -64,9 +84,10 @@ impl Remains {
         ENDINGS.contains(&ending).then_some(owner)
     }
 
-    /// The session part of the name of a file that stands for an ended session.
-    pub fn ended_owner(name: &str) -> Option<&str> {
-        Some(name.split_once('.')?).filter(|(_, ending)| *ending == ENDED).map(|(owner, _)| owner)
+    /// The session part of the name of a file that stands for a session: a shim's socket, or what took its place.
+    pub fn session_of(name: &str) -> Option<&str> {
+        let (session, ending) = name.split_once('.')?;
+        ["sock", ENDED].contains(&ending).then_some(session)
     }
 
     pub fn keep_identity(&self, bytes: &[u8], ours: Ours<'_>) -> io::Result<()> {
@@ -75,28 +96,29 @@ impl Remains {
 
     /// Whether so many bytes of an ended session may be stored here: in memory only, and where others have room left.
     pub fn has_room_for(&self, bytes: u64) -> bool {
-        let system = self.socket.parent().map(statfs);
-        matches!(system, Some(Ok(system)) if system.filesystem_type() == TMPFS_MAGIC
-            && bytes <= system.blocks_available() * system.block_size() as u64 / ROOM_PART)
+        let Some(Ok(system)) = self.socket.parent().map(statfs) else { return false };
+        let spare = system.blocks_available().saturating_sub(system.blocks() / 2);
+        let room = spare.saturating_mul(system.block_size() as u64);
+        system.filesystem_type() == TMPFS_MAGIC && bytes <= room / ROOM_PART
     }
 
-    /// Stores an ended session, whose screen is no more needed apart.
-    pub fn keep_ended(&self, content: Content<'_>, ours: Ours<'_>) -> io::Result<()> {
-        self.keep(ENDED, content, ours)?;
-        if ours() { remove(&self.path(SCREEN)) } else { Ok(()) }
+    /// Replaces a file of an ended session. If that fails, the one before stays.
+    ///
+    /// # Errors
+    /// If it was not written.
+    pub fn replace(&self, file: EndedFile, content: Content<'_>, ours: Ours<'_>) -> io::Result<()> {
+        self.put(file.ending(), content, ours)
     }
 
-    /// The ended session that is stored here.
-    pub fn ended(&self) -> Option<File> {
-        self.open(ENDED)
-    }
-
-    pub fn keep_notes(&self, bytes: &[u8], ours: Ours<'_>) -> io::Result<()> {
-        self.keep(NOTES, &|file| file.write_all(bytes), ours)
-    }
-
-    pub fn notes(&self) -> Option<Vec<u8>> {
-        self.read(NOTES, NOTES_BYTES_MAX)
+    /// A file of an ended session; `None` if there is none.
+    ///
+    /// # Errors
+    /// Returns the kernel's error.
+    pub fn open(&self, file: EndedFile) -> io::Result<Option<File>> {
+        match self.open_by(file.ending()) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            opened => opened.map(Some),
+        }
     }
 
     /// The session's identity; `None` if it is unknown.
@@ -132,6 +154,15 @@ impl Remains {
         matches!(system, Some(Ok(system)) if system.filesystem_type() == TMPFS_MAGIC)
     }
 
+    /// Whether a file stands for the session, whose program has ended.
+    pub fn has_ended(&self) -> bool {
+        self.path(ENDED).exists()
+    }
+
+    pub fn remove_ended(&self) {
+        let _ = fs::remove_file(self.path(ENDED));
+    }
+
     pub fn clear(&self) {
         for ending in ENDINGS {
             // Usually the file does not exist.
@@ -143,18 +174,27 @@ impl Remains {
         self.socket.with_extension(ending)
     }
 
+    /// Replaces a file, or else removes it.
     fn keep(&self, ending: &str, content: Content<'_>, ours: Ours<'_>) -> io::Result<()> {
-        match self.try_keep(ending, content, ours) {
+        let kept = self.put(ending, content, ours);
+        if kept.is_err() && ours() {
+            let _ = fs::remove_file(self.path(ending));
+        }
+        kept
+    }
+
+    fn put(&self, ending: &str, content: Content<'_>, ours: Ours<'_>) -> io::Result<()> {
+        match self.try_put(ending, content, ours) {
             // A daemon that was stopped just before its rename may have renamed our file. It does so at most
             // once.
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                self.try_keep(ending, content, ours)
+                self.try_put(ending, content, ours)
             }
-            kept => kept,
+            put => put,
         }
     }
 
-    fn try_keep(&self, ending: &str, content: Content<'_>, ours: Ours<'_>) -> io::Result<()> {
+    fn try_put(&self, ending: &str, content: Content<'_>, ours: Ours<'_>) -> io::Result<()> {
         let (path, fresh) = (self.path(ending), self.path(&format!("{ending}.new")));
         if !ours() {
             return Ok(());
@@ -164,26 +204,25 @@ impl Remains {
         if !ours() {
             return Ok(());
         }
-        let kept = written.and_then(|()| fs::rename(&fresh, &path));
-        if kept.is_err() && ours() {
-            for stale in [fresh, path] {
-                let _ = fs::remove_file(stale);
-            }
+        let put = written.and_then(|()| fs::rename(&fresh, &path));
+        if put.is_err() && ours() {
+            let _ = fs::remove_file(fresh);
         }
-        kept
+        put
     }
 
     fn read(&self, ending: &str, bytes_max: usize) -> Option<Vec<u8>> {
         let mut bytes = Vec::new();
-        self.open(ending)?.take(bytes_max as u64 + 1).read_to_end(&mut bytes).ok()?;
+        let file = self.open_by(ending).ok()?;
+        file.take(bytes_max as u64 + 1).read_to_end(&mut bytes).ok()?;
         (bytes.len() <= bytes_max).then_some(bytes)
     }
 
-    fn open(&self, ending: &str) -> Option<File> {
+    fn open_by(&self, ending: &str) -> io::Result<File> {
         let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
         let path = self.path(ending);
-        let file = OpenOptions::new().read(true).custom_flags(flags).open(path).ok()?;
-        file.metadata().ok()?.is_file().then_some(file)
+        let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
+        if file.metadata()?.is_file() { Ok(file) } else { Err(io::ErrorKind::InvalidData.into()) }
     }
 }
 

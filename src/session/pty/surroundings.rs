@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use crate::core::shell::activity::{Foreground, KernelView};
 use crate::session::pty::processes::told_of;
-use crate::session::pty::terminal_wait::{members, program_name, waiting_of};
+use crate::session::pty::terminal_wait::{all_members, program_name, waiting_of};
 use crate::session::pty::{ProcessId, TerminalEvidence};
 
 /// Programs that take commands from people.
@@ -44,7 +44,7 @@ pub fn look(evidence: TerminalEvidence, search: ReaderSearch) -> KernelView {
         ReaderSearch::Programs | ReaderSearch::All => foreground,
     };
     let raw = asked.filter(|_| !canonical && !shell_in_front);
-    let relaying = raw.is_some_and(|group| anybody_relays(members(group)));
+    let relaying = raw.is_some_and(|group| anybody_relays(all_members(group)));
     let asked = asked.filter(|_| !relaying);
     let asks = asked.map(|group| waiting_of(group, canonical)).unwrap_or_default();
     KernelView {

@@ -3,7 +3,7 @@
 //! a session that no client knows.
 
 use std::fs;
-use std::io;
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -146,7 +146,10 @@ impl Registry {
                         let registry = self.clone();
                         recovering.spawn(async move { registry.recover(*survivor).await });
                     }
-                    SocketFinding::Remains(remains) => drop(self.recover(*remains).await),
+                    SocketFinding::Remains(remains) => {
+                        let registry = self.clone();
+                        recovering.spawn(async move { registry.recover(*remains).await });
+                    }
                     SocketFinding::Nothing => {}
                     SocketFinding::Silent(id) => silent.push(id),
                     SocketFinding::Crowded(id) => crowded.push(id),
@@ -211,6 +214,9 @@ impl Registry {
         if !lives && let Some(retired) = self.retired(id, &socket) {
             return retired;
         }
+        if self.own_shims().is_none() {
+            return SocketFinding::Silent(id);
+        }
         if lives {
             if !self.is_silent(id) {
                 tracing::warn!(session = %id, %error, "its shim is alive and will listen there again");
@@ -235,11 +241,22 @@ impl Registry {
     /// The session that files tell of, since its program has ended; none if they do not.
     fn retired(&self, id: SessionId, socket: &Path) -> Option<SocketFinding> {
         let (shims, remains) = (self.own_shims()?.clone(), Remains::beside(socket));
-        let (recovered, exit) = match ended::read(&remains, id)? {
-            Ok((recovered, exit)) => (recovered, exit),
+        let (recovered, exit) = match ended::read(&remains, id) {
+            Ok(read) => read?,
+            Err(error) if is_want_of_descriptors(&error) => {
+                return Some(SocketFinding::Crowded(id));
+            }
             Err(error) => {
                 tracing::warn!(session = %id, %error, "what was stored at its end cannot be read");
-                return Some(self.remains(id, socket.to_owned()));
+                let damaged = [ErrorKind::InvalidData, ErrorKind::UnexpectedEof];
+                return Some(if damaged.contains(&error.kind()) {
+                    self.remains(id, socket.to_owned())
+                } else if error.kind() == ErrorKind::Unsupported {
+                    // It is left to whoever wrote it.
+                    SocketFinding::Nothing
+                } else {
+                    SocketFinding::Silent(id)
+                });
             }
         };
         let (notes, opening) = self.restored(id, &recovered);
@@ -294,6 +311,8 @@ impl Registry {
             pty.forget();
             return SocketFinding::Nothing;
         }
+        // Its shim says it all, and more.
+        pty.remove_stale_files();
         let (notes, mut opening) = self.restored(id, recovered);
         if opening.screen.size() != recovered.size()
             && let Err(error) = pty.resize(opening.screen.size())

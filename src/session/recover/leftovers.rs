@@ -43,8 +43,7 @@ pub(super) fn sort_out(
         let Some(name) = name.to_str() else { continue };
         let parse = |id: &str| id.parse::<SessionId>().ok();
         // Files with other names are not ours.
-        let owner = name.strip_suffix(".sock").or_else(|| Remains::ended_owner(name));
-        ids.extend(owner.and_then(parse));
+        ids.extend(Remains::session_of(name).and_then(parse));
         others.extend(Remains::owner(name).and_then(parse));
         unfinished
             .extend(name.strip_prefix('.').and_then(|it| it.strip_suffix(".new")).and_then(parse));
@@ -81,5 +80,13 @@ mod tests {
         let living = BTreeSet::from(["00000000000a".parse().unwrap()]);
         assert_eq!(sort_out(ground.path(), Some(living)).unwrap(), ids[..1]);
         assert!(!ground.path().join("00000000000b.session").exists());
+        // One that ended is there without a socket, and what is beside its file stays.
+        let names = ["00000000000d.ended", "00000000000d.notes", "00000000000e.notes"];
+        for name in names {
+            fs::write(ground.path().join(name), "").unwrap();
+        }
+        let ids = sort_out(ground.path(), Some(BTreeSet::new())).unwrap();
+        assert_eq!(ids, ["00000000000a", "00000000000d"].map(|id| id.parse().unwrap()));
+        assert_eq!(names.map(|name| ground.path().join(name).exists()), [true, true, false]);
     }
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::net::UnixStream;
 use tokio::task::spawn_blocking;
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout};
 
 use crate::config::paths::RuntimePaths;
 use crate::session::pty::ProcessId;
@@ -20,6 +20,9 @@ const SERVED_FOR: Duration = Duration::from_millis(200);
 
 /// How long to wait after a change of the lock's file, and between two checks where changes are not reported.
 const KEEP_INTERVAL: Duration = Duration::from_secs(1);
+
+/// When to check even so: no change is reported of the directories above, or over a network.
+const LOOK_ANYWAY: Duration = Duration::from_secs(600);
 
 /// Takes the daemon's lock. Waits while its owner accepts no clients, because such a daemon is ending.
 ///
@@ -64,7 +67,7 @@ pub(super) async fn lost(lock: &DaemonLock) {
             && let Ok(changes) = changes
         {
             // Without its directory the file does not count either.
-            let _ = changes.next().await;
+            let _ = timeout(LOOK_ANYWAY, changes.next()).await;
         }
         // While this process was stopped, another daemon may have run. Sessions whose shims served it notice that
         // meanwhile and end this daemon, whose state is stale.

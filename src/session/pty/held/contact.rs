@@ -110,16 +110,13 @@ pub(super) fn start(
 ) -> Result<Contact, SpawnError> {
     let started = start_once(starter, path, start, spec);
     match started {
-        Err(SpawnError::Shim(error)) if is_hung_up(&error) && !path.exists() => {
+        Err(SpawnError::Shim(error))
+            if error.kind() == ErrorKind::UnexpectedEof && !path.exists() =>
+        {
             start_once(starter, path, start, spec)
         }
         started => started,
     }
-}
-
-/// Whether the other side has closed the connection, with or without reading what it was sent.
-fn is_hung_up(error: &io::Error) -> bool {
-    matches!(error.kind(), ErrorKind::UnexpectedEof | ErrorKind::ConnectionReset)
 }
 
 fn start_once(
@@ -146,7 +143,7 @@ fn start_once(
         Ok(None) => ErrorKind::TimedOut.into(),
         Err(error) => error,
     };
-    if error.kind() == ErrorKind::TimedOut || is_hung_up(&error) {
+    if matches!(error.kind(), ErrorKind::TimedOut | ErrorKind::UnexpectedEof) {
         starter.give_up(forked_by);
     }
     // The program may run already, and no daemon would know of it.
@@ -238,7 +235,8 @@ fn receive(
         match socket::receive(socket.as_fd(), room, descriptors) {
             Ok(length @ 1..) => return Ok(Some(length)),
             Ok(_) => return Err(io::ErrorKind::UnexpectedEof.into()),
-            Err(Errno::EAGAIN | Errno::EINTR) => {}
+            // The kernel reports unread frames of ours once, before the last ones of the other side.
+            Err(Errno::EAGAIN | Errno::EINTR | Errno::ECONNRESET) => {}
             Err(errno) => return Err(errno.into()),
         }
         let left = until.saturating_sub(readiness::now());

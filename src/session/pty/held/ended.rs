@@ -1,15 +1,13 @@
 //! A session whose program has ended needs no shim: files beside its socket say what the shim would tell the next
-//! daemon. One is written once; the other has the notes, which may still change. The identity is in a file of its own
-//! anyway, without what programs of the user must not read.
+//! daemon. The rows of history are written once, unless they are cleared; screen, notes and identity may still change.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, ErrorKind, Write};
 use std::iter;
 use std::sync::{Mutex, PoisonError};
 
 use crate::core::frame::Exit;
 use crate::core::ids::SessionId;
-use crate::session::pty::Note;
 use crate::session::pty::held::HeldPty;
 use crate::session::pty::held::contact;
 use crate::session::pty::held::joining::Joined;
@@ -17,16 +15,21 @@ use crate::session::pty::held::link::{ShimPresence, exit_of};
 use crate::session::pty::held::recovered::{self, Notes, Recovered, ScreenSnapshot};
 use crate::session::pty::held::shims::Shims;
 use crate::session::pty::held::store::{self, FoundSegments, Store};
-use crate::session::pty::processes::{Process, table};
-use crate::session::pty::sidecar_files::Remains;
+use crate::session::pty::processes::Process;
+use crate::session::pty::sidecar_files::{EndedFile, Remains};
+use crate::session::pty::{Note, ProcessId, TerminalCheckpoint};
+use crate::shim::bounded::Bounded;
 use crate::shim::wire::from_shim::{Attached, FromShim};
 use crate::shim::wire::to_shim::ToShim;
 use crate::shim::wire::{FRAME_MAX, NOTES, NoteFrame, VERSION, frame};
 
-/// The notes of a session that files stand for.
+/// The notes in one file. The identity is in another, without what programs of the user must not read.
 const STORED: [Note; 4] = [Note::Lease, Note::Terminal, Note::Commands, Note::Gaps];
 
-/// The files of a session that has no shim any more.
+/// The bytes of a length.
+const LENGTH: u64 = size_of::<u32>() as u64;
+
+/// The files of a session that has no shim any more. What cannot be replaced stays as it was.
 #[derive(Debug)]
 pub struct EndedFiles {
     remains: Remains,
@@ -50,7 +53,7 @@ impl EndedFiles {
         }
         let mut notes = self.notes.lock().unwrap_or_else(PoisonError::into_inner);
         notes.set(NoteFrame { slot: recovered::slot_of(note), bytes });
-        self.remains.keep_notes(&encode(&notes), &|| self.shims.are_ours())
+        self.replace(EndedFile::Notes, &encode(&notes))
     }
 
     /// Replaces the identity, which must contain no secret.
@@ -58,7 +61,31 @@ impl EndedFiles {
     /// # Errors
     /// If it was not stored.
     pub fn keep_identity(&self, identity: &[u8]) -> io::Result<()> {
-        self.remains.keep_identity(identity, &|| self.shims.are_ours())
+        self.replace(EndedFile::Identity, identity)
+    }
+
+    /// Replaces the screen, and removes the rows of a history that was cleared. No rows can have come since the end.
+    ///
+    /// # Errors
+    /// If it was not stored.
+    pub fn commit(&self, checkpoint: &TerminalCheckpoint) -> io::Result<()> {
+        if !checkpoint.snapshot.is_empty() {
+            self.replace(EndedFile::Screen, &checkpoint.snapshot)?;
+        }
+        if checkpoint.first_row < checkpoint.end_row {
+            return Ok(());
+        }
+        let file = self.remains.open(EndedFile::Session)?.ok_or(ErrorKind::NotFound)?;
+        let (attached, ..) = header_of(&file)?;
+        if attached.segments.as_slice().is_empty() {
+            return Ok(());
+        }
+        let header = encode_header(Attached { segments: Bounded::default(), ..*attached });
+        self.replace(EndedFile::Session, &header)
+    }
+
+    fn replace(&self, file: EndedFile, bytes: &[u8]) -> io::Result<()> {
+        self.remains.replace(file, &|out| out.write_all(bytes), &|| self.shims.are_ours())
     }
 
     /// Removes all files of the session, unless another daemon has it.
@@ -69,21 +96,41 @@ impl EndedFiles {
     }
 }
 
-/// Reads an ended session; `None` if there is no file for it.
+/// Reads an ended session, and how its program ended; `None` if there is no file for it.
 ///
 /// # Errors
-/// `InvalidData` for what no daemon of this version wrote; otherwise the kernel's error.
-pub fn read(remains: &Remains, session: SessionId) -> Option<io::Result<(Recovered, Exit)>> {
-    let file = remains.ended()?;
-    Some(read_from(&file, session).map(|(recovered, exit)| {
-        let mut notes = decode(&remains.notes().unwrap_or_default());
-        let bytes = remains.identity().unwrap_or_default();
-        notes.set(NoteFrame { slot: recovered::slot_of(Note::Identity), bytes: &bytes });
-        (Recovered { notes, ..recovered }, exit)
-    }))
+/// `InvalidData` or `UnexpectedEof` for what no daemon wrote, `Unsupported` for what one of another version did; otherwise
+/// the kernel's error.
+pub fn read(remains: &Remains, session: SessionId) -> io::Result<Option<(Recovered, Exit)>> {
+    let Some(file) = remains.open(EndedFile::Session)? else { return Ok(None) };
+    let (attached, exit, mut at) = header_of(&file)?;
+    let mut history = FoundSegments::default();
+    for bytes in attached.segments.as_slice() {
+        history.add(session, *bytes, store::read(&file, at, *bytes))?;
+        at = at.saturating_add(*bytes);
+    }
+    let screen = remains.open(EndedFile::Screen)?;
+    let bytes = screen.map(|file| store::read_snapshot(session, &file)).transpose()?;
+    let newest = attached.snapshots.as_slice().last().copied().zip(bytes);
+    let snapshots = newest.map(|(offset, bytes)| ScreenSnapshot { offset, bytes });
+    let mut notes = decode(&whole(remains, EndedFile::Notes)?);
+    let bytes = whole(remains, EndedFile::Identity)?;
+    notes.set(NoteFrame { slot: recovered::slot_of(Note::Identity), bytes: &bytes });
+    let FoundSegments { segments, damaged: history_damaged, .. } = history;
+    let snapshots = snapshots.into_iter().collect();
+    Ok(Some((Recovered { attached, notes, snapshots, segments, history_damaged }, exit)))
 }
 
-fn read_from(file: &File, session: SessionId) -> io::Result<(Recovered, Exit)> {
+/// All bytes of a file of notes; none if there is no such file.
+fn whole(remains: &Remains, file: EndedFile) -> io::Result<Vec<u8>> {
+    /// Longer than any.
+    const BYTES_MAX: u64 = (NOTES * (Note::BYTES_MAX + 4)) as u64;
+    let Some(file) = remains.open(file)? else { return Ok(Vec::new()) };
+    store::read(&file, 0, file.metadata()?.len().min(BYTES_MAX))
+}
+
+/// What the shim has said, how the program ended, and where the segments follow.
+fn header_of(file: &File) -> io::Result<(Box<Attached>, Exit, u64)> {
     let invalid = || io::Error::from(ErrorKind::InvalidData);
     let length = store::read(file, 0, LENGTH)?.try_into().map_err(|_| invalid())?;
     let length = u64::from(u32::from_le_bytes(length));
@@ -91,27 +138,22 @@ fn read_from(file: &File, session: SessionId) -> io::Result<(Recovered, Exit)> {
         return Err(invalid());
     }
     let answer = contact::answer(&store::read(file, LENGTH, length)?);
-    let attached = answer.ok().and_then(Result::ok).filter(|it| it.version == VERSION);
-    let attached = attached.ok_or_else(invalid)?;
+    let attached = answer.ok().and_then(Result::ok).ok_or_else(invalid)?;
+    if attached.version != VERSION {
+        return Err(ErrorKind::Unsupported.into());
+    }
     let exit = end_in(&attached).ok_or_else(invalid)?;
-    let mut at = LENGTH + length;
-    let mut history = FoundSegments::default();
-    for bytes in attached.segments.as_slice() {
-        history.add(session, *bytes, store::read(file, at, *bytes))?;
-        at = at.saturating_add(*bytes);
-    }
-    let mut snapshots = Vec::new();
-    for offset in attached.snapshots.as_slice().iter().rev().take(1) {
-        let bytes = store::read_snapshot(session, file, at)?;
-        snapshots.push(ScreenSnapshot { offset: *offset, bytes });
-    }
-    let (segments, history_damaged) = (history.segments, history.damaged);
-    let notes = Notes::default();
-    Ok((Recovered { attached, notes, snapshots, segments, history_damaged }, exit))
+    Ok((attached, exit, LENGTH + length))
 }
 
-/// The bytes of a length.
-const LENGTH: u64 = size_of::<u32>() as u64;
+fn encode_header(attached: Attached) -> Vec<u8> {
+    let mut room = frame();
+    let newest = attached.snapshots.as_slice().last().copied();
+    let attached = Attached { notes: 0, snapshots: newest.into_iter().collect(), ..attached };
+    let length = FromShim::Attached(Box::new(attached)).encode(&mut room);
+    let length_bytes = u32::try_from(length).expect("a frame is shorter").to_le_bytes();
+    [length_bytes.as_slice(), &room[..length]].concat()
+}
 
 /// How a program has ended, if all its output is in what was stored.
 fn end_in(attached: &Attached) -> Option<Exit> {
@@ -128,25 +170,44 @@ impl HeldPty {
         }
         let known = *self.link().standing().borrow();
         let is_over = known.exit.is_some() && known.presence == ShimPresence::There;
-        if !is_over || !self.shims.are_ours() || !self.remains.has_room_for(0) {
+        let is_known = || self.remains.identity().is_some();
+        if !is_over || !self.shims.are_ours() || !self.remains.has_room_for(0) || !is_known() {
             return Ok(false);
         }
-        let runs = |one: &Process| one.parent == self.shim.pid && !one.ended;
-        if table()?.iter().any(runs) {
+        if self.has_descendants()? {
             return Ok(false);
         }
         // As the next daemon would. What this one has said before counts.
-        let mut joined = Joined::of(contact::attach(&self.socket).map_err(io::Error::other)?)?;
+        let joined = contact::attach(&self.socket).map_err(io::Error::other);
+        let replaced = joined.and_then(Joined::of).and_then(|joined| self.replace_joined(joined));
+        if replaced.is_err() {
+            // The shim may have left the connection before, and is asked again.
+            self.link().lose(ShimPresence::Silent);
+        }
+        replaced
+    }
+
+    /// Whether a process of the session runs: the shim is the parent of each whose own has ended.
+    fn has_descendants(&self) -> io::Result<bool> {
+        let shim = self.shim.pid;
+        let children = fs::read_to_string(format!("/proc/{shim}/task/{shim}/children"))?;
+        let mut pids = children.split_ascii_whitespace().map(str::parse).map_while(Result::ok);
+        Ok(pids.any(|pid| Process::find(ProcessId(pid)).is_none_or(|child| !child.ended)))
+    }
+
+    fn replace_joined(&self, mut joined: Joined) -> io::Result<bool> {
         let files = iter::from_fn(|| joined.descriptors.take()).map(File::from).collect::<Vec<_>>();
-        let stored = self.store_ended(&joined, &files);
-        if !matches!(stored, Ok(true)) {
+        if joined.attached.shim.pid != self.shim.pid.0 {
+            return Err(ErrorKind::NotFound.into());
+        }
+        if !self.store_ended(&joined, &files)? {
             self.resume(joined)?;
-            return stored;
+            return Ok(false);
         }
         let Joined { link, notes, .. } = joined;
         let ended = link.say(&ToShim::End, &[]);
         self.link().lose(ShimPresence::Gone);
-        if ended.is_err() {
+        if ended.is_err() && self.shims.are_ours() {
             self.end_silent_shim();
         }
         // Its memory is not needed any more.
@@ -162,30 +223,26 @@ impl HeldPty {
         let lengths = attached.segments.as_slice();
         let parts = files.split_at_checked(lengths.len());
         let (segments, snapshots) = parts.ok_or(ErrorKind::InvalidData)?;
-        let snapshot =
-            snapshots.last().map(|file| Ok::<_, io::Error>((file, file.metadata()?.len())));
-        let snapshot = snapshot.transpose()?;
-        let parts = segments.iter().zip(lengths.iter().copied()).chain(snapshot);
-        let all = parts.clone().map(|(_, bytes)| bytes).fold(0, u64::saturating_add);
+        let screen = snapshots.last().map(|file| store::read_snapshot(self.session, file));
+        let screen = screen.transpose()?.unwrap_or_default();
+        let rows = lengths.iter().copied().fold(0, u64::saturating_add);
+        let all = rows.saturating_add(screen.len() as u64);
         if end_in(attached).is_none() || !self.remains.has_room_for(all) {
             return Ok(false);
         }
-        let newest = attached.snapshots.as_slice().last();
-        let kept = Attached {
-            notes: 0,
-            snapshots: newest.copied().into_iter().collect(),
-            ..*attached.clone()
-        };
-        let mut room = frame();
-        let length = FromShim::Attached(Box::new(kept)).encode(&mut room);
         let ours = || self.shims.are_ours();
-        self.remains.keep_notes(&encode(notes), &ours)?;
-        let content = |out: &mut File| {
-            out.write_all(&u32::try_from(length).map_err(io::Error::other)?.to_le_bytes())?;
-            out.write_all(&room[..length])?;
-            parts.clone().try_for_each(|(file, bytes)| out.write_all(&store::read(file, 0, bytes)?))
+        let replace = |file, content: &dyn Fn(&mut File) -> io::Result<()>| {
+            self.remains.replace(file, content, &ours)
         };
-        self.remains.keep_ended(&content, &ours)?;
+        let header = encode_header((**attached).clone());
+        replace(EndedFile::Notes, &|out| out.write_all(&encode(notes)))?;
+        replace(EndedFile::Screen, &|out| out.write_all(&screen))?;
+        // The last one, since the others say nothing without it.
+        replace(EndedFile::Session, &|out| {
+            out.write_all(&header)?;
+            let mut parts = segments.iter().zip(lengths);
+            parts.try_for_each(|(file, bytes)| out.write_all(&store::read(file, 0, *bytes)?))
+        })?;
         Ok(ours())
     }
 }

@@ -88,7 +88,7 @@ impl HeldPty {
         }
         let mut snapshots = Vec::new();
         for offset in attached.snapshots.as_slice() {
-            let bytes = store::read_snapshot(session, &take()?.into(), 0)?;
+            let bytes = store::read_snapshot(session, &take()?.into())?;
             snapshots.push(ScreenSnapshot { offset: *offset, bytes });
         }
         let shim = Shim { pid: ProcessId(attached.shim.pid), started: attached.shim.started };

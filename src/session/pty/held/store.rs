@@ -197,11 +197,11 @@ impl FoundSegments {
     }
 }
 
-/// Reads a snapshot, which is the rest of a file. An invalid one gives an empty result: only what it covers is lost.
-pub(super) fn read_snapshot(session: SessionId, file: &File, from: u64) -> io::Result<Vec<u8>> {
-    let bytes = file.metadata()?.len().saturating_sub(from);
+/// Reads a snapshot. An invalid one gives an empty result: only what it covers is lost.
+pub(super) fn read_snapshot(session: SessionId, file: &File) -> io::Result<Vec<u8>> {
+    let bytes = file.metadata()?.len();
     let found = match bytes <= SNAPSHOT_MAX {
-        true => read(file, from, bytes),
+        true => read(file, 0, bytes),
         false => Err(io::ErrorKind::InvalidData.into()),
     };
     match found {

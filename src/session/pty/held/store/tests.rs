@@ -62,7 +62,7 @@ fn a_snapshot_is_found_as_it_was_and_cannot_change() {
     let handover = Store::default().hand_over(&checkpoint(b"", 0, 0)).unwrap();
     let snapshot = handover.snapshot.unwrap();
     assert!(snapshot.write_all_at(b"x", 0).is_err());
-    assert_eq!(read_snapshot(session(), &snapshot, 0).unwrap(), b"screen");
+    assert_eq!(read_snapshot(session(), &snapshot).unwrap(), b"screen");
     assert!(handover.segment.is_none());
 }
 
@@ -143,7 +143,7 @@ fn what_no_daemon_wrote_is_refused() {
 fn a_file_that_says_it_is_larger_than_it_is_takes_no_memory_and_is_refused() {
     for bytes in [5_000, SNAPSHOT_MAX + 1, 1 << 46] {
         let empty = memory::create(c"nothing", bytes).unwrap();
-        let nothing = read_snapshot(session(), &empty, 0).unwrap();
+        let nothing = read_snapshot(session(), &empty).unwrap();
         assert_eq!(nothing, b"", "{bytes}");
         let refused = read_segment(&empty, bytes, ROWS_BYTES_MAX).unwrap_err();
         assert_eq!(refused.kind(), io::ErrorKind::InvalidData, "{bytes}");
