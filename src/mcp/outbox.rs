@@ -17,7 +17,7 @@ use tokio::io::AsyncWrite;
 use tokio::sync::{Notify, oneshot};
 
 use crate::mcp::outbox::budget::{ReservedSpace, Rooms};
-use crate::mcp::outbox::queue::{Mute, OutboxQueue, OutgoingLine};
+use crate::mcp::outbox::queue::{Mute, OutboxQueue, OutgoingLine, OutgoingSocket};
 
 /// The maximum of unsent bytes per connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -119,7 +119,7 @@ impl Outbox {
         let mut queue = self.lock();
         let room = id.and_then(|id| queue.rooms.remove(id)).flatten();
         self.add_reply(&mut queue, room, line)?;
-        queue.wake_writer();
+        queue.write_now();
         Ok(())
     }
 
@@ -195,34 +195,22 @@ impl Outbox {
     /// Writes queued and later messages to `socket` until [`Outbox::close`]. Only one task may call this.
     ///
     /// The order is decided each time the socket takes bytes. So a reply overtakes pushes that wait for a slow client.
-    pub async fn write_to<W: AsyncWrite>(&self, socket: W) -> io::Result<()> {
-        let mut socket = pin!(socket);
-        let written = poll_fn(|context| self.poll_write(socket.as_mut(), context)).await;
+    /// While this sleeps because nothing is queued, those who queue a line write it themselves.
+    pub async fn write_to(&self, socket: impl AsyncWrite + Send + 'static) -> io::Result<()> {
+        self.lock().socket = Some(OutgoingSocket(Box::pin(socket)));
+        let written = poll_fn(|context| self.poll_write(context)).await;
         self.abandon();
         written
     }
 
-    fn poll_write<W: AsyncWrite>(
-        &self,
-        mut socket: Pin<&mut W>,
-        context: &mut Context<'_>,
-    ) -> Poll<io::Result<()>> {
+    fn poll_write(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         loop {
-            // The lock is held during the write, which never blocks. Otherwise the chosen lines could change before
-            // their bytes are counted.
             let mut queue = self.lock();
             if queue.is_empty() {
-                ready!(socket.as_mut().poll_flush(context))?;
+                ready!(queue.poll_flush(context))?;
                 return queue.poll_closed(context);
             }
-            let taken =
-                ready!(queue.poll_slices(|slices| {
-                    socket.as_mut().poll_write_vectored(context, slices)
-                }))?;
-            if taken == 0 {
-                return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
-            }
-            queue.advance(taken);
+            ready!(queue.poll_write(context))?;
             if queue.unsent_replies() <= self.0.limits.replies_max / 2 {
                 self.0.relieved.notify_waiters();
             }

@@ -1,13 +1,16 @@
 //! The data structure of the outbox: the queued lines and the progress of the current one.
 
 use std::collections::{HashMap, VecDeque};
+use std::fmt;
 use std::io::{self, IoSlice};
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll, Waker, ready};
 
 use bytes::{Buf, Bytes};
 use rmcp::model::RequestId;
+use tokio::io::AsyncWrite;
 use tokio::sync::oneshot;
 
 use crate::mcp::outbox::budget::ReservedSpace;
@@ -73,6 +76,15 @@ enum CurrentLine {
     Push(Push),
 }
 
+/// Where the lines go. It is written to under the lock of its queue only.
+pub(super) struct OutgoingSocket(pub(super) Pin<Box<dyn AsyncWrite + Send>>);
+
+impl fmt::Debug for OutgoingSocket {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("OutgoingSocket")
+    }
+}
+
 /// The lines to write: the started one, then replies, then pushes.
 #[derive(Debug, Default)]
 pub(super) struct OutboxQueue {
@@ -84,6 +96,8 @@ pub(super) struct OutboxQueue {
     unsent_replies: usize,
     unsent_pushes: usize,
     closed: bool,
+    pub(super) socket: Option<OutgoingSocket>,
+    /// The task of the writer, while it sleeps because nothing is queued.
     writer: Option<Waker>,
 }
 
@@ -97,7 +111,7 @@ impl OutboxQueue {
         Ok(())
     }
 
-    /// Queues a push. On an ended lane or connection, drops it and thereby its receipt.
+    /// Adds a push. On an ended lane or connection, drops it and thereby its receipt.
     pub(super) fn add_push(
         &mut self,
         line: OutgoingLine,
@@ -109,7 +123,7 @@ impl OutboxQueue {
         }
         self.unsent_pushes += line.len();
         self.pushes.push_back(Push { line, mute: mute.clone(), receipt });
-        self.wake_writer();
+        self.write_now();
     }
 
     pub(super) fn mute(&mut self, lane: &Mute) {
@@ -128,7 +142,9 @@ impl OutboxQueue {
         self.wake_writer();
     }
 
+    /// Discards the queue and closes the socket.
     pub(super) fn clear(&mut self) {
+        self.socket = None;
         self.started = None;
         self.replies.clear();
         self.pushes.clear();
@@ -157,11 +173,28 @@ impl OutboxQueue {
         Poll::Pending
     }
 
-    /// Passes the next bytes to `write`.
-    pub(super) fn poll_slices(
-        &self,
-        write: impl FnOnce(&[IoSlice<'_>]) -> Poll<io::Result<usize>>,
-    ) -> Poll<io::Result<usize>> {
+    /// Writes what was added, unless the writer is busy with earlier lines.
+    ///
+    /// So no task is woken for a line that the socket takes at once. The writer does the rest, and gets an error again.
+    pub(super) fn write_now(&mut self) {
+        if self.writer.is_none() {
+            return;
+        }
+        let context = &mut Context::from_waker(Waker::noop());
+        while !self.is_empty() && matches!(self.poll_write(context), Poll::Ready(Ok(()))) {}
+        if !self.is_empty() || self.poll_flush(context).is_pending() {
+            self.wake_writer();
+        }
+    }
+
+    /// Passes the next bytes to the socket.
+    ///
+    /// The caller holds the lock, and a write never blocks. Otherwise the chosen lines could change before their bytes
+    /// are counted.
+    pub(super) fn poll_write(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let Some(OutgoingSocket(socket)) = &mut self.socket else {
+            return Poll::Ready(Err(io::ErrorKind::NotConnected.into()));
+        };
         let started = self.started.iter().map(|started| match started {
             CurrentLine::Reply(line) => line,
             CurrentLine::Push(push) => &push.line,
@@ -174,11 +207,24 @@ impl OutboxQueue {
             *slice = IoSlice::new(part);
             count += 1;
         }
-        write(&slices[..count])
+        let taken = ready!(socket.as_mut().poll_write_vectored(context, &slices[..count]))?;
+        if taken == 0 {
+            return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
+        }
+        self.advance(taken);
+        Poll::Ready(Ok(()))
     }
 
-    /// Consumes written bytes, in the order of [`OutboxQueue::poll_slices`].
-    pub(super) fn advance(&mut self, taken: usize) {
+    /// Passes on what a buffered socket holds.
+    pub(super) fn poll_flush(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match &mut self.socket {
+            Some(OutgoingSocket(socket)) => socket.as_mut().poll_flush(context),
+            None => Poll::Ready(Ok(())),
+        }
+    }
+
+    /// Consumes written bytes, in the order of [`OutboxQueue::poll_write`].
+    fn advance(&mut self, taken: usize) {
         let mut left = taken;
         while left > 0 {
             let Some(mut next) = self.next_line() else { return };
@@ -204,7 +250,7 @@ impl OutboxQueue {
         self.started.take().or_else(|| reply(self)).or_else(|| push(self))
     }
 
-    pub(super) fn wake_writer(&mut self) {
+    fn wake_writer(&mut self) {
         if let Some(waker) = self.writer.take() {
             waker.wake();
         }
