@@ -12,6 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
+use futures_util::FutureExt;
 use rmcp::model::RequestId;
 use tokio::io::AsyncWrite;
 use tokio::sync::{Notify, oneshot};
@@ -240,6 +241,13 @@ impl PushLane {
 #[derive(Debug)]
 #[must_use = "waiting for it is what keeps an observer from flooding a slow client"]
 pub struct PushReceipt(oneshot::Receiver<()>);
+
+impl PushReceipt {
+    /// The result, if there is one by now. Afterwards it is not awaited.
+    pub fn delivery(&mut self) -> Option<Delivery> {
+        self.now_or_never()
+    }
+}
 
 impl Future for PushReceipt {
     type Output = Delivery;
