@@ -7,7 +7,6 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use bytes::Bytes;
-use futures_util::FutureExt;
 use tokio::sync::{oneshot, watch};
 use tokio::task::coop::unconstrained;
 use tokio::task::yield_now;
@@ -69,11 +68,7 @@ pub struct DeltaLane {
 }
 
 impl DeltaLane {
-    /// Waits until there is room for a delta.
-    pub async fn room(&self, delta: &Encoded) -> ReservedSpace {
-        self.outbox.push_room(delta.tail.len()).await
-    }
-
+    /// Sends a delta in the room that was reserved for it.
     pub fn send(&self, delta: &Encoded, room: ReservedSpace) -> PushReceipt {
         let segments = [self.head.clone(), delta.tail.clone(), Bytes::new()];
         self.outbox.push(&self.lane, Some(room), segments)
@@ -242,17 +237,13 @@ impl FrameDelivery<'_> {
             progress.seen = Some(self.frame.watermark);
             return Ok(());
         }
-        let room = lane.room(delta).now_or_never().ok_or(Unsent(None))?;
-        let mut receipt = lane.send(delta, room);
-        match receipt.delivery() {
-            Some(Delivery::Written) => {
-                progress.on_written(&self.frame, self.tally);
-                Ok(())
-            }
-            // Its lane or connection has ended, which its task finds, too.
-            Some(Delivery::Dropped) => Err(Unsent(None)),
-            None => Err(Unsent(Some(SentDelta { frame: Arc::clone(&self.frame), receipt }))),
+        let segments = [&lane.head, &delta.tail, &Bytes::new()];
+        let receipt = lane.outbox.push_if_idle(&lane.lane, segments).ok_or(Unsent(None))?;
+        if let PushReceipt::Known(Delivery::Written) = receipt {
+            progress.on_written(&self.frame, self.tally);
+            return Ok(());
         }
+        Err(Unsent(Some(SentDelta { frame: Arc::clone(&self.frame), receipt })))
     }
 
     /// The delta from this start. `None` if it takes long to encode.

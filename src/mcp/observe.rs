@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use futures_util::FutureExt;
 use rmcp::model::RequestId;
 use tokio::sync::watch;
 
@@ -138,11 +137,12 @@ impl Observation {
             progress.seen = Some(frame.watermark);
             return None;
         }
-        let room = match lane.room(&delta).now_or_never() {
+        let outbox = &lane.outbox;
+        let room = match outbox.push_room_now(delta.tail.len()) {
             Some(room) => room,
             None => {
                 // While this waits for a slow client, newer frames come.
-                let room = lane.room(&delta).await;
+                let room = outbox.push_room(delta.tail.len()).await;
                 (frame, delta) = newest().await;
                 room
             }

@@ -12,7 +12,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
-use futures_util::FutureExt;
 use rmcp::model::RequestId;
 use tokio::io::AsyncWrite;
 use tokio::sync::{Notify, oneshot};
@@ -95,6 +94,11 @@ impl Outbox {
         self.0.pushes.reserve(estimate).await
     }
 
+    /// Like [`Outbox::push_room`], if it is free now.
+    pub fn push_room_now(&self, estimate: usize) -> Option<ReservedSpace> {
+        self.0.pushes.reserve_now(estimate)
+    }
+
     /// Links `room` to the expected reply of request `id`; it is held until the reply is sent.
     ///
     /// Does nothing when no reply is expected, for example after a cancel.
@@ -120,7 +124,7 @@ impl Outbox {
         let mut queue = self.lock();
         let room = id.and_then(|id| queue.rooms.remove(id)).flatten();
         self.add_reply(&mut queue, room, line)?;
-        queue.write_now();
+        queue.wake_writer();
         Ok(())
     }
 
@@ -140,7 +144,7 @@ impl Outbox {
         queue.add_reply(OutgoingLine::new([line, Bytes::new(), Bytes::new()], room))
     }
 
-    /// Queues one line after all replies and earlier pushes.
+    /// Sends one line after all replies and earlier pushes: at once, or from the queue.
     ///
     /// The receipt completes when the socket has taken the line. An observer waits for it, so it has at most one
     /// unsent push and combines later changes.
@@ -150,11 +154,35 @@ impl Outbox {
         room: Option<ReservedSpace>,
         segments: Segments,
     ) -> PushReceipt {
+        let parts = segments.each_ref();
+        self.push_locked(&mut self.lock(), lane, room, parts)
+    }
+
+    /// Like [`Outbox::push`], for a line that needs no room, because nothing is unsent. `None` if something is.
+    pub fn push_if_idle(&self, lane: &PushLane, segments: [&Bytes; 3]) -> Option<PushReceipt> {
+        let mut queue = self.lock();
+        queue.is_idle().then(|| self.push_locked(&mut queue, lane, None, segments))
+    }
+
+    fn push_locked(
+        &self,
+        queue: &mut OutboxQueue,
+        lane: &PushLane,
+        room: Option<ReservedSpace>,
+        segments: [&Bytes; 3],
+    ) -> PushReceipt {
+        if queue.refuses(&lane.mute) {
+            return PushReceipt::Known(Delivery::Dropped);
+        }
+        let taken = queue.write_at_once(segments);
+        let length = segments.iter().map(|segment| segment.len()).sum();
+        if taken == length {
+            return PushReceipt::Known(Delivery::Written);
+        }
         let (sender, receiver) = oneshot::channel();
-        let length = segments.iter().map(Bytes::len).sum();
-        let room = self.0.pushes.fit(room, length);
-        self.lock().add_push(OutgoingLine::new(segments, room), &lane.mute, sender);
-        PushReceipt(receiver)
+        let line = OutgoingLine::new(segments.map(Bytes::clone), self.0.pushes.fit(room, length));
+        queue.add_push(line, taken, &lane.mute, sender);
+        PushReceipt::Awaited(receiver)
     }
 
     /// Creates a lane for pushes that can be ended together.
@@ -196,7 +224,7 @@ impl Outbox {
     /// Writes queued and later messages to `socket` until [`Outbox::close`]. Only one task may call this.
     ///
     /// The order is decided each time the socket takes bytes. So a reply overtakes pushes that wait for a slow client.
-    /// While this sleeps because nothing is queued, those who queue a line write it themselves.
+    /// While this sleeps because nothing is queued, pushes are written where they are made.
     pub async fn write_to(&self, socket: impl AsyncWrite + Send + 'static) -> io::Result<()> {
         self.lock().socket = Some(OutgoingSocket(Box::pin(socket)));
         let written = poll_fn(|context| self.poll_write(context)).await;
@@ -240,23 +268,25 @@ impl PushLane {
 /// Completes when its push is written or dropped.
 #[derive(Debug)]
 #[must_use = "waiting for it is what keeps an observer from flooding a slow client"]
-pub struct PushReceipt(oneshot::Receiver<()>);
-
-impl PushReceipt {
-    /// The result, if there is one by now. Afterwards it is not awaited.
-    pub fn delivery(&mut self) -> Option<Delivery> {
-        self.now_or_never()
-    }
+pub enum PushReceipt {
+    /// What became of the line at once.
+    Known(Delivery),
+    Awaited(oneshot::Receiver<()>),
 }
 
 impl Future for PushReceipt {
     type Output = Delivery;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Delivery> {
-        Pin::new(&mut self.0).poll(context).map(|written| match written {
-            Ok(()) => Delivery::Written,
-            Err(_) => Delivery::Dropped,
-        })
+        match &mut *self {
+            Self::Known(delivery) => Poll::Ready(*delivery),
+            Self::Awaited(written) => {
+                Pin::new(written).poll(context).map(|written| match written {
+                    Ok(()) => Delivery::Written,
+                    Err(_) => Delivery::Dropped,
+                })
+            }
+        }
     }
 }
 

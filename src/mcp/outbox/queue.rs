@@ -111,19 +111,24 @@ impl OutboxQueue {
         Ok(())
     }
 
-    /// Adds a push. On an ended lane or connection, drops it and thereby its receipt.
+    /// Adds a push, of which the socket has taken the first bytes.
     pub(super) fn add_push(
         &mut self,
-        line: OutgoingLine,
+        mut line: OutgoingLine,
+        taken: usize,
         mute: &Mute,
         receipt: oneshot::Sender<()>,
     ) {
-        if self.closed || mute.is_set() {
-            return;
-        }
+        line.advance(taken);
         self.unsent_pushes += line.len();
-        self.pushes.push_back(Push { line, mute: mute.clone(), receipt });
-        self.write_now();
+        let push = Push { line, mute: mute.clone(), receipt };
+        if taken > 0 {
+            // It was idle, so nothing else is started.
+            self.started = Some(CurrentLine::Push(push));
+        } else {
+            self.pushes.push_back(push);
+        }
+        self.wake_writer();
     }
 
     pub(super) fn mute(&mut self, lane: &Mute) {
@@ -173,18 +178,32 @@ impl OutboxQueue {
         Poll::Pending
     }
 
-    /// Writes what was added, unless the writer is busy with earlier lines.
+    /// Whether a push is dropped because its lane or the connection has ended.
+    pub(super) fn refuses(&self, lane: &Mute) -> bool {
+        self.closed || lane.is_set()
+    }
+
+    /// Whether the writer sleeps because nothing is queued.
+    pub(super) fn is_idle(&self) -> bool {
+        self.writer.is_some() && self.is_empty()
+    }
+
+    /// Writes a line that is not queued, if this is idle. Returns how many bytes the socket took.
     ///
-    /// So no task is woken for a line that the socket takes at once. The writer does the rest, and gets an error again.
-    pub(super) fn write_now(&mut self) {
-        if self.writer.is_none() {
-            return;
-        }
+    /// So no task is woken for a line that goes out whole. The rest is for the writer, which gets an error again.
+    pub(super) fn write_at_once(&mut self, segments: [&Bytes; 3]) -> usize {
+        let idle = self.is_idle();
+        let Some(OutgoingSocket(socket)) = self.socket.as_mut().filter(|_| idle) else { return 0 };
         let context = &mut Context::from_waker(Waker::noop());
-        while !self.is_empty() && matches!(self.poll_write(context), Poll::Ready(Ok(()))) {}
-        if !self.is_empty() || self.poll_flush(context).is_pending() {
+        let slices = segments.map(|segment| IoSlice::new(segment));
+        let taken = match socket.as_mut().poll_write_vectored(context, &slices) {
+            Poll::Ready(Ok(taken)) => taken,
+            Poll::Ready(Err(_)) | Poll::Pending => return 0,
+        };
+        if socket.as_mut().poll_flush(context).is_pending() {
             self.wake_writer();
         }
+        taken
     }
 
     /// Passes the next bytes to the socket.
@@ -250,7 +269,7 @@ impl OutboxQueue {
         self.started.take().or_else(|| reply(self)).or_else(|| push(self))
     }
 
-    fn wake_writer(&mut self) {
+    pub(super) fn wake_writer(&mut self) {
         if let Some(waker) = self.writer.take() {
             waker.wake();
         }

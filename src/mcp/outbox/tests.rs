@@ -238,18 +238,17 @@ impl Wakes {
 }
 
 #[tokio::test]
-async fn a_line_that_the_socket_takes_at_once_wakes_no_writer() {
+async fn a_push_that_the_socket_takes_at_once_wakes_no_writer() {
     let (outbox, wakes) = (Outbox::default(), Arc::<Wakes>::default());
     let (near, mut far) = tokio::io::duplex(64);
     let mut writing = pin!(outbox.write_to(near));
     assert!(wakes.poll(writing.as_mut()).is_pending());
     let mut receipt = pin!(outbox.push(&outbox.lane(), None, segments("push")));
     assert_eq!(is_ready(receipt.as_mut()), Some(Delivery::Written));
-    outbox.reply(None, line("reply")).unwrap();
     assert_eq!(wakes.count(), 0);
-    let mut sent = [0; 11];
+    let mut sent = [0; 5];
     far.read_exact(&mut sent).await.unwrap();
-    assert_eq!(&sent, b"push\nreply\n");
+    assert_eq!(&sent, b"push\n");
 }
 
 #[tokio::test]
@@ -269,6 +268,22 @@ async fn the_writer_sends_what_the_socket_does_not_take_at_once() {
     written.unwrap();
     read.unwrap();
     assert_eq!(sent, "first\nsecond\n");
+}
+
+#[tokio::test]
+async fn only_an_idle_connection_takes_a_line_without_room() {
+    let outbox = Outbox::default();
+    let lane = outbox.lane();
+    let parts = segments("push");
+    assert!(outbox.push_if_idle(&lane, parts.each_ref()).is_none(), "it has no writer");
+    let (near, _far) = tokio::io::duplex(8);
+    let mut writing = pin!(outbox.write_to(near));
+    assert!(is_ready(writing.as_mut()).is_none());
+    let receipt = outbox.push_if_idle(&lane, parts.each_ref()).unwrap();
+    assert!(matches!(receipt, PushReceipt::Known(Delivery::Written)));
+    let begun = outbox.push_if_idle(&lane, parts.each_ref()).unwrap();
+    assert!(matches!(begun, PushReceipt::Awaited(_)));
+    assert!(outbox.push_if_idle(&lane, parts.each_ref()).is_none(), "a line is unsent");
 }
 
 #[tokio::test]
