@@ -7,6 +7,7 @@ pub mod call;
 pub mod connection;
 pub mod delta_cache;
 pub mod error;
+pub mod fan_out;
 pub mod hint;
 pub mod lease_notices;
 pub mod listen;

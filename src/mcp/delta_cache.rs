@@ -2,8 +2,7 @@
 //!
 //! Only the newest frame of each session is cached.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 use tokio::sync::OnceCell;
@@ -11,7 +10,7 @@ use tokio::sync::OnceCell;
 use crate::core::frame::Frame;
 use crate::core::frame::delta::{Lane, View};
 use crate::core::ids::{RowNumber, SessionId, Watermark};
-use crate::surface::turns::Share;
+use crate::surface::turns::{Share, is_short};
 use crate::wire::delta::DeltaWire;
 
 /// The maximum of cached starting points per frame.
@@ -46,28 +45,24 @@ pub struct SessionDeltas {
     slot: Arc<Mutex<NewestDeltas>>,
 }
 
-/// The cached deltas of all observed sessions. A session's deltas are dropped with its last observer.
-#[derive(Debug, Default)]
-pub struct DeltaCache {
-    slots: Mutex<HashMap<SessionId, Weak<Mutex<NewestDeltas>>>>,
-}
-
-impl DeltaCache {
-    /// The cache of one session; it lives as long as its users.
-    pub fn of(&self, session: SessionId) -> SessionDeltas {
-        let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = slots.get(&session).and_then(Weak::upgrade);
-        let slot = known.unwrap_or_else(|| {
-            slots.retain(|_, slot| slot.strong_count() > 0);
-            let slot = Arc::default();
-            slots.insert(session, Arc::downgrade(&slot));
-            slot
-        });
-        SessionDeltas { session, slot }
-    }
-}
-
 impl SessionDeltas {
+    pub fn new(session: SessionId) -> Self {
+        Self { session, slot: Arc::default() }
+    }
+
+    /// Returns the delta from `start` to `frame`, unless it takes long to encode.
+    pub fn encode_here(&self, frame: &Frame, start: &DeltaStart) -> Option<Encoded> {
+        let place = self.place(frame.watermark, start);
+        let known = place.as_ref().and_then(|place| place.get().cloned());
+        known.or_else(|| {
+            let encoded =
+                is_short(cells(frame, start)).then(|| encode(self.session, frame, start))?;
+            // Another may encode it at the same time.
+            let _ = place.map(|place| place.set(encoded.clone()));
+            Some(encoded)
+        })
+    }
+
     /// Returns the delta from `start` to `frame`. Concurrent callers share one encoding; a large one runs in a turn of
     /// `share`.
     pub async fn encode(&self, frame: &Arc<Frame>, start: &DeltaStart, share: &Share) -> Encoded {
@@ -151,7 +146,7 @@ mod tests {
     }
 
     fn deltas() -> SessionDeltas {
-        DeltaCache::default().of(SessionId::from_random(uuid::Uuid::nil()))
+        SessionDeltas::new(SessionId::from_random(uuid::Uuid::nil()))
     }
 
     fn whole() -> DeltaStart {

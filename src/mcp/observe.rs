@@ -11,13 +11,13 @@ use tokio::sync::watch;
 
 use crate::core::frame::Frame;
 use crate::core::frame::delta::View;
-use crate::core::ids::{RowNumber, Watermark};
+use crate::core::ids::Watermark;
 use crate::mcp::connection::Connection;
-use crate::mcp::delta_cache::{DeltaCache, DeltaStart};
+use crate::mcp::delta_cache::{DeltaStart, SessionDeltas};
+use crate::mcp::fan_out::{DeltaLane, FanOuts, Progress, SentDelta};
 use crate::mcp::outbox::{Delivery, PushLane};
 use crate::session::clock::Clock;
 use crate::session::handle::Session;
-use crate::session::stats::EventCounter;
 use crate::surface::error::SurfaceError;
 use crate::surface::turns::Share;
 use crate::wire::attach::ObserveRequest;
@@ -46,14 +46,6 @@ impl ObserveRequest {
             }
         }
     }
-}
-
-/// Counts what all observers were sent.
-#[derive(Debug, Default)]
-pub struct Tally {
-    pub deltas: EventCounter,
-    /// Frames that were combined with a later one.
-    pub skipped: EventCounter,
 }
 
 #[derive(Debug)]
@@ -87,51 +79,76 @@ pub enum ObservationEnd {
 
 impl Observation {
     /// Pushes deltas until the observation ends. Dropping the future ends it, too.
-    pub async fn run(self, cache: &DeltaCache, tally: &Tally, clock: &Clock) -> ObservationEnd {
+    pub async fn run(self, fan_outs: &FanOuts, clock: &Clock) -> ObservationEnd {
         let _counted = self.session.live_shared().observe();
-        let deltas = cache.of(self.session.id());
-        let head = self.head();
+        let fan_out = fan_outs.of(&self.session);
+        let lane = DeltaLane {
+            outbox: self.connection.outbox.clone(),
+            lane: self.lane.clone(),
+            head: self.head(),
+        };
         let mut frames = self.session.frames();
-        let mut since = self.since;
-        let mut told: Option<RowNumber> = None;
-        let mut first = true;
-        let mut seen: Option<Watermark> = None;
+        let start = DeltaStart { since: self.since, view: self.view, told: None };
+        let mut progress = Progress { start, seen: None };
+        let mut on_its_way = None;
         loop {
-            let newest = async |frames: &mut watch::Receiver<Arc<Frame>>, start: &DeltaStart| {
-                let frame = Arc::clone(&frames.borrow_and_update());
-                let delta = deltas.encode(&frame, start, &self.share).await;
-                (frame, delta)
+            let sent = match on_its_way.take() {
+                Some(sent) => Some(sent),
+                None => self.send_newest(&mut frames, &lane, &fan_out.deltas, &mut progress).await,
             };
-            let start = DeltaStart { since, view: self.view, told };
-            let (looked_at, delta) = newest(&mut frames, &start).await;
-            if first || !delta.empty {
-                // This may wait for a slow client, so encode the newest frame again afterwards.
-                let room = self.connection.outbox.push_room(delta.tail.len()).await;
-                let (frame, delta) = newest(&mut frames, &start).await;
-                let segments = [head.clone(), delta.tail, Bytes::new()];
-                let receipt = self.connection.outbox.push(&self.lane, Some(room), segments);
+            if let Some(SentDelta { frame, receipt }) = sent {
                 if receipt.await == Delivery::Dropped {
                     return ObservationEnd::Dropped;
                 }
-                tally.deltas.add(1);
-                tally.skipped.add(seen.map_or(0, |seen| between(seen, frame.watermark)));
-                seen = Some(frame.watermark);
-                first = false;
-                since = Some(frame.watermark);
-                told = Some(frame.base_row);
+                progress.on_written(&frame, &fan_outs.tally);
                 if self.until_exit && frame.exit.value.is_some() {
                     return ObservationEnd::Exited;
                 }
                 if !self.pause.is_zero() {
                     clock.sleep_until(clock.now() + self.pause).await;
                 }
-            } else {
-                seen = Some(looked_at.watermark);
             }
-            if frames.changed().await.is_err() {
+            if self.pause.is_zero()
+                && !self.until_exit
+                && let Some(resumed) = fan_out.follow(lane.clone(), progress.clone()).await
+            {
+                (progress, on_its_way) = (resumed.progress, resumed.sent);
+            } else if frames.changed().await.is_err() {
                 return ObservationEnd::Removed;
             }
         }
+    }
+
+    /// Sends the delta to the newest frame, if it has content or is the first.
+    async fn send_newest(
+        &self,
+        frames: &mut watch::Receiver<Arc<Frame>>,
+        lane: &DeltaLane,
+        deltas: &SessionDeltas,
+        progress: &mut Progress,
+    ) -> Option<SentDelta> {
+        let mut newest = async || {
+            let frame = Arc::clone(&frames.borrow_and_update());
+            let delta = deltas.encode(&frame, &progress.start, &self.share).await;
+            (frame, delta)
+        };
+        let (mut frame, mut delta) = newest().await;
+        if progress.seen.is_some() && delta.empty {
+            progress.seen = Some(frame.watermark);
+            return None;
+        }
+        let outbox = &lane.outbox;
+        let room = match outbox.push_room_now(delta.tail.len()) {
+            Some(room) => room,
+            None => {
+                // While this waits for a slow client, newer frames come.
+                let room = outbox.push_room(delta.tail.len()).await;
+                (frame, delta) = newest().await;
+                room
+            }
+        };
+        let receipt = lane.send(&delta, room);
+        Some(SentDelta { frame, receipt })
     }
 
     /// The start of each notification, up to the delta, which is the same for all deltas.
@@ -146,22 +163,5 @@ impl Observation {
             "{{\"jsonrpc\":\"2.0\",\"method\":\"{DELTA_METHOD}\",\"params\":{{{tag}\"observe\":{id}"
         );
         Bytes::from(head)
-    }
-}
-
-/// The number of frames between two watermarks. Each frame increments the watermark by one.
-fn between(earlier: Watermark, later: Watermark) -> u64 {
-    later.0.saturating_sub(earlier.0 + 1)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn neighbours_have_no_frame_between_them() {
-        assert_eq!(between(Watermark(7), Watermark(8)), 0);
-        assert_eq!(between(Watermark(7), Watermark(7)), 0);
-        assert_eq!(between(Watermark(7), Watermark(11)), 3);
     }
 }

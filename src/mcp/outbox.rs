@@ -17,7 +17,7 @@ use tokio::io::AsyncWrite;
 use tokio::sync::{Notify, oneshot};
 
 use crate::mcp::outbox::budget::{ReservedSpace, Rooms};
-use crate::mcp::outbox::queue::{Mute, OutboxQueue, OutgoingLine};
+use crate::mcp::outbox::queue::{Mute, OutboxQueue, OutgoingLine, OutgoingSocket};
 
 /// The maximum of unsent bytes per connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,6 +94,11 @@ impl Outbox {
         self.0.pushes.reserve(estimate).await
     }
 
+    /// Like [`Outbox::push_room`], if it is free now.
+    pub fn push_room_now(&self, estimate: usize) -> Option<ReservedSpace> {
+        self.0.pushes.reserve_now(estimate)
+    }
+
     /// Links `room` to the expected reply of request `id`; it is held until the reply is sent.
     ///
     /// Does nothing when no reply is expected, for example after a cancel.
@@ -139,7 +144,7 @@ impl Outbox {
         queue.add_reply(OutgoingLine::new([line, Bytes::new(), Bytes::new()], room))
     }
 
-    /// Queues one line after all replies and earlier pushes.
+    /// Sends one line after all replies and earlier pushes: at once, or from the queue.
     ///
     /// The receipt completes when the socket has taken the line. An observer waits for it, so it has at most one
     /// unsent push and combines later changes.
@@ -149,11 +154,35 @@ impl Outbox {
         room: Option<ReservedSpace>,
         segments: Segments,
     ) -> PushReceipt {
+        let parts = segments.each_ref();
+        self.push_locked(&mut self.lock(), lane, room, parts)
+    }
+
+    /// Like [`Outbox::push`], for a line that needs no room, because nothing is unsent. `None` if something is.
+    pub fn push_if_idle(&self, lane: &PushLane, segments: [&Bytes; 3]) -> Option<PushReceipt> {
+        let mut queue = self.lock();
+        queue.is_idle().then(|| self.push_locked(&mut queue, lane, None, segments))
+    }
+
+    fn push_locked(
+        &self,
+        queue: &mut OutboxQueue,
+        lane: &PushLane,
+        room: Option<ReservedSpace>,
+        segments: [&Bytes; 3],
+    ) -> PushReceipt {
+        if queue.refuses(&lane.mute) {
+            return PushReceipt::Known(Delivery::Dropped);
+        }
+        let taken = queue.write_at_once(segments);
+        let length = segments.iter().map(|segment| segment.len()).sum();
+        if taken == length {
+            return PushReceipt::Known(Delivery::Written);
+        }
         let (sender, receiver) = oneshot::channel();
-        let length = segments.iter().map(Bytes::len).sum();
-        let room = self.0.pushes.fit(room, length);
-        self.lock().add_push(OutgoingLine::new(segments, room), &lane.mute, sender);
-        PushReceipt(receiver)
+        let line = OutgoingLine::new(segments.map(Bytes::clone), self.0.pushes.fit(room, length));
+        queue.add_push(line, taken, &lane.mute, sender);
+        PushReceipt::Awaited(receiver)
     }
 
     /// Creates a lane for pushes that can be ended together.
@@ -195,34 +224,22 @@ impl Outbox {
     /// Writes queued and later messages to `socket` until [`Outbox::close`]. Only one task may call this.
     ///
     /// The order is decided each time the socket takes bytes. So a reply overtakes pushes that wait for a slow client.
-    pub async fn write_to<W: AsyncWrite>(&self, socket: W) -> io::Result<()> {
-        let mut socket = pin!(socket);
-        let written = poll_fn(|context| self.poll_write(socket.as_mut(), context)).await;
+    /// While this sleeps because nothing is queued, pushes are written where they are made.
+    pub async fn write_to(&self, socket: impl AsyncWrite + Send + 'static) -> io::Result<()> {
+        self.lock().socket = Some(OutgoingSocket(Box::pin(socket)));
+        let written = poll_fn(|context| self.poll_write(context)).await;
         self.abandon();
         written
     }
 
-    fn poll_write<W: AsyncWrite>(
-        &self,
-        mut socket: Pin<&mut W>,
-        context: &mut Context<'_>,
-    ) -> Poll<io::Result<()>> {
+    fn poll_write(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         loop {
-            // The lock is held during the write, which never blocks. Otherwise the chosen lines could change before
-            // their bytes are counted.
             let mut queue = self.lock();
             if queue.is_empty() {
-                ready!(socket.as_mut().poll_flush(context))?;
+                ready!(queue.poll_flush(context))?;
                 return queue.poll_closed(context);
             }
-            let taken =
-                ready!(queue.poll_slices(|slices| {
-                    socket.as_mut().poll_write_vectored(context, slices)
-                }))?;
-            if taken == 0 {
-                return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
-            }
-            queue.advance(taken);
+            ready!(queue.poll_write(context))?;
             if queue.unsent_replies() <= self.0.limits.replies_max / 2 {
                 self.0.relieved.notify_waiters();
             }
@@ -251,16 +268,25 @@ impl PushLane {
 /// Completes when its push is written or dropped.
 #[derive(Debug)]
 #[must_use = "waiting for it is what keeps an observer from flooding a slow client"]
-pub struct PushReceipt(oneshot::Receiver<()>);
+pub enum PushReceipt {
+    /// What became of the line at once.
+    Known(Delivery),
+    Awaited(oneshot::Receiver<()>),
+}
 
 impl Future for PushReceipt {
     type Output = Delivery;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Delivery> {
-        Pin::new(&mut self.0).poll(context).map(|written| match written {
-            Ok(()) => Delivery::Written,
-            Err(_) => Delivery::Dropped,
-        })
+        match &mut *self {
+            Self::Known(delivery) => Poll::Ready(*delivery),
+            Self::Awaited(written) => {
+                Pin::new(written).poll(context).map(|written| match written {
+                    Ok(()) => Delivery::Written,
+                    Err(_) => Delivery::Dropped,
+                })
+            }
+        }
     }
 }
 

@@ -7,9 +7,8 @@ use crate::core::code::Code;
 use crate::core::policy::Permit;
 use crate::gateway::Gateway;
 use crate::mcp::attach::Names;
-use crate::mcp::delta_cache::DeltaCache;
+use crate::mcp::fan_out::FanOuts;
 use crate::mcp::lease_notices::LeaseNotices;
-use crate::mcp::observe::Tally;
 use crate::mcp::subscription_quota::SubscriptionQuota;
 use crate::mcp::upgrade::UpgradeAsked;
 use crate::session::handle::Session;
@@ -23,10 +22,9 @@ use crate::wire::status::{
 #[derive(Debug)]
 pub struct ServerShared {
     pub gateway: Gateway,
-    pub deltas: DeltaCache,
+    pub fan_outs: FanOuts,
     pub subscriptions: SubscriptionQuota,
     pub lease_notices: LeaseNotices,
-    pub observed: Tally,
     /// The names of attached people.
     pub names: Names,
     /// Cancelled when an operator stops the daemon.
@@ -59,10 +57,10 @@ impl DaemonStatus {
                 open: daemon.principals.connections(),
                 total: daemon.principals.total(),
             },
-            deltas_sent: shared.observed.deltas.get(),
+            deltas_sent: shared.fan_outs.tally.deltas.get(),
             frames: FramesStatus {
                 published: counters.frames_published.get(),
-                skipped: shared.observed.skipped.get(),
+                skipped: shared.fan_outs.tally.skipped.get(),
             },
             pty: PtyStatus {
                 read_bytes: counters.output_bytes.get(),

@@ -23,6 +23,11 @@ const TENANT_READS_MAX: usize = 4;
 /// It is counted in pieces of so many bytes.
 const PIECE_BYTES: usize = 1 << 10;
 
+/// Whether going through about so many cells delays nobody who waits behind it.
+pub fn is_short(cells: usize) -> bool {
+    cells <= CELLS_HERE
+}
+
 /// The turns of all, and the memory for patterns.
 ///
 /// Whoever waits for a turn stands in the line of its tenant, and the first ones of each tenant stand in
@@ -109,7 +114,7 @@ impl Share {
         cells: usize,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> T {
-        if cells <= CELLS_HERE { work() } else { self.turn().await.work(work).await }
+        if is_short(cells) { work() } else { self.turn().await.work(work).await }
     }
 
     /// Reads files of the tenant's choice, once fewer than four such reads are under way.

@@ -35,7 +35,7 @@ pub async fn serve<H, R, W, G>(
 ) where
     H: ServerHandler + CallHandler,
     R: AsyncRead + Send + Unpin,
-    W: AsyncWrite + Send,
+    W: AsyncWrite + Send + 'static,
     G: Future<Output = ()> + Send,
 {
     let over = EndOnDrop(connection.clone());

@@ -29,9 +29,8 @@ use crate::core::policy::Door;
 use crate::core::policy::switches::{Scope, Switches};
 use crate::gateway::Gateway;
 use crate::mcp::attach::Names;
-use crate::mcp::delta_cache::DeltaCache;
+use crate::mcp::fan_out::FanOuts;
 use crate::mcp::lease_notices::LeaseNotices;
-use crate::mcp::observe::Tally;
 use crate::mcp::shared::ServerShared;
 use crate::mcp::subscription_quota::SubscriptionQuota;
 use crate::mcp::upgrade::UpgradeAsked;
@@ -301,10 +300,9 @@ impl Assembly {
         let (ask_upgrade, upgrades) = mpsc::channel(1);
         let shared = Arc::new(ServerShared {
             gateway: Gateway::new(Arc::clone(&daemon), own_tenant.clone(), config.calls),
-            deltas: DeltaCache::default(),
+            fan_outs: FanOuts::default(),
             subscriptions: SubscriptionQuota::new(own_tenant, config.subscriptions),
             lease_notices: LeaseNotices::default(),
-            observed: Tally::default(),
             names: Names::default(),
             stop: CancellationToken::new(),
             superseded: CancellationToken::new(),

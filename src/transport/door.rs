@@ -124,7 +124,7 @@ impl Doors {
         limits: &Limits,
     ) where
         R: AsyncRead + Send + Unpin,
-        W: AsyncWrite + Send + Unpin,
+        W: AsyncWrite + Send + Unpin + 'static,
         G: Future<Output = ()> + Send,
     {
         let introduced = self.authority.introduce(&mut link, standing, source, limits).await;

@@ -33,6 +33,12 @@ impl Rooms {
         ReservedSpace(self.free.clone().acquire_many_owned(units).await.ok())
     }
 
+    /// Reserves space that is free now.
+    pub(super) fn reserve_now(&self, bytes: usize) -> Option<ReservedSpace> {
+        let free = self.free.clone().try_acquire_many_owned(self.units_of(bytes));
+        free.ok().map(|permit| ReservedSpace(Some(permit)))
+    }
+
     /// Adjusts the space to the final line, as far as it is available now.
     pub(super) fn fit(&self, room: Option<ReservedSpace>, bytes: usize) -> ReservedSpace {
         let wanted = self.units_of(bytes) as usize;

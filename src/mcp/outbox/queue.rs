@@ -1,13 +1,16 @@
 //! The data structure of the outbox: the queued lines and the progress of the current one.
 
 use std::collections::{HashMap, VecDeque};
+use std::fmt;
 use std::io::{self, IoSlice};
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll, Waker, ready};
 
 use bytes::{Buf, Bytes};
 use rmcp::model::RequestId;
+use tokio::io::AsyncWrite;
 use tokio::sync::oneshot;
 
 use crate::mcp::outbox::budget::ReservedSpace;
@@ -73,6 +76,15 @@ enum CurrentLine {
     Push(Push),
 }
 
+/// Where the lines go. It is written to under the lock of its queue only.
+pub(super) struct OutgoingSocket(pub(super) Pin<Box<dyn AsyncWrite + Send>>);
+
+impl fmt::Debug for OutgoingSocket {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("OutgoingSocket")
+    }
+}
+
 /// The lines to write: the started one, then replies, then pushes.
 #[derive(Debug, Default)]
 pub(super) struct OutboxQueue {
@@ -84,6 +96,8 @@ pub(super) struct OutboxQueue {
     unsent_replies: usize,
     unsent_pushes: usize,
     closed: bool,
+    pub(super) socket: Option<OutgoingSocket>,
+    /// The task of the writer, while it sleeps because nothing is queued.
     writer: Option<Waker>,
 }
 
@@ -97,18 +111,23 @@ impl OutboxQueue {
         Ok(())
     }
 
-    /// Queues a push. On an ended lane or connection, drops it and thereby its receipt.
+    /// Adds a push, of which the socket has taken the first bytes.
     pub(super) fn add_push(
         &mut self,
-        line: OutgoingLine,
+        mut line: OutgoingLine,
+        taken: usize,
         mute: &Mute,
         receipt: oneshot::Sender<()>,
     ) {
-        if self.closed || mute.is_set() {
-            return;
-        }
+        line.advance(taken);
         self.unsent_pushes += line.len();
-        self.pushes.push_back(Push { line, mute: mute.clone(), receipt });
+        let push = Push { line, mute: mute.clone(), receipt };
+        if taken > 0 {
+            // It was idle, so nothing else is started.
+            self.started = Some(CurrentLine::Push(push));
+        } else {
+            self.pushes.push_back(push);
+        }
         self.wake_writer();
     }
 
@@ -128,7 +147,9 @@ impl OutboxQueue {
         self.wake_writer();
     }
 
+    /// Discards the queue and closes the socket.
     pub(super) fn clear(&mut self) {
+        self.socket = None;
         self.started = None;
         self.replies.clear();
         self.pushes.clear();
@@ -157,11 +178,42 @@ impl OutboxQueue {
         Poll::Pending
     }
 
-    /// Passes the next bytes to `write`.
-    pub(super) fn poll_slices(
-        &self,
-        write: impl FnOnce(&[IoSlice<'_>]) -> Poll<io::Result<usize>>,
-    ) -> Poll<io::Result<usize>> {
+    /// Whether a push is dropped because its lane or the connection has ended.
+    pub(super) fn refuses(&self, lane: &Mute) -> bool {
+        self.closed || lane.is_set()
+    }
+
+    /// Whether the writer sleeps because nothing is queued.
+    pub(super) fn is_idle(&self) -> bool {
+        self.writer.is_some() && self.is_empty()
+    }
+
+    /// Writes a line that is not queued, if this is idle. Returns how many bytes the socket took.
+    ///
+    /// So no task is woken for a line that goes out whole. The rest is for the writer, which gets an error again.
+    pub(super) fn write_at_once(&mut self, segments: [&Bytes; 3]) -> usize {
+        let idle = self.is_idle();
+        let Some(OutgoingSocket(socket)) = self.socket.as_mut().filter(|_| idle) else { return 0 };
+        let context = &mut Context::from_waker(Waker::noop());
+        let slices = segments.map(|segment| IoSlice::new(segment));
+        let taken = match socket.as_mut().poll_write_vectored(context, &slices) {
+            Poll::Ready(Ok(taken)) => taken,
+            Poll::Ready(Err(_)) | Poll::Pending => return 0,
+        };
+        if socket.as_mut().poll_flush(context).is_pending() {
+            self.wake_writer();
+        }
+        taken
+    }
+
+    /// Passes the next bytes to the socket.
+    ///
+    /// The caller holds the lock, and a write never blocks. Otherwise the chosen lines could change before their bytes
+    /// are counted.
+    pub(super) fn poll_write(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let Some(OutgoingSocket(socket)) = &mut self.socket else {
+            return Poll::Ready(Err(io::ErrorKind::NotConnected.into()));
+        };
         let started = self.started.iter().map(|started| match started {
             CurrentLine::Reply(line) => line,
             CurrentLine::Push(push) => &push.line,
@@ -174,11 +226,24 @@ impl OutboxQueue {
             *slice = IoSlice::new(part);
             count += 1;
         }
-        write(&slices[..count])
+        let taken = ready!(socket.as_mut().poll_write_vectored(context, &slices[..count]))?;
+        if taken == 0 {
+            return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
+        }
+        self.advance(taken);
+        Poll::Ready(Ok(()))
     }
 
-    /// Consumes written bytes, in the order of [`OutboxQueue::poll_slices`].
-    pub(super) fn advance(&mut self, taken: usize) {
+    /// Passes on what a buffered socket holds.
+    pub(super) fn poll_flush(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match &mut self.socket {
+            Some(OutgoingSocket(socket)) => socket.as_mut().poll_flush(context),
+            None => Poll::Ready(Ok(())),
+        }
+    }
+
+    /// Consumes written bytes, in the order of [`OutboxQueue::poll_write`].
+    fn advance(&mut self, taken: usize) {
         let mut left = taken;
         while left > 0 {
             let Some(mut next) = self.next_line() else { return };

@@ -2,7 +2,8 @@
 //!
 //! It must not depend on time: every step is polled by hand or ends by itself.
 
-use std::task::Waker;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Wake, Waker};
 
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
 
@@ -214,4 +215,86 @@ async fn a_socket_that_breaks_ends_the_outbox() {
     assert!(outbox.write_to(near).await.is_err());
     assert_eq!(push.await, Delivery::Dropped);
     assert_eq!(outbox.reply(None, line("late")), Err(Closed));
+}
+
+/// Counts how often a writer was woken.
+#[derive(Default)]
+struct Wakes(AtomicUsize);
+
+impl Wake for Wakes {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+impl Wakes {
+    fn poll<F: Future>(self: &Arc<Self>, future: Pin<&mut F>) -> Poll<F::Output> {
+        future.poll(&mut Context::from_waker(&Waker::from(Arc::clone(self))))
+    }
+
+    fn count(&self) -> usize {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+#[tokio::test]
+async fn a_push_that_the_socket_takes_at_once_wakes_no_writer() {
+    let (outbox, wakes) = (Outbox::default(), Arc::<Wakes>::default());
+    let (near, mut far) = tokio::io::duplex(64);
+    let mut writing = pin!(outbox.write_to(near));
+    assert!(wakes.poll(writing.as_mut()).is_pending());
+    let mut receipt = pin!(outbox.push(&outbox.lane(), None, segments("push")));
+    assert_eq!(is_ready(receipt.as_mut()), Some(Delivery::Written));
+    assert_eq!(wakes.count(), 0);
+    let mut sent = [0; 5];
+    far.read_exact(&mut sent).await.unwrap();
+    assert_eq!(&sent, b"push\n");
+}
+
+#[tokio::test]
+async fn the_writer_sends_what_the_socket_does_not_take_at_once() {
+    let (outbox, wakes) = (Outbox::default(), Arc::<Wakes>::default());
+    let (near, mut far) = tokio::io::duplex(4);
+    let mut writing = pin!(outbox.write_to(near));
+    assert!(wakes.poll(writing.as_mut()).is_pending());
+    let _first = outbox.push(&outbox.lane(), None, segments("first"));
+    assert_eq!(wakes.count(), 1);
+    // The writer waits for the socket, so nobody else writes.
+    assert!(wakes.poll(writing.as_mut()).is_pending());
+    let _second = outbox.push(&outbox.lane(), None, segments("second"));
+    outbox.close();
+    let mut sent = String::new();
+    let (written, read) = tokio::join!(writing, far.read_to_string(&mut sent));
+    written.unwrap();
+    read.unwrap();
+    assert_eq!(sent, "first\nsecond\n");
+}
+
+#[tokio::test]
+async fn only_an_idle_connection_takes_a_line_without_room() {
+    let outbox = Outbox::default();
+    let lane = outbox.lane();
+    let parts = segments("push");
+    assert!(outbox.push_if_idle(&lane, parts.each_ref()).is_none(), "it has no writer");
+    let (near, _far) = tokio::io::duplex(8);
+    let mut writing = pin!(outbox.write_to(near));
+    assert!(is_ready(writing.as_mut()).is_none());
+    let receipt = outbox.push_if_idle(&lane, parts.each_ref()).unwrap();
+    assert!(matches!(receipt, PushReceipt::Known(Delivery::Written)));
+    let begun = outbox.push_if_idle(&lane, parts.each_ref()).unwrap();
+    assert!(matches!(begun, PushReceipt::Awaited(_)));
+    assert!(outbox.push_if_idle(&lane, parts.each_ref()).is_none(), "a line is unsent");
+}
+
+#[tokio::test]
+async fn a_socket_that_breaks_when_a_line_is_added_ends_the_writer() {
+    let (outbox, wakes) = (Outbox::default(), Arc::<Wakes>::default());
+    let (near, far) = tokio::io::duplex(64);
+    let mut writing = pin!(outbox.write_to(near));
+    assert!(wakes.poll(writing.as_mut()).is_pending());
+    drop(far);
+    let push = outbox.push(&outbox.lane(), None, segments("push"));
+    assert_eq!(wakes.count(), 1);
+    assert!(writing.await.is_err());
+    assert_eq!(push.await, Delivery::Dropped);
 }

@@ -114,7 +114,7 @@ impl Server {
             () = context.ct.cancelled() => Err(ErrorData::internal_error("cancelled", None)),
             () = self.connection.ended.cancelled() => Ok(ended(Detached::Closed)),
             _ = detaches.changed() => Ok(ended(Detached::Detached)),
-            how = observation.run(&self.shared.deltas, &self.shared.observed, clock) => Ok(match how {
+            how = observation.run(&self.shared.fan_outs, clock) => Ok(match how {
                 ObservationEnd::Exited => ended(Detached::Exited),
                 ObservationEnd::Removed | ObservationEnd::Dropped => ended(Detached::Closed),
             }),

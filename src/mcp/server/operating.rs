@@ -84,7 +84,7 @@ impl Server {
             biased;
             () = context.ct.cancelled() => Err(ErrorData::internal_error("cancelled", None)),
             () = self.connection.ended.cancelled() => Ok(CustomResult::new(json!({}))),
-            ended = observation.run(&self.shared.deltas, &self.shared.observed, clock) => {
+            ended = observation.run(&self.shared.fan_outs, clock) => {
                 Ok(match ended {
                     ObservationEnd::Removed | ObservationEnd::Exited => CustomResult::new(json!({"session": session})),
                     ObservationEnd::Dropped => CustomResult::new(json!({})),

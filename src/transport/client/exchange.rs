@@ -196,7 +196,7 @@ impl Drop for PendingReply {
 pub(super) async fn drive<R, W>(exchange: Arc<OpenRequests>, reader: R, writer: W)
 where
     R: AsyncRead + Unpin,
-    W: AsyncWrite,
+    W: AsyncWrite + Send + 'static,
 {
     let ended = DriverEnd(exchange);
     let mut lines = LineReader::new(reader, &Limits::patient(ANSWER_MAX));
