@@ -29,12 +29,14 @@ use tokio::time::timeout;
 
 use crate::core::frame::{Exit, Size};
 use crate::core::ids::SessionId;
+use crate::core::shell::activity::Idleness;
 use crate::session::pty::condemned::Shim;
 use crate::session::pty::held::input_line::NotTaken;
 use crate::session::pty::held::link::{ShimLink, ShimPresence};
 use crate::session::pty::held::shims::Shims;
 use crate::session::pty::held::store::Store;
 use crate::session::pty::kill::{self, KillError, Tree};
+use crate::session::pty::lone_process::LastFront;
 use crate::session::pty::processes;
 use crate::session::pty::sidecar_files::Remains;
 use crate::session::pty::signal::Signal;
@@ -74,6 +76,8 @@ pub struct HeldPty {
     leader: ProcessId,
     /// The leader's file; none if it had ended before, or could not be opened.
     leader_stat: Option<StatFile>,
+    /// What was in front when it was last seen to wait, until the session is quiet.
+    front: LastFront,
     /// The leader's start time, in clock ticks since boot.
     started: u64,
     shim: Shim,
@@ -203,6 +207,9 @@ impl Pty for HeldPty {
         let descriptors: Vec<_> = files.map(AsFd::as_fd).collect();
         self.link().say(&ToShim::Commit(handover.commit), &descriptors)?;
         self.committed.fetch_max(checkpoint.offset, Ordering::Relaxed);
+        if checkpoint.quiet {
+            self.front.forget();
+        }
         Ok(())
     }
 
@@ -278,6 +285,11 @@ impl Pty for HeldPty {
         Ok(in_memory || readiness::look(self.open()?.as_fd(), READABLE)? != 0)
     }
 
+    fn idleness(&self) -> io::Result<Idleness> {
+        let Some(group) = self.foreground() else { return Ok(Idleness::Works) };
+        Ok(if self.unread()? { Idleness::Works } else { self.front.idleness(group) })
+    }
+
     fn is_input_on_its_way(&self) -> bool {
         let link = self.link();
         link.presence() == ShimPresence::There && link.input.is_on_its_way()
@@ -289,6 +301,12 @@ impl Pty for HeldPty {
             ShimPresence::There => Ok(OutputEnd::Asked(link.input.ask(readiness::now()))),
             ShimPresence::Silent | ShimPresence::Gone => Err(link.absence().into()),
         }
+    }
+
+    fn known_output_end(&self, question: u64) -> Option<io::Result<Option<u64>>> {
+        let link = self.link();
+        let known = *link.standing().borrow();
+        self.answer_to(question, &link, known)
     }
 
     async fn output_end(&self, question: u64) -> io::Result<Option<u64>> {

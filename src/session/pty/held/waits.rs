@@ -6,7 +6,7 @@ use std::io;
 use tokio::time::timeout;
 
 use crate::session::pty::held::HeldPty;
-use crate::session::pty::held::link::ShimPresence;
+use crate::session::pty::held::link::{LinkState, ShimLink, ShimPresence};
 use crate::shim::readiness;
 
 impl HeldPty {
@@ -41,19 +41,29 @@ impl HeldPty {
         let mut standing = link.standing();
         loop {
             let known = *standing.borrow_and_update();
-            let answered = link.input.answered();
-            if answered.question >= question || known.exit.is_some() {
-                let all_is_there = answered.all_is_there || known.exit.is_some();
-                return Ok(all_is_there.then(|| self.ring.head()));
-            }
-            if known.presence != ShimPresence::There {
-                return Err(link.absence().into());
+            if let Some(answer) = self.answer_to(question, &link, known) {
+                return answer;
             }
             tokio::select! {
                 rang = self.bell.readable() => rang?.clear_ready(),
                 heard = link.hear(&mut standing) => heard?,
             }
         }
+    }
+
+    /// The answer to a question, if it is there, or if there will be none.
+    pub(super) fn answer_to(
+        &self,
+        question: u64,
+        link: &ShimLink,
+        known: LinkState,
+    ) -> Option<io::Result<Option<u64>>> {
+        let answered = link.input.answered();
+        if answered.question >= question || known.exit.is_some() {
+            let all_is_there = answered.all_is_there || known.exit.is_some();
+            return Some(Ok(all_is_there.then(|| self.ring.head())));
+        }
+        (known.presence != ShimPresence::There).then(|| Err(link.absence().into()))
     }
 
     /// Waits until the shim has not done for too long what it was given to do by now.
