@@ -7,9 +7,7 @@ use std::sync::Arc;
 
 use crate::core::shell::activity::{Foreground, Idleness, KernelView};
 use crate::session::pty::processes::told_of;
-use crate::session::pty::terminal_wait::{
-    self, all_members, members, program_name, waiting_of,
-};
+use crate::session::pty::terminal_wait::{self, all_members, members, program_name, waiting_of};
 use crate::session::pty::{ProcessId, TerminalEvidence};
 
 /// Programs that take commands from people.
