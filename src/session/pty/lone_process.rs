@@ -126,7 +126,7 @@ mod tests {
 
     use nix::pty::{OpenptyResult, openpty};
     use nix::sys::signal::{Signal, kill, killpg};
-    use nix::unistd::{Pid, mkfifo, write};
+    use nix::unistd::{Pid, mkfifo, ttyname, write};
 
     use super::*;
 
@@ -140,10 +140,13 @@ mod tests {
     impl Job {
         fn start(script: &str) -> Self {
             let terminal = openpty(None, None).unwrap();
+            // Opened by the job, which leads no session, it does not become the terminal that the job belongs to.
+            let path = ttyname(&terminal.slave).unwrap();
             let jobs = format!("set -m; {script} & jobs -p; wait");
             let mut shell = Command::new("setsid")
                 .args(["bash", "-c", &jobs])
-                .stdin(terminal.slave.try_clone().unwrap())
+                .env("TERMINAL", path)
+                .stdin(Stdio::null())
                 .stdout(Stdio::piped())
                 .stderr(Stdio::null())
                 .spawn()
@@ -201,7 +204,7 @@ mod tests {
         until(|| idleness_of(lone.group) == Idleness::Waits);
     }
 
-    const RUNS_LINES: &str = "sh -c 'while read line; do eval \"$line\"; done'";
+    const RUNS_LINES: &str = "sh -c 'while read line; do eval \"$line\"; done' <$TERMINAL";
 
     #[test]
     fn a_short_look_never_finds_an_idle_program_where_a_look_at_all_processes_does_not() {
@@ -246,7 +249,7 @@ mod tests {
 
     #[test]
     fn the_other_part_of_a_pipeline_is_seen() {
-        let job = Job::start("cat | sleep 1000");
+        let job = Job::start("cat <$TERMINAL | sleep 1000");
         until(|| idleness_of(job.group) == Idleness::Sleeps);
         let lone = LoneProcess::find(job.group).unwrap();
         both_find(&lone, Idleness::Sleeps);
@@ -260,13 +263,13 @@ mod tests {
         let mut room = [0; LINE_MAX];
         let children = all.children.look(&mut room).unwrap();
         assert!(!all.is(children));
-        let job = Job::start("cat");
+        let job = Job::start("cat <$TERMINAL");
         assert!(job.found().own.is(&[]));
     }
 
     #[test]
     fn what_was_last_in_front_is_looked_at_shortly_until_another_is() {
-        let [one, other] = [(); 2].map(|()| Job::start("cat"));
+        let [one, other] = [(); 2].map(|()| Job::start("cat <$TERMINAL"));
         let front = LastFront::default();
         let known = || front.last().as_ref().map(|known| known.group);
         until(|| front.idleness(one.group) == Idleness::Waits);
