@@ -129,6 +129,7 @@ mod tests {
     use nix::unistd::{Pid, mkfifo, ttyname, write};
 
     use super::*;
+    use crate::session::pty::terminal_wait::idleness;
 
     /// A shell without job control that runs each line it reads from its terminal, as a job of a shell with it.
     struct Job {
@@ -193,7 +194,7 @@ mod tests {
     /// From some moment on both looks find this, and the short one never that it waits.
     fn both_find(lone: &LoneProcess, expected: Idleness) {
         until(|| lone.idleness() != Some(Idleness::Waits));
-        until(|| idleness_of(lone.group) == expected);
+        until(|| idleness(lone.group) == expected);
         for _ in 0..1_000 {
             assert_ne!(lone.idleness(), Some(Idleness::Waits));
         }
@@ -201,7 +202,7 @@ mod tests {
 
     fn both_find_that_it_waits(lone: &LoneProcess) {
         until(|| lone.idleness() == Some(Idleness::Waits));
-        until(|| idleness_of(lone.group) == Idleness::Waits);
+        until(|| idleness(lone.group) == Idleness::Waits);
     }
 
     const RUNS_LINES: &str = "sh -c 'while read line; do eval \"$line\"; done' <$TERMINAL";
@@ -250,7 +251,7 @@ mod tests {
     #[test]
     fn the_other_part_of_a_pipeline_is_seen() {
         let job = Job::start("cat <$TERMINAL | sleep 1000");
-        until(|| idleness_of(job.group) == Idleness::Sleeps);
+        until(|| idleness(job.group) == Idleness::Sleeps);
         let lone = LoneProcess::find(job.group).unwrap();
         both_find(&lone, Idleness::Sleeps);
     }
