@@ -143,11 +143,12 @@ mod tests {
             let terminal = openpty(None, None).unwrap();
             // Opened by the job, which leads no session, it does not become the terminal that the job belongs to.
             let path = ttyname(&terminal.slave).unwrap();
-            let jobs = format!("set -m; {script} & jobs -p; wait");
+            // `wait` would end once the job is stopped.
+            let jobs = format!("set -m; {script} & jobs -p; read");
             let mut shell = Command::new("setsid")
                 .args(["bash", "-c", &jobs])
                 .env("TERMINAL", path)
-                .stdin(Stdio::null())
+                .stdin(Stdio::piped())
                 .stdout(Stdio::piped())
                 .stderr(Stdio::null())
                 .spawn()
