@@ -9,6 +9,7 @@ pub mod condemned;
 pub mod environment;
 pub mod held;
 pub mod kill;
+pub mod lone_process;
 pub mod orphaned;
 pub mod own;
 pub mod processes;
@@ -261,14 +262,7 @@ pub trait Pty: Send + Sync + 'static {
     /// Whether the program in front has done all that it does about what was typed.
     fn idleness(&self) -> io::Result<Idleness> {
         let Some(front) = self.evidence()?.foreground else { return Ok(Idleness::Works) };
-        if self.unread()? {
-            return Ok(Idleness::Works);
-        }
-        let idleness = terminal_wait::idleness(front);
-        // It waits for whoever it passes on to as well.
-        let relays = || surroundings::anybody_relays(terminal_wait::all_members(front));
-        let relays = idleness == Idleness::Sleeps && relays();
-        Ok(if relays { Idleness::Works } else { idleness })
+        Ok(if self.unread()? { Idleness::Works } else { surroundings::idleness_of(front) })
     }
 
     /// Whether the terminal is about to get input that was written, so that process facts cannot follow from it yet.
@@ -282,6 +276,12 @@ pub trait Pty: Send + Sync + 'static {
     /// # Errors
     /// Returns the error of the kernel, or `TimedOut` while the shim is silent.
     fn ask_output_end(&self) -> io::Result<OutputEnd>;
+
+    /// The answer to such a question, if it is there already.
+    fn known_output_end(&self, question: u64) -> Option<io::Result<Option<u64>>> {
+        let _ = question;
+        None
+    }
 
     /// Waits for the answer to such a question; `None` if nobody knows how much the kernel still has. Questions
     /// before it are answered then as well.

@@ -88,20 +88,34 @@ impl ProcessStat {
     }
 }
 
+/// A file of one process, to be read again and again. It stays that of this process.
+#[derive(Debug)]
+pub struct ProcessFile(OwnedFd);
+
+impl ProcessFile {
+    pub fn open(pid: i32, what: &str) -> Result<Self, Unseen> {
+        open(pid, what).map(Self)
+    }
+
+    /// Reads it as it is now, in a single read. Longer content is cut off.
+    pub fn look<'a>(&self, room: &'a mut [u8]) -> Result<&'a [u8], Unseen> {
+        let length = pread(&self.0, room, 0)?;
+        Ok(&room[..length])
+    }
+}
+
 /// The `stat` file of one process, to be read again and again. It stays that of this process.
 #[derive(Debug)]
-pub struct StatFile(OwnedFd);
+pub struct StatFile(ProcessFile);
 
 impl StatFile {
     pub fn open(pid: i32) -> Result<Self, Unseen> {
-        open(pid, "stat").map(Self)
+        ProcessFile::open(pid, "stat").map(Self)
     }
 
     /// Reads the process as it is now.
     pub fn look(&self) -> Result<ProcessStat, Unseen> {
-        let mut room = [0; STAT_MAX];
-        let length = pread(&self.0, &mut room, 0)?;
-        ProcessStat::parse(&room[..length]).ok_or(Unseen::Gone)
+        ProcessStat::parse(self.0.look(&mut [0; STAT_MAX])?).ok_or(Unseen::Gone)
     }
 }
 

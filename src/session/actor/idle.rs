@@ -2,6 +2,7 @@
 //! about that is on the screen, and it waits for more.
 
 use std::thread::yield_now;
+use std::time::Duration;
 
 use crate::core::moment::Moment;
 use crate::core::shell::activity::Idleness;
@@ -9,8 +10,10 @@ use crate::session::actor::Actor;
 use crate::session::actor::looks::IdleFinding;
 use crate::session::pty::Pty;
 
-/// How often to look again at once after output. A look takes some ten microseconds.
-const LOOKS_AT_ONCE: usize = 3;
+/// How often, and for how long at most, to look at once for what others are about to do. With a processor to run on they
+/// do it sooner than a timer rings, or than this task could sleep and be woken.
+const LOOKS_AT_ONCE: usize = 100;
+const AT_ONCE: Duration = Duration::from_micros(100);
 
 impl<P: Pty> Actor<P> {
     pub(super) fn idle_due(&self) -> Option<Moment> {
@@ -28,25 +31,46 @@ impl<P: Pty> Actor<P> {
         }
         let input_is_there = self.input.next_bytes().is_none() && !self.pty.is_input_on_its_way();
         let all_there = self.unfed.is_empty() && input_is_there;
+        if all_there {
+            // Who is told that the program is idle is told what it is by now as well.
+            self.look_if_due();
+        }
         match all_there.then(|| self.idleness()).flatten() {
             Some(idleness) => {
                 let (end, stirs) = (self.ask_output_end(), self.shell.stirs());
                 self.looks.idle = Some(IdleFinding { end, stirs, idleness });
                 self.note_idle();
+                if self.looks.is_asked() {
+                    self.hear_output_end();
+                }
             }
             None => self.shell.on_idle_look(now, Idleness::Works),
         }
     }
 
+    /// Takes the answer where all output ends, if it comes at once.
+    fn hear_output_end(&mut self) {
+        if let Some(end) = self.at_once(|| self.looks.known_output_end(&*self.pty)) {
+            self.on_output_end(end);
+        }
+    }
+
     fn idleness(&self) -> Option<Idleness> {
         let look = || self.pty.idleness().ok().filter(|it| *it != Idleness::Works);
-        let again = || {
-            // The program that wrote may need no more than this to wait again, and a timer is slower.
+        // The program that wrote may be about to wait again.
+        if self.shell.is_output_just_in() { self.at_once(look) } else { look() }
+    }
+
+    fn at_once<T>(&self, mut look: impl FnMut() -> Option<T>) -> Option<T> {
+        let until = self.clock.now() + AT_ONCE;
+        for _ in 0..LOOKS_AT_ONCE {
+            let found = look();
+            if found.is_some() || self.clock.now() >= until {
+                return found;
+            }
             yield_now();
-            look()
-        };
-        let tries = if self.shell.is_output_just_in() { LOOKS_AT_ONCE } else { 0 };
-        look().or_else(|| (0..tries).find_map(|_| again()))
+        }
+        None
     }
 
     /// Notes that the program was idle, if it is known by now whether all its output was here.

@@ -70,6 +70,11 @@ impl Looks {
     pub(super) fn is_asked(&self) -> bool {
         self.asked.is_some()
     }
+
+    /// The answer to the newest question, if it is there already.
+    pub(super) fn known_output_end(&self, pty: &impl Pty) -> Option<io::Result<Option<u64>>> {
+        pty.known_output_end(self.asked?)
+    }
 }
 
 impl<P: Pty> Actor<P> {

@@ -36,7 +36,11 @@ impl AwaitedInput {
 impl BlockingCall {
     /// `None` for a thread that runs, or may not be examined.
     pub fn find(process: ProcessId, thread: ProcessId) -> Option<Self> {
-        let call = told_of(process, &format!("task/{thread}/syscall"))?;
+        Self::parse(process, &told_of(process, &format!("task/{thread}/syscall"))?)
+    }
+
+    /// Parses what the `syscall` file of a thread says.
+    pub fn parse(process: ProcessId, call: &str) -> Option<Self> {
         let (number, args) = call.split_once(' ')?;
         let mut args =
             args.split(' ').map(|arg| u64::from_str_radix(arg.trim_start_matches("0x"), 16));
@@ -49,6 +53,14 @@ impl BlockingCall {
     pub fn is_read_of_terminal(&self) -> bool {
         ![libc::SYS_write, libc::SYS_writev].contains(&self.number)
             && is_terminal(self.process, self.args[0])
+    }
+
+    /// Whether it waits for input from a terminal and for nothing else, wherever in the kernel that is.
+    pub fn awaits_terminal_alone(&self) -> bool {
+        match self.number {
+            libc::SYS_read | libc::SYS_readv => is_terminal(self.process, self.args[0]),
+            _ => self.awaited() == Some(AwaitedInput::TERMINAL_ALONE),
+        }
     }
 
     /// What it waits for, if it is one that waits for several events.

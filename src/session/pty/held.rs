@@ -20,16 +20,14 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use std::time::Duration;
 
 use nix::libc;
 use nix::sys::termios::tcgetattr;
 use tokio::io::unix::AsyncFd;
-use tokio::time::error::Elapsed;
-use tokio::time::timeout;
 
 use crate::core::frame::{Exit, Size};
 use crate::core::ids::SessionId;
+use crate::core::shell::activity::Idleness;
 use crate::session::pty::condemned::Shim;
 use crate::session::pty::held::ended::EndedFiles;
 use crate::session::pty::held::input_line::NotTaken;
@@ -37,6 +35,7 @@ use crate::session::pty::held::link::{ShimLink, ShimPresence};
 use crate::session::pty::held::shims::Shims;
 use crate::session::pty::held::store::Store;
 use crate::session::pty::kill::{self, KillError, Tree};
+use crate::session::pty::lone_process::LastFront;
 use crate::session::pty::processes;
 use crate::session::pty::sidecar_files::Remains;
 use crate::session::pty::signal::Signal;
@@ -54,9 +53,6 @@ use crate::shim::wire::to_shim::ToShim;
 
 /// A checkpoint is due once more than 1/`OWED_PART` of the ring is uncommitted.
 const OWED_PART: u64 = 4;
-
-/// How long a shim may take to end after its connection was closed.
-const SHIM_END_MAX: Duration = Duration::from_millis(500);
 
 /// The daemon's side of a terminal in a shim.
 ///
@@ -76,6 +72,8 @@ pub struct HeldPty {
     leader: ProcessId,
     /// The leader's file; none if it had ended before, or could not be opened.
     leader_stat: Option<StatFile>,
+    /// What was in front when it was last seen to wait, until the session is quiet.
+    front: LastFront,
     /// The leader's start time, in clock ticks since boot.
     started: u64,
     shim: Shim,
@@ -108,32 +106,6 @@ impl HeldPty {
 
     fn link(&self) -> Arc<ShimLink> {
         Arc::clone(&self.link.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-
-    async fn shim_ends(&self) -> Result<(), Elapsed> {
-        timeout(SHIM_END_MAX, self.shim_ended.readable()).await.map(drop)
-    }
-
-    fn shim_lives(&self) -> bool {
-        readiness::look(self.shim_ended.get_ref().as_fd(), READABLE) == Ok(0)
-    }
-
-    /// If the shim now serves another daemon, treats this connection as gone.
-    fn mind_successor(&self, link: &ShimLink) {
-        if link.presence() == ShimPresence::Silent && self.has_successor(link) {
-            link.lose(ShimPresence::Gone);
-        }
-    }
-
-    /// Whether the shim has hung up, runs, and this daemon has lost its lock.
-    fn has_successor(&self, link: &ShimLink) -> bool {
-        link.has_hung_up() && self.is_superseded()
-    }
-
-    /// Reads the last frames of a shim that has ended.
-    fn on_shim_ended(&self, link: &ShimLink) {
-        link.hear_all();
-        link.lose(ShimPresence::Gone);
     }
 
     fn foreground(&self) -> Option<ProcessId> {
@@ -217,6 +189,9 @@ impl Pty for HeldPty {
         let descriptors: Vec<_> = files.map(AsFd::as_fd).collect();
         self.link().say(&ToShim::Commit(handover.commit), &descriptors)?;
         self.committed.fetch_max(checkpoint.offset, Ordering::Relaxed);
+        if checkpoint.quiet {
+            self.front.forget();
+        }
         Ok(())
     }
 
@@ -296,6 +271,11 @@ impl Pty for HeldPty {
         Ok(in_memory || readiness::look(self.open()?.as_fd(), READABLE)? != 0)
     }
 
+    fn idleness(&self) -> io::Result<Idleness> {
+        let Some(group) = self.foreground() else { return Ok(Idleness::Works) };
+        Ok(if self.unread()? { Idleness::Works } else { self.front.idleness(group) })
+    }
+
     fn is_input_on_its_way(&self) -> bool {
         let link = self.link();
         link.presence() == ShimPresence::There && link.input.is_on_its_way()
@@ -307,6 +287,12 @@ impl Pty for HeldPty {
             ShimPresence::There => Ok(OutputEnd::Asked(link.input.ask(readiness::now()))),
             ShimPresence::Silent | ShimPresence::Gone => Err(link.absence().into()),
         }
+    }
+
+    fn known_output_end(&self, question: u64) -> Option<io::Result<Option<u64>>> {
+        let link = self.link();
+        let known = *link.standing().borrow();
+        self.answer_to(question, &link, known)
     }
 
     async fn output_end(&self, question: u64) -> io::Result<Option<u64>> {

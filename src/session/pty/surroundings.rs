@@ -5,9 +5,9 @@
 use std::fs;
 use std::sync::Arc;
 
-use crate::core::shell::activity::{Foreground, KernelView};
+use crate::core::shell::activity::{Foreground, Idleness, KernelView};
 use crate::session::pty::processes::told_of;
-use crate::session::pty::terminal_wait::{all_members, program_name, waiting_of};
+use crate::session::pty::terminal_wait::{self, all_members, program_name, waiting_of};
 use crate::session::pty::{ProcessId, TerminalEvidence};
 
 /// Programs that take commands from people.
@@ -102,6 +102,14 @@ fn takes_commands(words: &[&str]) -> bool {
         }
     }
     true
+}
+
+/// Whether the group in front has done all that it does about what was typed, if it has read all of it.
+pub fn idleness_of(front: ProcessId) -> Idleness {
+    let idleness = terminal_wait::idleness(front);
+    // It waits for whoever it passes on to as well.
+    let relays = idleness == Idleness::Sleeps && anybody_relays(all_members(front));
+    if relays { Idleness::Works } else { idleness }
 }
 
 /// Whether one of these has a socket or the master end of a terminal, as ssh and script have. A process that cannot

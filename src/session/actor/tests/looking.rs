@@ -65,6 +65,27 @@ async fn whoever_hurries_is_told_of_an_idle_program_once_all_its_output_is_here(
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_answer_that_comes_at_once_is_not_waited_for() {
+    let desk = Desk::open();
+    desk.acquire(&agent(1)).await.expect("free");
+    desk.terminal.answer_late();
+    desk.hide();
+    let _hurry = desk.session.hurry();
+    desk.write(typing(&agent(1), "j")).await.expect("the holder writes");
+    desk.terminal.push("moved");
+    desk.wait_until(|terminal| terminal.unanswered() > 0).await;
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert_eq!(desk.session.frame().shell.idle_after, None, "its output is on its way");
+    desk.terminal.answer_at_once();
+    desk.write(typing(&agent(1), "j")).await.expect("the holder writes");
+    desk.terminal.push("again");
+    desk.wait_until(|_| desk.session.frame().shell.idle_after.is_some()).await;
+    let activity = Arc::clone(&desk.session.frame().activity.value);
+    let front = activity.foreground.as_ref().map(|it| it.group);
+    assert_eq!(front, desk.terminal.evidence().foreground.map(|group| group.0));
+}
+
+#[tokio::test(start_paused = true)]
 async fn whoever_waits_has_the_kernel_asked_each_second_at_last_and_nobody_never() {
     let desk = Desk::open();
     desk.terminal.push("working");

@@ -28,6 +28,7 @@ use crate::session::pty::held::link::{ShimLink, exit_of};
 use crate::session::pty::held::recovered::{Notes, Recovered, ScreenSnapshot};
 use crate::session::pty::held::shims::{HoldOptions, HoldingLimits, Shims, socket_of};
 use crate::session::pty::held::store::{self, Store};
+use crate::session::pty::lone_process::LastFront;
 use crate::session::pty::processes::Process;
 use crate::session::pty::sidecar_files::Remains;
 use crate::session::pty::signal::Signal;
@@ -110,6 +111,7 @@ impl HeldPty {
             store: Mutex::new(Store::behind(history.extents.into_iter())),
             leader: ProcessId(attached.leader.pid),
             leader_stat: leader_stat.filter(is_leader),
+            front: LastFront::default(),
             started: attached.leader.started,
             shim,
             shim_ended: watch(process.open()?, Interest::READABLE)?,

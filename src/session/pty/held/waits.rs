@@ -2,14 +2,47 @@
 //! These waits belong to one task, which shares the bell among them: each looks again after it rang.
 
 use std::io;
+use std::os::fd::AsFd;
+use std::time::Duration;
 
+use tokio::time::error::Elapsed;
 use tokio::time::timeout;
 
+use crate::session::pty::Pty;
 use crate::session::pty::held::HeldPty;
-use crate::session::pty::held::link::ShimPresence;
-use crate::shim::readiness;
+use crate::session::pty::held::link::{LinkState, ShimLink, ShimPresence};
+use crate::shim::readiness::{self, READABLE};
+
+/// How long a shim may take to end after its connection was closed.
+const SHIM_END_MAX: Duration = Duration::from_millis(500);
 
 impl HeldPty {
+    pub(super) async fn shim_ends(&self) -> Result<(), Elapsed> {
+        timeout(SHIM_END_MAX, self.shim_ended.readable()).await.map(drop)
+    }
+
+    pub(super) fn shim_lives(&self) -> bool {
+        readiness::look(self.shim_ended.get_ref().as_fd(), READABLE) == Ok(0)
+    }
+
+    /// If the shim now serves another daemon, treats this connection as gone.
+    pub(super) fn mind_successor(&self, link: &ShimLink) {
+        if link.presence() == ShimPresence::Silent && self.has_successor(link) {
+            link.lose(ShimPresence::Gone);
+        }
+    }
+
+    /// Whether the shim has hung up, runs, and this daemon has lost its lock.
+    pub(super) fn has_successor(&self, link: &ShimLink) -> bool {
+        link.has_hung_up() && self.is_superseded()
+    }
+
+    /// Reads the last frames of a shim that has ended.
+    pub(super) fn on_shim_ended(&self, link: &ShimLink) {
+        link.hear_all();
+        link.lose(ShimPresence::Gone);
+    }
+
     /// Waits until input is taken, or refused because the terminal has ended.
     pub(super) async fn wait_for_room(&self) -> io::Result<()> {
         let link = self.link();
@@ -41,19 +74,29 @@ impl HeldPty {
         let mut standing = link.standing();
         loop {
             let known = *standing.borrow_and_update();
-            let answered = link.input.answered();
-            if answered.question >= question || known.exit.is_some() {
-                let all_is_there = answered.all_is_there || known.exit.is_some();
-                return Ok(all_is_there.then(|| self.ring.head()));
-            }
-            if known.presence != ShimPresence::There {
-                return Err(link.absence().into());
+            if let Some(answer) = self.answer_to(question, &link, known) {
+                return answer;
             }
             tokio::select! {
                 rang = self.bell.readable() => rang?.clear_ready(),
                 heard = link.hear(&mut standing) => heard?,
             }
         }
+    }
+
+    /// The answer to a question, if it is there, or if there will be none.
+    pub(super) fn answer_to(
+        &self,
+        question: u64,
+        link: &ShimLink,
+        known: LinkState,
+    ) -> Option<io::Result<Option<u64>>> {
+        let answered = link.input.answered();
+        if answered.question >= question || known.exit.is_some() {
+            let all_is_there = answered.all_is_there || known.exit.is_some();
+            return Some(Ok(all_is_there.then(|| self.ring.head())));
+        }
+        (known.presence != ShimPresence::There).then(|| Err(link.absence().into()))
     }
 
     /// Waits until the shim has not done for too long what it was given to do by now.

@@ -73,6 +73,11 @@ impl FakeTerminal {
         self.state.send_modify(|state| state.answers_late = true);
     }
 
+    /// Answers what is asked from now on before anybody waits for it.
+    pub(crate) fn answer_at_once(&self) {
+        self.state.send_modify(|state| state.answers_at_once = true);
+    }
+
     /// Answers them.
     pub(crate) fn answer(&self) {
         self.state.send_modify(|state| state.answered = state.asked);
