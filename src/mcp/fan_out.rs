@@ -33,7 +33,7 @@ pub struct Tally {
 
 impl Tally {
     /// Counts a written delta.
-    fn add(&self, progress: &Progress, frame: &Frame) {
+    fn add(&self, progress: &ObserverProgress, frame: &Frame) {
         self.deltas.add(1);
         self.skipped.add(progress.seen.map_or(0, |seen| between(seen, frame.watermark)));
     }
@@ -41,14 +41,14 @@ impl Tally {
 
 /// How far an observer has come.
 #[derive(Clone, Debug)]
-pub struct Progress {
+pub struct ObserverProgress {
     /// Where its next delta starts.
     pub start: DeltaStart,
     /// The last frame that was compared, even if there was nothing to send.
     pub seen: Option<Watermark>,
 }
 
-impl Progress {
+impl ObserverProgress {
     /// Notes that the delta to `frame` was written.
     pub fn on_written(&mut self, frame: &Frame, tally: &Tally) {
         tally.add(self, frame);
@@ -130,7 +130,7 @@ impl FanOut {
     /// Sends later frames to an observer, until its own task must continue. Dropping the future ends it, too.
     ///
     /// `None` when no frame comes this way.
-    pub async fn follow(&self, lane: DeltaLane, progress: Progress) -> Option<Resumed> {
+    pub async fn follow(&self, lane: DeltaLane, progress: ObserverProgress) -> Option<Resumed> {
         let (resume, resumed) = oneshot::channel();
         let place = {
             let mut table = self.followers.lock();
@@ -155,7 +155,7 @@ impl FanOut {
 /// What the task of an observer continues with.
 #[derive(Debug)]
 pub struct Resumed {
-    pub progress: Progress,
+    pub progress: ObserverProgress,
     /// A delta that the socket did not take at once.
     pub sent: Option<SentDelta>,
 }
@@ -164,7 +164,7 @@ pub struct Resumed {
 #[derive(Debug)]
 struct Follower {
     lane: DeltaLane,
-    progress: Progress,
+    progress: ObserverProgress,
     resume: oneshot::Sender<Resumed>,
 }
 

@@ -14,7 +14,7 @@ use crate::core::frame::delta::View;
 use crate::core::ids::Watermark;
 use crate::mcp::connection::Connection;
 use crate::mcp::delta_cache::{DeltaStart, SessionDeltas};
-use crate::mcp::fan_out::{DeltaLane, FanOuts, Progress, SentDelta};
+use crate::mcp::fan_out::{DeltaLane, FanOuts, ObserverProgress, SentDelta};
 use crate::mcp::outbox::{Delivery, PushLane};
 use crate::session::clock::Clock;
 use crate::session::handle::Session;
@@ -89,7 +89,7 @@ impl Observation {
         };
         let mut frames = self.session.frames();
         let start = DeltaStart { since: self.since, view: self.view, told: None };
-        let mut progress = Progress { start, seen: None };
+        let mut progress = ObserverProgress { start, seen: None };
         let mut on_its_way = None;
         loop {
             let sent = match on_its_way.take() {
@@ -125,7 +125,7 @@ impl Observation {
         frames: &mut watch::Receiver<Arc<Frame>>,
         lane: &DeltaLane,
         deltas: &SessionDeltas,
-        progress: &mut Progress,
+        progress: &mut ObserverProgress,
     ) -> Option<SentDelta> {
         let mut newest = async || {
             let frame = Arc::clone(&frames.borrow_and_update());

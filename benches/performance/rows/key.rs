@@ -55,8 +55,8 @@ fn on(placement: Placement, report: &mut Report) -> anyhow::Result<()> {
     let measured = take_turns(vec![
         Contender::told("termgate", KEYS, || {
             wait_until(now() + PAUSE);
-            let key = keys.next().unwrap_or('k');
-            let shown = format!(r#"{key}","type":"row""#);
+            let key = keys.next().unwrap_or('K');
+            let shown = format!("{key}\"");
             let sent = now();
             agent.begin("send_text", format_args!(r#"{{"session":"key","text":"{key}"}}"#))?;
             while !line.contains(&shown) {
@@ -70,7 +70,7 @@ fn on(placement: Placement, report: &mut Report) -> anyhow::Result<()> {
         }),
         Contender::told("tmux -C", KEYS, || {
             wait_until(now() + PAUSE);
-            let key = tmux_keys.next().unwrap_or('k');
+            let key = tmux_keys.next().unwrap_or('K');
             let command = format!("send-keys -l {key}\n");
             let sent = now();
             sender.begin(&command)?;
@@ -97,8 +97,9 @@ fn on(placement: Placement, report: &mut Report) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// In capitals, which nothing else in a delta ends in.
 fn keys() -> impl Iterator<Item = char> {
-    ('a'..='z').cycle()
+    ('A'..='Z').cycle()
 }
 
 /// Both ends of a terminal that echoes each byte.

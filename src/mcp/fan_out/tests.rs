@@ -29,10 +29,10 @@ impl Painter {
     }
 
     /// An observer that has seen the newest frame.
-    fn progress(&self) -> Progress {
+    fn progress(&self) -> ObserverProgress {
         let frame = self.frames.borrow();
         let (seen, told) = (Some(frame.watermark), Some(frame.base_row));
-        Progress { start: DeltaStart { since: seen, view: View::default(), told }, seen }
+        ObserverProgress { start: DeltaStart { since: seen, view: View::default(), told }, seen }
     }
 }
 

@@ -37,7 +37,7 @@ const ROOM_PART: u64 = 16;
 type Ours<'a> = &'a dyn Fn() -> bool;
 
 /// Writes a file.
-type Content<'a> = &'a dyn Fn(&mut File) -> io::Result<()>;
+type WriteContent<'a> = &'a dyn Fn(&mut File) -> io::Result<()>;
 
 /// What takes the place of a shim once its program has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -106,7 +106,12 @@ impl Remains {
     ///
     /// # Errors
     /// If it was not written.
-    pub fn replace(&self, file: EndedFile, content: Content<'_>, ours: Ours<'_>) -> io::Result<()> {
+    pub fn replace(
+        &self,
+        file: EndedFile,
+        content: WriteContent<'_>,
+        ours: Ours<'_>,
+    ) -> io::Result<()> {
         self.put(file.ending(), content, ours)
     }
 
@@ -175,7 +180,7 @@ impl Remains {
     }
 
     /// Replaces a file, or else removes it.
-    fn keep(&self, ending: &str, content: Content<'_>, ours: Ours<'_>) -> io::Result<()> {
+    fn keep(&self, ending: &str, content: WriteContent<'_>, ours: Ours<'_>) -> io::Result<()> {
         let kept = self.put(ending, content, ours);
         if kept.is_err() && ours() {
             let _ = fs::remove_file(self.path(ending));
@@ -183,7 +188,7 @@ impl Remains {
         kept
     }
 
-    fn put(&self, ending: &str, content: Content<'_>, ours: Ours<'_>) -> io::Result<()> {
+    fn put(&self, ending: &str, content: WriteContent<'_>, ours: Ours<'_>) -> io::Result<()> {
         match self.try_put(ending, content, ours) {
             // A daemon that was stopped just before its rename may have renamed our file. It does so at most
             // once.
@@ -194,7 +199,7 @@ impl Remains {
         }
     }
 
-    fn try_put(&self, ending: &str, content: Content<'_>, ours: Ours<'_>) -> io::Result<()> {
+    fn try_put(&self, ending: &str, content: WriteContent<'_>, ours: Ours<'_>) -> io::Result<()> {
         let (path, fresh) = (self.path(ending), self.path(&format!("{ending}.new")));
         if !ours() {
             return Ok(());
@@ -228,7 +233,7 @@ impl Remains {
 
 /// Writes a file that only this user can read. It does not sync to disk, because a crash of the machine ends
 /// the sessions as well.
-fn write(path: &Path, content: Content<'_>) -> io::Result<()> {
+fn write(path: &Path, content: WriteContent<'_>) -> io::Result<()> {
     remove(path)?;
     let mut options = OpenOptions::new();
     let mut file: File = options.write(true).create_new(true).mode(0o600).open(path)?;
