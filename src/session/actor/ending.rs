@@ -125,8 +125,10 @@ impl<P: Pty> Actor<P> {
         }
         if let Err(error) = while_others_go_on(|| self.pty.retire()) {
             tracing::debug!(session = %self.id, %error, "it keeps its shim");
-            let pty = Arc::clone(&self.pty);
-            self.returning = Some(Box::pin(async move { pty.returned().await }));
+            if self.pty.is_silent() {
+                let pty = Arc::clone(&self.pty);
+                self.returning = Some(Box::pin(async move { pty.returned().await }));
+            }
         }
     }
 

@@ -94,12 +94,11 @@ impl Remains {
         self.keep(IDENTITY, &|file| file.write_all(bytes), ours)
     }
 
-    /// Whether so many bytes of an ended session may be stored here: in memory only, and where others have room left.
+    /// Whether so many bytes of an ended session leave room for others.
     pub fn has_room_for(&self, bytes: u64) -> bool {
         let Some(Ok(system)) = self.socket.parent().map(statfs) else { return false };
         let spare = system.blocks_available().saturating_sub(system.blocks() / 2);
-        let room = spare.saturating_mul(system.block_size() as u64);
-        system.filesystem_type() == TMPFS_MAGIC && bytes <= room / ROOM_PART
+        bytes <= spare.saturating_mul(system.block_size() as u64) / ROOM_PART
     }
 
     /// Replaces a file of an ended session. If that fails, the one before stays.
@@ -154,7 +153,8 @@ impl Remains {
         Some(LastScreen { snapshot: self.read(SCREEN, SCREEN_BYTES_MAX)?, kept_at })
     }
 
-    fn is_in_memory(&self) -> bool {
+    /// Whether the files are in memory, where screens may be.
+    pub fn is_in_memory(&self) -> bool {
         let system = self.socket.parent().map(statfs);
         matches!(system, Some(Ok(system)) if system.filesystem_type() == TMPFS_MAGIC)
     }

@@ -16,7 +16,7 @@ pub enum FromShim<'a> {
     /// Answers the first frame of a connection. Carries descriptors: the ring, the daemon's eventfd, the memory for
     /// input, the shim's eventfd, the segments and the snapshots, oldest first. The notes follow.
     Attached(Box<Attached>),
-    /// Answers a start that failed. The shim has exited.
+    /// Answers a start that failed, or comes where *attached* could not be sent. The shim hangs up.
     Failed(StartFailure),
     /// The program has ended, and its output ends at `head`.
     Exited {

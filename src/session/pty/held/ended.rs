@@ -171,7 +171,7 @@ impl HeldPty {
         let known = *self.link().standing().borrow();
         let is_over = known.exit.is_some() && known.presence == ShimPresence::There;
         let is_known = || self.remains.identity().is_some();
-        if !is_over || !self.shims.are_ours() || !self.remains.has_room_for(0) || !is_known() {
+        if !is_over || !self.shims.are_ours() || !self.remains.is_in_memory() || !is_known() {
             return Ok(false);
         }
         if self.has_descendants()? {
