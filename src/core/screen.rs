@@ -28,7 +28,7 @@ use crate::core::keys::modes::InputModes;
 use crate::core::lease::view::LeaseView;
 use crate::core::moment::Moment;
 use crate::core::screen::emulator::Emulator;
-use crate::core::screen::guard::{Guard, Item};
+use crate::core::screen::guard::{CANCEL, Guard, Item};
 use crate::core::screen::row_numbers::RowNumbers;
 use crate::core::screen::sequence::{Report, Sequence};
 use crate::core::screen::snapshot::shell::WrittenCommands;
@@ -150,6 +150,11 @@ impl Screen {
         while let Some(item) = self.guard.next(&mut rest) {
             match item {
                 Item::Bytes(bytes) => self.parser.advance(&mut self.emulator, bytes),
+                Item::Text(text) => self.emulator.print(text),
+                Item::Repeat(times) => {
+                    self.parser.advance(&mut self.emulator, &[CANCEL]);
+                    self.emulator.repeat(times);
+                }
                 Item::Joined(character) => {
                     self.parser.advance(&mut self.emulator, character.bytes());
                 }

@@ -183,6 +183,11 @@ pub trait Pty: Send + Sync + 'static {
     /// soon be full.
     fn owes(&self, offset: u64) -> bool;
 
+    /// Whether the rows of history that are kept would take much less room if all were handed over again.
+    fn is_loose(&self) -> bool {
+        false
+    }
+
     /// Whether the terminal outlives the daemon, so that checkpoints and notes are useful.
     fn outlives_daemon(&self) -> bool;
 

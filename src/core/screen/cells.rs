@@ -11,6 +11,9 @@ use crate::core::frame::line::{Attributes, Color, Line, Link, Run, Style};
 use crate::core::ids::Watermark;
 use crate::core::screen::links::Links;
 
+/// How many cells are read at once.
+const ASCII_CELLS: usize = 64;
+
 /// The flags that make a blank cell visible.
 const DRAWN: Flags = Flags::INVERSE.union(Flags::ALL_UNDERLINES).union(Flags::STRIKEOUT);
 
@@ -61,50 +64,64 @@ impl RowReader {
     fn read_text(&mut self, cells: &[Cell], written: usize) -> bool {
         let mut more = false;
         self.text.reserve(written);
-        for (at, cell) in cells[..written].iter().enumerate() {
-            // Nearly every cell is a single plain character.
-            if cell.extra.is_none() && !cell.flags.intersects(UNUSUAL) && cell.c != '\t' {
-                self.text.push(cell.c);
+        for start in (0..written).step_by(ASCII_CELLS) {
+            let end = written.min(start + ASCII_CELLS);
+            if self.read_ascii(&cells[start..end]) {
                 continue;
             }
-            more |= cell.extra.is_some();
-            match place(cells, at) {
-                CellPlace::Character => {
-                    self.text.push(if cell.c == '\t' { ' ' } else { cell.c });
-                    self.text.extend(cell.zerowidth().unwrap_or_default());
+            for at in start..end {
+                let cell = &cells[at];
+                more |= cell.extra.is_some();
+                match place(cells, at) {
+                    CellPlace::Character => {
+                        self.text.push(if cell.c == '\t' { ' ' } else { cell.c });
+                        self.text.extend(cell.zerowidth().unwrap_or_default());
+                    }
+                    CellPlace::Concealed | CellPlace::Torn => self.text.push(' '),
+                    CellPlace::Nothing => {}
                 }
-                CellPlace::Concealed | CellPlace::Torn => self.text.push(' '),
-                CellPlace::Nothing => {}
             }
         }
         self.text.truncate(self.text.trim_end_matches(' ').len());
         more
     }
 
-    fn read_runs(&mut self, cells: &[Cell], written: usize) {
-        let mut open: Option<(Run, &Cell)> = None;
-        for (at, cell) in cells.iter().enumerate() {
-            if at != written
-                && let Some((run, first)) = &mut open
-                && looks_like(cell, first)
-            {
-                run.columns += 1;
-                continue;
-            }
-            let style = if at < written { style(cell) } else { blank_style(cell) };
-            match &mut open {
-                Some((run, _)) if run.style == style => run.columns += 1,
-                Some(_) | None => {
-                    self.close(open.take());
-                    open = Some((Run { column: at as u16, columns: 1, style }, cell));
-                }
-            }
+    /// Reads these cells if each has a printable ASCII character and no more, as nearly all have.
+    fn read_ascii(&mut self, cells: &[Cell]) -> bool {
+        let mut bytes = [0; ASCII_CELLS];
+        let mut single = true;
+        for (byte, cell) in bytes.iter_mut().zip(cells) {
+            *byte = cell.c as u8;
+            let printable = (' '..='~').contains(&cell.c);
+            single &= printable & !cell.flags.intersects(UNUSUAL) & cell.extra.is_none();
         }
-        self.close(open);
+        let text = str::from_utf8(&bytes[..cells.len()]).ok().filter(|_| single);
+        self.text.push_str(text.unwrap_or_default());
+        text.is_some()
     }
 
-    fn close(&mut self, open: Option<(Run, &Cell)>) {
-        self.runs.extend(open.map(|(run, _)| run).filter(|run| run.style != Style::default()));
+    fn read_runs(&mut self, cells: &[Cell], written: usize) {
+        let mut at = 0;
+        while at < cells.len() {
+            let first = &cells[at];
+            let (end, style) = if at < written {
+                (written, style(first))
+            } else {
+                (cells.len(), blank_style(first))
+            };
+            let alike = cells[at..end].iter().take_while(|cell| looks_like(cell, first)).count();
+            self.add_run(Run { column: at as u16, columns: alike as u16, style });
+            at += alike;
+        }
+    }
+
+    fn add_run(&mut self, run: Run) {
+        let before = self.runs.last_mut().filter(|last| last.column + last.columns == run.column);
+        match before.filter(|last| last.style == run.style) {
+            Some(last) => last.columns += run.columns,
+            None if run.style == Style::default() => {}
+            None => self.runs.push(run),
+        }
     }
 
     pub(crate) fn equals(&self, line: &Line) -> bool {
@@ -231,6 +248,9 @@ pub(crate) fn color(color: CellColor) -> Color {
 }
 
 fn attributes(flags: Flags) -> Attributes {
+    if !flags.intersects(STYLED) {
+        return Attributes::default();
+    }
     const PAIRS: [(Flags, Attributes); 12] = [
         (Flags::BOLD, Attributes::BOLD),
         (Flags::DIM, Attributes::DIM),

@@ -137,8 +137,6 @@ impl Screen {
         let guard = Guard::resumed(kept.place, limits.command_bytes_max);
         let (guard, passed) = guard.ok_or(damaged("it ends in no sequence that there is"))?;
         let mut parser = Processor::new();
-        let repeatable: String = kept.emulator.settings.repeatable.into_iter().collect();
-        parser.advance(&mut Nobody, repeatable.as_bytes());
         parser.advance(&mut Nobody, &passed);
         let written = WrittenCommands::default();
         Ok(Self { guard, parser, emulator, limits, last: None, written })

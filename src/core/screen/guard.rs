@@ -8,7 +8,7 @@
 mod kept;
 
 const BELL: u8 = 0x07;
-const CANCEL: u8 = 0x18;
+pub(crate) const CANCEL: u8 = 0x18;
 const SUBSTITUTE: u8 = 0x1a;
 const ESCAPE: u8 = 0x1b;
 
@@ -25,12 +25,15 @@ const INTERMEDIATES_MAX: usize = 3;
 
 /// The most times one sequence may repeat a character: the column count of the widest row.
 pub(crate) const REPEAT_MAX: usize = 1_000;
-const REPEAT_MAX_TIMES: &[u8] = b"\x18\x1b[1000b";
 
 /// A part of the stream.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Item<'a> {
     Bytes(&'a [u8]),
+    /// Printable ASCII characters, of which the parser need not know.
+    Text(&'a [u8]),
+    /// The last character again, so many times (REP).
+    Repeat(usize),
     /// A character for the emulator that arrived in several pieces.
     Joined(Fragment),
     /// A query that the emulator does not answer.
@@ -140,6 +143,10 @@ impl Guard {
                 | ScanState::Escape
                 | ScanState::EscapeIntermediate
                 | ScanState::Csi => {
+                    let text = self.text(rest);
+                    if !text.is_empty() {
+                        return Some(Item::Text(text));
+                    }
                     let bytes = self.pass(rest);
                     if !bytes.is_empty() {
                         let in_text = self.state == ScanState::Ground;
@@ -161,13 +168,35 @@ impl Guard {
         }
     }
 
-    /// Takes bytes for the emulator, up to the end or to the first byte it must not get.
+    /// Takes the text at the start of the input, unless the parser waits for the rest of something.
+    #[inline]
+    fn text<'a>(&self, rest: &mut &'a [u8]) -> &'a [u8] {
+        if self.state != ScanState::Ground || !self.broken.is_empty() {
+            return &[];
+        }
+        let length = find(rest, |byte| !is_text(byte));
+        rest.split_off(..length).unwrap_or_default()
+    }
+
+    /// Takes bytes for the emulator, up to the end, to text, or to the first byte it must not get.
     fn pass<'a>(&mut self, rest: &mut &'a [u8]) -> &'a [u8] {
         let bytes = *rest;
         let mut at = 0;
         while at < bytes.len() && self.due.is_none() {
             match self.state {
-                ScanState::Ground => at += find_escape(&bytes[at..]),
+                ScanState::Ground => {
+                    // What completes nothing ends what the parser waits for.
+                    at += usize::from(at == 0 && !self.broken.is_empty() && bytes[0] != ESCAPE);
+                    at += find(&bytes[at..], |byte| byte == ESCAPE || is_text(byte));
+                    let sequence = harmless_sequence(&bytes[at..]);
+                    if sequence > 0 {
+                        at += sequence;
+                        continue;
+                    }
+                    if bytes.get(at).is_some_and(|byte| *byte != ESCAPE) {
+                        break;
+                    }
+                }
                 ScanState::Csi => at += self.read_parameters(&bytes[at..]),
                 ScanState::Escape
                 | ScanState::EscapeIntermediate
@@ -185,7 +214,7 @@ impl Guard {
             at += 1;
         }
         *rest = &bytes[at..];
-        if matches!(self.due, Some(Item::Bytes(_))) {
+        if matches!(self.due, Some(Item::Bytes(_) | Item::Repeat(_))) {
             return &bytes[..at - 1];
         }
         if self.state == ScanState::Ground && rest.is_empty() {
@@ -245,12 +274,12 @@ impl Guard {
         length
     }
 
-    /// The item after a control sequence with this final byte. Bytes replace the final byte.
+    /// The item after a control sequence with this final byte. Bytes and a repetition replace the final byte.
     fn after_sequence(&self, end: u8) -> Option<Item<'static>> {
         match (self.sequence.as_slice(), end) {
             _ if self.overflowed => Some(Item::Bytes(&[CANCEL])),
-            (count, b'b') if first_number(count) > REPEAT_MAX => {
-                Some(Item::Bytes(REPEAT_MAX_TIMES))
+            (count, b'b') if count.iter().all(|byte| matches!(byte, b'0'..=b';')) => {
+                Some(Item::Repeat(first_number(count).clamp(1, REPEAT_MAX)))
             }
             (b">" | b">0", b'q') => Some(Item::Query(Query::Version)),
             (b"?6", b'n') => Some(Item::Query(Query::CursorPosition)),
@@ -320,18 +349,40 @@ fn first_number(parameters: &[u8]) -> usize {
     })
 }
 
-/// The number of bytes before the first escape.
-fn find_escape(bytes: &[u8]) -> usize {
-    const STRIDE: usize = 64;
-    let mut at = 0;
+/// The number of bytes before the first one that is sought.
+#[inline]
+fn find(bytes: &[u8], sought: impl Fn(u8) -> bool) -> usize {
+    const STRIDE: usize = 32;
+    let near = bytes.len().min(STRIDE / 2);
+    if let Some(at) = bytes[..near].iter().position(|byte| sought(*byte)) {
+        return at;
+    }
+    let mut at = near;
     // The loop over a stride does not exit early, so that the compiler vectorizes it.
-    for stride in bytes.chunks(STRIDE) {
-        if stride.iter().fold(false, |found, byte| found | (*byte == ESCAPE)) {
-            return at + stride.iter().position(|byte| *byte == ESCAPE).unwrap_or(stride.len());
+    for stride in bytes[near..].chunks(STRIDE) {
+        if stride.iter().fold(false, |found, byte| found | sought(*byte)) {
+            return at + stride.iter().position(|byte| sought(*byte)).unwrap_or(stride.len());
         }
         at += stride.len();
     }
     at
+}
+
+/// The length of the control sequence at the start, if it is whole and one that the guard never changes: with numbers
+/// alone, and no repetition.
+fn harmless_sequence(bytes: &[u8]) -> usize {
+    let Some(parameters) = bytes.strip_prefix(b"\x1b[") else { return 0 };
+    let most = &parameters[..parameters.len().min(CSI_BYTES_MAX)];
+    let numbers = most.iter().position(|byte| !matches!(byte, b'0'..=b'9' | b';'));
+    match numbers.map(|numbers| (numbers, most[numbers])) {
+        Some((numbers, 0x40..=0x7e)) if most[numbers] != b'b' => 2 + numbers + 1,
+        Some(_) | None => 0,
+    }
+}
+
+#[inline]
+fn is_text(byte: u8) -> bool {
+    (b' '..=b'~').contains(&byte)
 }
 
 /// The first bytes of a character, three at most, or a whole one.

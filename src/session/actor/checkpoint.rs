@@ -171,6 +171,9 @@ impl KeptScreen {
 impl<P: Pty> Actor<P> {
     pub(super) fn checkpoint_now(&mut self, quiet: bool) {
         let now = self.clock.now();
+        if quiet && self.pty.is_loose() {
+            self.kept.rows = None;
+        }
         let large = self.kept.is_large(&self.screen);
         let mut keep =
             || self.kept.keep(&*self.pty, (&mut *self.screen, self.unfed.offset), now, quiet);

@@ -33,7 +33,7 @@ use crate::session::pty::held::ended::EndedFiles;
 use crate::session::pty::held::input_line::NotTaken;
 use crate::session::pty::held::link::{ShimLink, ShimPresence};
 use crate::session::pty::held::shims::Shims;
-use crate::session::pty::held::store::Store;
+use crate::session::pty::held::store::{Hurry, Store};
 use crate::session::pty::kill::{self, KillError, Tree};
 use crate::session::pty::lone_process::LastFront;
 use crate::session::pty::processes;
@@ -169,6 +169,11 @@ impl Pty for HeldPty {
         uncommitted > self.ring.bytes() as u64 / OWED_PART
     }
 
+    fn is_loose(&self) -> bool {
+        self.retired.get().is_none()
+            && self.store.lock().unwrap_or_else(PoisonError::into_inner).is_loose()
+    }
+
     fn outlives_daemon(&self) -> bool {
         true
     }
@@ -184,7 +189,8 @@ impl Pty for HeldPty {
             tracing::debug!(session = %self.session, %error, "its screen was not stored outside its shim");
         }
         let mut store = self.store.lock().unwrap_or_else(PoisonError::into_inner);
-        let handover = store.hand_over(checkpoint)?;
+        let hurry = if self.owes(checkpoint.offset) { Hurry::Hurried } else { Hurry::Unhurried };
+        let handover = store.hand_over(checkpoint, hurry)?;
         let files = [&handover.snapshot, &handover.segment].into_iter().flatten();
         let descriptors: Vec<_> = files.map(AsFd::as_fd).collect();
         self.link().say(&ToShim::Commit(handover.commit), &descriptors)?;

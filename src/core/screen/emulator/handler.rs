@@ -3,11 +3,13 @@
 //! Most pass unchanged. Operations that scroll harvest rows, operations that replace rows renumber
 //! them, and operations without a bound in the emulator get one. Control strings never get here.
 
+use std::iter::repeat_n;
 use std::sync::Arc;
 
 use alacritty_terminal::grid::Dimensions;
-use alacritty_terminal::index::Line;
-use alacritty_terminal::term::cell::Flags;
+use alacritty_terminal::index::{Column, Line, Point};
+use alacritty_terminal::term::TermMode;
+use alacritty_terminal::term::cell::{Cell, Flags};
 use alacritty_terminal::vte::ansi::{
     Attr, CharsetIndex, ClearMode, CursorStyle, Handler, KeyboardModes, KeyboardModesApplyBehavior,
     LineClearMode, Mode, NamedPrivateMode, PrivateMode, StandardCharset, TabulationClearMode,
@@ -42,6 +44,54 @@ impl Emulator {
             column -= 1;
         }
         row[column].zerowidth().is_some_and(|marks| marks.len() >= self.limits.marks_max)
+    }
+}
+
+/// Cells whose neighbours belong to them.
+const TIED: Flags =
+    Flags::WIDE_CHAR.union(Flags::WIDE_CHAR_SPACER).union(Flags::LEADING_WIDE_CHAR_SPACER);
+
+impl Emulator {
+    /// Prints characters of printable ASCII.
+    pub(crate) fn print(&mut self, mut text: &[u8]) {
+        while let Some((_, all_but_last)) = text.split_last() {
+            let filled = self.fill_cells(all_but_last);
+            self.input(char::from(text[filled]));
+            text = &text[filled + 1..];
+        }
+    }
+
+    /// Prints the last character again.
+    pub(crate) fn repeat(&mut self, times: usize) {
+        let last = self.repeatable;
+        last.into_iter().flat_map(|last| repeat_n(last, times)).for_each(|last| self.input(last));
+    }
+
+    /// Prints the start of a text, as far as it only fills cells before the last column, and returns its length.
+    fn fill_cells(&mut self, text: &[u8]) -> usize {
+        let (mode, columns) = (*self.term.mode(), self.term.columns());
+        let grid = self.term.grid_mut();
+        let cursor = &grid.cursor;
+        let translates = cursor.charsets[self.charset] != StandardCharset::Ascii;
+        let inserts = mode.contains(TermMode::INSERT);
+        if translates || inserts || cursor.input_needs_wrap || cursor.template.extra.is_some() {
+            return 0;
+        }
+        let Cell { fg, bg, flags, .. } = cursor.template;
+        let Point { line, column } = cursor.point;
+        let end = (column + text.len()).min(Column(columns - 1));
+        let mut filled = 0;
+        for (cell, byte) in grid[line][column..end].iter_mut().zip(text) {
+            if cell.flags.intersects(TIED) {
+                break;
+            }
+            *cell = Cell { c: char::from(*byte), fg, bg, flags, extra: None };
+            filled += 1;
+        }
+        grid.cursor.point.column += filled;
+        let text = &text[..filled];
+        self.recordings.each(|recorder| text.iter().for_each(|it| recorder.input(char::from(*it))));
+        filled
     }
 }
 

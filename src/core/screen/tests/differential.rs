@@ -56,6 +56,7 @@ pub(in crate::core::screen) fn output() -> impl Strategy<Value = String> {
         4 => "(0|1|7|22|27|31|44|4;9|38;5;200|48;2;1;2;3|58;5;1)".prop_map(|n| format!("\x1b[{n}m")),
         2 => (0..3u8, 0..10u8).prop_map(|(top, bottom)| format!("\x1b[{top};{bottom}r")),
         3 => "\\x1b[DEHM78]",
+        2 => "\\x1b[()][0B]|[\\x0e\\x0f]",
         1 => Just("\x1b#8".to_owned()),
         2 => "\\x1b\\[(4|20)[hl]",
         3 => "\\x1b\\[\\?(6|7|25|3|2026|7;2026)[hl]",

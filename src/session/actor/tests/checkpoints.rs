@@ -84,6 +84,24 @@ async fn the_next_daemon_finds_screen_and_history() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn history_that_takes_too_much_room_is_handed_over_again_in_the_next_silence() {
+    let desk = Desk::open();
+    desk.terminal.set_loose(true);
+    desk.terminal.ask_for_checkpoints(30);
+    desk.terminal.push("a\r\n".repeat(12));
+    desk.wait_until(|terminal| terminal.checkpoints().len() == 3).await;
+    let kept = desk.terminal.checkpoints();
+    assert_eq!((kept[1].quiet, kept[1].whole), (false, false), "the program waits for this one");
+    assert_eq!((kept[2].quiet, kept[2].whole), (true, true));
+    assert_eq!(kept[2].rows, kept[1].rows, "all rows of history");
+
+    desk.terminal.set_loose(false);
+    desk.terminal.push("b\r\n");
+    desk.wait_until(|terminal| terminal.checkpoints().len() == 4).await;
+    assert!(!desk.terminal.checkpoints()[3].whole);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_size_and_a_cleared_history_are_kept_at_once() {
     let desk = Desk::open();
     desk.terminal.push("a\r\nb\r\nc\r\nd\r\ne\r\nf\r\ng");

@@ -1,5 +1,7 @@
 //! Writes checkpoints into memory files for a shim, and reads them back.
-//! A snapshot replaces the previous one. Rows are packed and appended to segments, so a small checkpoint stays cheap.
+//! A snapshot replaces the previous one. Rows are appended to segments, so a small checkpoint stays cheap. They are
+//! packed, but not while a program waits for the room: most of what it prints then has left history by the time it
+//! pauses.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -37,6 +39,15 @@ pub(super) struct Store {
 struct Extent {
     end_row: RowNumber,
     bytes: u64,
+    /// How many of these are rows that were not packed for want of time.
+    hurried: u64,
+}
+
+/// Whether a program waits for the room that a checkpoint makes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Hurry {
+    Unhurried,
+    Hurried,
 }
 
 #[derive(Debug)]
@@ -49,15 +60,25 @@ pub(super) struct Handover {
 impl Store {
     /// Continues after segments that were found. Nothing is appended to these.
     pub(super) fn behind(found: impl Iterator<Item = (RowNumber, u64)>) -> Self {
-        let extent = |(end_row, bytes)| Extent { end_row, bytes };
+        let extent = |(end_row, bytes)| Extent { end_row, bytes, hurried: 0 };
         Self { segments: found.map(extent).collect(), ..Self::default() }
+    }
+
+    /// Whether the rows take so much more room than they need that it is worth handing all over again.
+    pub(super) fn is_loose(&self) -> bool {
+        let sum = |part: fn(&Extent) -> u64| self.segments.iter().map(part).sum::<u64>();
+        sum(|extent| extent.hurried) * 2 > sum(|extent| extent.bytes)
     }
 
     /// Writes a checkpoint into memory files.
     ///
     /// # Errors
     /// Returns the kernel's error. The caller may hand the rows over again with the next checkpoint.
-    pub(super) fn hand_over(&mut self, checkpoint: &TerminalCheckpoint) -> io::Result<Handover> {
+    pub(super) fn hand_over(
+        &mut self,
+        checkpoint: &TerminalCheckpoint,
+        hurry: Hurry,
+    ) -> io::Result<Handover> {
         let snapshot = match checkpoint.snapshot.as_slice() {
             [] => None,
             bytes => Some(snapshot(bytes)?),
@@ -65,7 +86,7 @@ impl Store {
         self.trim(checkpoint);
         let segment = match checkpoint.rows.as_slice() {
             [] => None,
-            rows => self.append(rows, checkpoint.end_row)?,
+            rows => self.append(rows, checkpoint.end_row, hurry)?,
         };
         let commit = Commit {
             offset: checkpoint.offset,
@@ -91,14 +112,21 @@ impl Store {
     }
 
     /// Appends the rows of a checkpoint. Returns the new segment, if one was started.
-    fn append(&mut self, rows: &[u8], end_row: RowNumber) -> io::Result<Option<File>> {
-        let record = record(rows, end_row)?;
+    fn append(
+        &mut self,
+        rows: &[u8],
+        end_row: RowNumber,
+        hurry: Hurry,
+    ) -> io::Result<Option<File>> {
+        let record = record(rows, end_row, hurry)?;
         let length = record.len() as u64;
+        let hurried = if hurry == Hurry::Hurried { length } else { 0 };
         if let (Some(open), Some(last)) = (&self.open, self.segments.back_mut())
             && last.bytes + length <= SEGMENT_BYTES
         {
             open.write_all_at(&record, last.bytes)?;
-            *last = Extent { end_row, bytes: last.bytes + length };
+            let (bytes, hurried) = (last.bytes + length, last.hurried + hurried);
+            *last = Extent { end_row, bytes, hurried };
             return Ok(None);
         }
         if let Some(full) = self.open.take() {
@@ -112,7 +140,7 @@ impl Store {
             self.dropped += 1;
         }
         let open = segment.try_clone()?;
-        self.segments.push_back(Extent { end_row, bytes: length });
+        self.segments.push_back(Extent { end_row, bytes: length, hurried });
         self.open = Some(open);
         Ok(Some(segment))
     }
@@ -125,21 +153,23 @@ fn snapshot(bytes: &[u8]) -> io::Result<File> {
     Ok(file)
 }
 
-/// The rows of a checkpoint: the row after them, how many bytes follow, and these. Where that is shorter they are
-/// packed, which a bit beside the length says, behind their own length.
-fn record(rows: &[u8], end_row: RowNumber) -> io::Result<Vec<u8>> {
+/// The rows of a checkpoint: the row after them, how many bytes follow, and these. Where that is shorter and there is
+/// time they are packed, which a bit beside the length says, behind their own length.
+fn record(rows: &[u8], end_row: RowNumber, hurry: Hurry) -> io::Result<Vec<u8>> {
     let length = |bytes: usize| {
         let length = u32::try_from(bytes).ok().filter(|length| length & PACKED == 0);
         length.ok_or_else(|| io::Error::from(io::ErrorKind::FileTooLarge))
     };
     let own = length(rows.len())?.to_le_bytes();
-    let packed = lz4_flex::block::compress(rows);
     let end_row = end_row.0.to_le_bytes();
-    if own.len() + packed.len() < rows.len() {
-        let length = length(own.len() + packed.len())? | PACKED;
-        return Ok([end_row.as_slice(), &length.to_le_bytes(), &own, &packed].concat());
+    let packed = (hurry == Hurry::Unhurried).then(|| lz4_flex::block::compress(rows));
+    match packed.filter(|packed| own.len() + packed.len() < rows.len()) {
+        Some(packed) => {
+            let length = length(own.len() + packed.len())? | PACKED;
+            Ok([end_row.as_slice(), &length.to_le_bytes(), &own, &packed].concat())
+        }
+        None => Ok([end_row.as_slice(), &own, rows].concat()),
     }
-    Ok([end_row.as_slice(), &own, rows].concat())
 }
 
 /// The segments that were found, as far as they are readable.

@@ -41,6 +41,7 @@ struct State {
     checkpoint_after: Option<u64>,
     checkpoints: Vec<TerminalCheckpoint>,
     refuses_checkpoints: bool,
+    is_loose: bool,
     notes: Vec<(Note, Vec<u8>)>,
     entrusted: Vec<Vec<u8>>,
     witness: Option<Witness<Look>>,
@@ -87,6 +88,7 @@ impl State {
             checkpoint_after: None,
             checkpoints: Vec::new(),
             refuses_checkpoints: false,
+            is_loose: false,
             notes: Vec::new(),
             entrusted: Vec::new(),
             witness: None,
@@ -196,6 +198,10 @@ impl Pty for FakePty {
         let state = self.state.borrow();
         let uncommitted = offset.saturating_sub(state.committed());
         state.checkpoint_after.is_some_and(|after| uncommitted > after)
+    }
+
+    fn is_loose(&self) -> bool {
+        self.state.borrow().is_loose
     }
 
     fn outlives_daemon(&self) -> bool {

@@ -41,8 +41,8 @@ fn noise(bytes: usize) -> Vec<u8> {
 #[test]
 fn rows_of_several_checkpoints_share_a_segment() {
     let mut store = Store::default();
-    let first = store.hand_over(&checkpoint(b"one", 0, 1)).unwrap();
-    let second = store.hand_over(&checkpoint(b"two", 0, 2)).unwrap();
+    let first = store.hand_over(&checkpoint(b"one", 0, 1), Hurry::Unhurried).unwrap();
+    let second = store.hand_over(&checkpoint(b"two", 0, 2), Hurry::Unhurried).unwrap();
     assert!(first.commit.segment && !second.commit.segment);
     let expected = [(1, b"one".to_vec()), (2, b"two".to_vec())];
     assert_eq!(found(&first.segment.unwrap(), second.commit.segment_bytes), expected);
@@ -51,15 +51,15 @@ fn rows_of_several_checkpoints_share_a_segment() {
 #[test]
 fn what_was_written_after_the_last_commit_does_not_count() {
     let mut store = Store::default();
-    let first = store.hand_over(&checkpoint(b"one", 0, 1)).unwrap();
-    store.hand_over(&checkpoint(b"two", 0, 2)).unwrap();
+    let first = store.hand_over(&checkpoint(b"one", 0, 1), Hurry::Unhurried).unwrap();
+    store.hand_over(&checkpoint(b"two", 0, 2), Hurry::Unhurried).unwrap();
     let segment = first.segment.unwrap();
     assert_eq!(found(&segment, first.commit.segment_bytes), [(1, b"one".to_vec())]);
 }
 
 #[test]
 fn a_snapshot_is_found_as_it_was_and_cannot_change() {
-    let handover = Store::default().hand_over(&checkpoint(b"", 0, 0)).unwrap();
+    let handover = Store::default().hand_over(&checkpoint(b"", 0, 0), Hurry::Unhurried).unwrap();
     let snapshot = handover.snapshot.unwrap();
     assert!(snapshot.write_all_at(b"x", 0).is_err());
     assert_eq!(read_snapshot(session(), &snapshot).unwrap(), b"screen");
@@ -70,21 +70,24 @@ fn a_snapshot_is_found_as_it_was_and_cannot_change() {
 fn a_segment_of_which_history_has_nothing_left_is_dropped() {
     let mut store = Store::default();
     let long = noise(SEGMENT_BYTES as usize);
-    store.hand_over(&checkpoint(&long, 0, 10)).unwrap();
-    let second = store.hand_over(&checkpoint(&long, 0, 20)).unwrap();
+    store.hand_over(&checkpoint(&long, 0, 10), Hurry::Unhurried).unwrap();
+    let second = store.hand_over(&checkpoint(&long, 0, 20), Hurry::Unhurried).unwrap();
     assert!(second.commit.segment);
-    assert_eq!(store.hand_over(&checkpoint(b"", 9, 20)).unwrap().commit.segments_dropped, 0);
-    let third = store.hand_over(&checkpoint(b"new", 10, 30)).unwrap();
+    assert_eq!(
+        store.hand_over(&checkpoint(b"", 9, 20), Hurry::Unhurried).unwrap().commit.segments_dropped,
+        0
+    );
+    let third = store.hand_over(&checkpoint(b"new", 10, 30), Hurry::Unhurried).unwrap();
     assert_eq!((third.commit.segments_dropped, third.commit.segment), (1, true));
 }
 
 #[test]
 fn a_cleared_history_leaves_no_segment_and_the_next_rows_begin_one() {
     let mut store = Store::default();
-    store.hand_over(&checkpoint(b"one", 0, 5)).unwrap();
-    let cleared = store.hand_over(&checkpoint(b"", 5, 5)).unwrap();
+    store.hand_over(&checkpoint(b"one", 0, 5), Hurry::Unhurried).unwrap();
+    let cleared = store.hand_over(&checkpoint(b"", 5, 5), Hurry::Unhurried).unwrap();
     assert_eq!((cleared.commit.segments_dropped, cleared.commit.segment_bytes), (1, 0));
-    let next = store.hand_over(&checkpoint(b"two", 5, 6)).unwrap();
+    let next = store.hand_over(&checkpoint(b"two", 5, 6), Hurry::Unhurried).unwrap();
     assert_eq!(found(&next.segment.unwrap(), next.commit.segment_bytes), [(6, b"two".to_vec())]);
 }
 
@@ -94,7 +97,8 @@ fn there_are_never_more_segments_than_a_shim_keeps() {
     let long = noise(SEGMENT_BYTES as usize);
     let mut kept = 0;
     for number in 1..=SEGMENTS_MAX as u64 + 3 {
-        let commit = store.hand_over(&checkpoint(&long, 0, number)).unwrap().commit;
+        let commit =
+            store.hand_over(&checkpoint(&long, 0, number), Hurry::Unhurried).unwrap().commit;
         kept = kept + usize::from(commit.segment) - usize::from(commit.segments_dropped);
         assert!(kept <= SEGMENTS_MAX);
     }
@@ -104,9 +108,9 @@ fn there_are_never_more_segments_than_a_shim_keeps() {
 #[test]
 fn nothing_is_added_to_a_segment_that_was_found() {
     let mut store = Store::behind([(RowNumber(5), 100)].into_iter());
-    let next = store.hand_over(&checkpoint(b"one", 0, 6)).unwrap();
+    let next = store.hand_over(&checkpoint(b"one", 0, 6), Hurry::Unhurried).unwrap();
     assert_eq!((next.commit.segment, next.commit.segments_dropped), (true, 0));
-    let trimmed = store.hand_over(&checkpoint(b"", 5, 6)).unwrap();
+    let trimmed = store.hand_over(&checkpoint(b"", 5, 6), Hurry::Unhurried).unwrap();
     assert_eq!(trimmed.commit.segments_dropped, 1);
 }
 
@@ -119,7 +123,7 @@ fn a_segment_that_cannot_be_read_costs_the_history_up_to_it() {
     garbage.write_all_at(&[9; 30], 0).unwrap();
     for (number, damaged) in [(1, false), (2, true), (3, false)] {
         let long = noise(SEGMENT_BYTES as usize);
-        let handover = store.hand_over(&checkpoint(&long, 0, number)).unwrap();
+        let handover = store.hand_over(&checkpoint(&long, 0, number), Hurry::Unhurried).unwrap();
         let file = handover.segment.expect("each fills one");
         let bytes = handover.commit.segment_bytes;
         match damaged {
@@ -154,7 +158,7 @@ fn a_file_that_says_it_is_larger_than_it_is_takes_no_memory_and_is_refused() {
 fn one_file_that_is_handed_over_again_and_again_is_not_read_as_often() {
     let rows = vec![0; ROWS_BYTES_MAX / 4];
     let file = memory::create(c"test", 0).unwrap();
-    let record = record(&rows, RowNumber(1)).unwrap();
+    let record = record(&rows, RowNumber(1), Hurry::Unhurried).unwrap();
     drop(rows);
     file.write_all_at(&record, 0).unwrap();
     let mut found = FoundSegments::default();
@@ -170,7 +174,7 @@ fn one_file_that_is_handed_over_again_and_again_is_not_read_as_often() {
 #[test]
 fn rows_that_are_not_as_long_as_they_say_are_refused() {
     for length in [0, 99, 101, u32::MAX] {
-        let mut record = record(&[b'x'; 100], RowNumber(1)).unwrap();
+        let mut record = record(&[b'x'; 100], RowNumber(1), Hurry::Unhurried).unwrap();
         record[12..16].copy_from_slice(&length.to_le_bytes());
         let file = memory::create(c"test", 0).unwrap();
         file.write_all_at(&record, 0).unwrap();
@@ -183,11 +187,32 @@ fn rows_that_are_not_as_long_as_they_say_are_refused() {
 fn a_row_that_no_history_reaches_is_not_believed() {
     let of_row = |row| {
         let file = memory::create(c"test", 0).unwrap();
-        file.write_all_at(&record(b"rows", RowNumber(row)).unwrap(), 0).unwrap();
+        file.write_all_at(&record(b"rows", RowNumber(row), Hurry::Unhurried).unwrap(), 0).unwrap();
         file
     };
-    let bytes = record(b"rows", RowNumber(0)).unwrap().len() as u64;
+    let bytes = record(b"rows", RowNumber(0), Hurry::Unhurried).unwrap().len() as u64;
     assert_eq!(found(&of_row(NUMBER_MAX), bytes).len(), 1);
     let refused = read_segment(&of_row(NUMBER_MAX + 1), bytes, 4).unwrap_err();
     assert_eq!(refused.kind(), io::ErrorKind::InvalidData);
+}
+
+#[test]
+fn rows_that_a_program_waits_for_are_packed_once_most_are_of_that_kind() {
+    let text = "a row that says what many rows say\n".repeat(1_000);
+    let of = |rows: &str, first, end| checkpoint(rows.as_bytes(), first, end);
+    let mut store = Store::default();
+    let packed = store.hand_over(&of(&text, 0, 1), Hurry::Unhurried).unwrap();
+    assert!(packed.commit.segment_bytes < text.len() as u64 / 10);
+    assert!(!store.is_loose());
+    let both = store.hand_over(&of(&text, 0, 2), Hurry::Hurried).unwrap();
+    assert!(both.commit.segment_bytes > text.len() as u64);
+    assert!(store.is_loose());
+    let expected = [(1, text.clone().into_bytes()), (2, text.clone().into_bytes())];
+    assert_eq!(found(&packed.segment.unwrap(), both.commit.segment_bytes), expected);
+
+    let all = TerminalCheckpoint { whole: true, ..of(&text, 0, 2) };
+    let again = store.hand_over(&all, Hurry::Unhurried).unwrap();
+    assert_eq!(again.commit.segments_dropped, 1);
+    assert!(again.commit.segment_bytes < text.len() as u64 / 10);
+    assert!(!store.is_loose());
 }

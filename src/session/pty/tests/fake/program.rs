@@ -153,6 +153,11 @@ impl FakeTerminal {
         self.state.send_modify(|state| state.refuses_checkpoints = refuses);
     }
 
+    /// Has what is kept of history take more room than it needs.
+    pub(crate) fn set_loose(&self, loose: bool) {
+        self.state.send_modify(|state| state.is_loose = loose);
+    }
+
     /// The checkpoints that were handed over, in order.
     pub(crate) fn checkpoints(&self) -> Vec<TerminalCheckpoint> {
         self.state.borrow().checkpoints.clone()
