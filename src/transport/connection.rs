@@ -7,6 +7,7 @@ mod intake;
 mod library;
 pub mod link;
 mod reading;
+mod socket;
 
 use std::future::Future;
 use std::sync::Arc;

@@ -19,6 +19,10 @@ pub(super) struct KernelPolling {
     /// Which of the looks after that comes next.
     next: usize,
     looked_at: Option<Moment>,
+    /// When the first look after output or input was last made.
+    first_at: Option<Moment>,
+    /// How many second looks in turn showed nothing new before output came again.
+    fruitless: u32,
     /// What was seen belongs to output that has not come, and was not noted.
     postponed: bool,
     /// Which of the looks for an idle program comes next, when the last was, and whether it found one.
@@ -35,6 +39,8 @@ impl KernelPolling {
             stirs: 0,
             next: 0,
             looked_at: None,
+            first_at: None,
+            fruitless: 0,
             postponed: false,
             next_idle: 0,
             idle_looked_at: None,
@@ -60,7 +66,7 @@ impl KernelPolling {
         // Editors wait a moment for the rest of a sequence, as if they were idle, before they act.
         let sequence_begins = bytes.last() == Some(&ESCAPE);
         self.next_idle = if sequence_begins { IDLE_LOOKS.len() } else { FIRST_AFTER_INPUT };
-        self.next = FIRST_AFTER_INPUT;
+        (self.next, self.fruitless) = (FIRST_AFTER_INPUT, 0);
         // Only output that comes again and again has the next look wait.
         self.idle_looked_at = None;
     }
@@ -86,7 +92,17 @@ impl KernelPolling {
     }
 
     pub(super) fn note(&mut self, seen: Option<KernelView>, now: Moment) {
-        self.next = (self.next + 1).min(LOOKS.len());
+        let is_same = seen == self.seen;
+        if self.next == 0 {
+            self.first_at = Some(now);
+        }
+        self.fruitless = match self.next {
+            0 if is_same => self.fruitless,
+            1 if is_same => self.fruitless + 1,
+            _ => 0,
+        };
+        let step = if self.next == 0 && self.fruitless >= FRUITLESS_MAX { SETTLED } else { 1 };
+        self.next = (self.next + step).min(LOOKS.len());
         self.postponed = false;
         (self.seen, self.looked_at) = (seen, Some(now));
     }
@@ -102,8 +118,10 @@ impl KernelPolling {
         }
         match LOOKS.get(self.next) {
             Some(offset) => {
-                // However much is written, it is asked no more often than frames are published.
-                let earliest = self.looked_at.map_or(Moment::default(), |at| at + interval);
+                // However much is written, no look is made more often than frames are published. The first needs no
+                // timer of its own where output comes less often.
+                let before = if self.next == 0 { self.first_at } else { self.looked_at };
+                let earliest = before.map_or(Moment::default(), |at| at + interval);
                 Some((self.stirred_at + *offset).max(earliest))
             }
             None => self.looked_at.filter(|_| attended).map(|at| {
@@ -166,6 +184,9 @@ pub(super) const LOOKS: [Duration; 4] = [
     Duration::from_millis(50),
     Duration::from_millis(200),
 ];
+
+/// From how many fruitless second looks on there is none: output comes again and again.
+const FRUITLESS_MAX: u32 = 4;
 
 /// The first look after input: a program that reads it and writes is looked at then.
 pub(super) const FIRST_AFTER_INPUT: usize = 1;

@@ -8,11 +8,10 @@ use std::io;
 use std::os::fd::AsFd;
 use std::pin::Pin;
 
-use tokio::io::unix::AsyncFd;
 use tokio::io::{AsyncRead, Interest, Stdin, Stdout};
 use tokio::net::UnixStream;
-use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 
+use crate::transport::connection::socket::{self, SocketReader, SocketWriter};
 use crate::transport::framing::lines::LineReader;
 use crate::transport::limits::Limits;
 
@@ -56,7 +55,7 @@ pub fn stdio() -> ClientLink<Stdin, Stdout, impl Future<Output = ()> + Send> {
     ClientLink { reader: tokio::io::stdin(), writer: tokio::io::stdout(), hangup }
 }
 
-pub type UnixLink = ClientLink<OwnedReadHalf, OwnedWriteHalf, Hangup>;
+pub type UnixLink = ClientLink<SocketReader, SocketWriter, Hangup>;
 
 /// Completes when a client has hung up.
 pub type Hangup = Pin<Box<dyn Future<Output = ()> + Send>>;
@@ -67,9 +66,12 @@ pub fn watch_hangup(stream: &UnixStream) -> io::Result<Hangup> {
 }
 
 /// Links a Unix socket, watched by `hangup`.
-pub fn unix(stream: UnixStream, hangup: Hangup) -> UnixLink {
-    let (reader, writer) = stream.into_split();
-    ClientLink { reader, writer, hangup }
+///
+/// # Errors
+/// Returns the kernel's error if the socket cannot be watched.
+pub fn unix(stream: UnixStream, hangup: Hangup) -> io::Result<UnixLink> {
+    let (reader, writer) = socket::split(stream)?;
+    Ok(ClientLink { reader, writer, hangup })
 }
 
 async fn or_never(end: io::Result<impl Future<Output = ()>>) {
@@ -88,9 +90,7 @@ fn end<F: AsFd>(
     descriptor: &F,
     interest: Interest,
 ) -> io::Result<impl Future<Output = ()> + Send + use<F>> {
-    let watched = descriptor.as_fd().try_clone_to_owned()?;
-    #[expect(deprecated, reason = "sound for an `OwnedFd`; its successor would need unsafe code")]
-    let watched = AsyncFd::with_interest(watched, interest)?;
+    let watched = socket::watch(descriptor.as_fd().try_clone_to_owned()?, interest)?;
     Ok(async move {
         loop {
             match watched.ready(interest).await {

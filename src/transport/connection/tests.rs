@@ -668,7 +668,7 @@ async fn a_socket_that_hangs_up_is_noticed_while_nothing_is_read_from_it() {
     let (served, handler) = (connection.clone(), probe.clone());
     let limits = Limits { short_max: 1, ..Limits::default() };
     let hangup = link::watch_hangup(&far).unwrap();
-    let link = link::unix(far, hangup).in_lines(&limits);
+    let link = link::unix(far, hangup).unwrap().in_lines(&limits);
     let serving = tokio::spawn(async move { serve(handler, link, served, &limits).await });
     let (reader, mut writer) = near.into_split();
     let mut lines = BufReader::new(reader).lines();
@@ -688,7 +688,7 @@ async fn a_socket_closed_in_one_direction_has_not_hung_up() {
     let connection = Arc::new(Connection::new(ConnectionId(9), UnsentLimits::default()));
     let served = connection.clone();
     let hangup = link::watch_hangup(&far).unwrap();
-    let link = link::unix(far, hangup).in_lines(&Limits::default());
+    let link = link::unix(far, hangup).unwrap().in_lines(&Limits::default());
     let serving = tokio::spawn(async move {
         serve(Probe::of(&served), link, served, &Limits::default()).await;
     });

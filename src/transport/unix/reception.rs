@@ -273,7 +273,12 @@ impl Room {
             Ok((peer, hangup)) => {
                 // The reserve is refilled before the client is served.
                 let Waiting { accepted: AcceptedClient { stream, .. }, admit, .. } = client;
-                admit(Arrival { link: link::unix(stream, hangup), peer });
+                match link::unix(stream, hangup) {
+                    Ok(link) => admit(Arrival { link, peer }),
+                    Err(error) => {
+                        tracing::warn!(%error, "cannot serve a client; its connection is closed")
+                    }
+                }
             }
             Err(error) if is_shortage(&error) && Instant::now() < client.give_up_at => {
                 self.wait(client);

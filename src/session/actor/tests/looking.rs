@@ -148,3 +148,24 @@ async fn what_was_seen_before_output_came_or_something_was_typed_does_not_count(
         assert_ne!(desk.state(), ActivityState::SecretPrompt);
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_program_that_paints_again_and_again_is_looked_at_once_a_frame() {
+    let desk = Desk::open();
+    let paint = async |frames: u32| {
+        for _ in 0..frames {
+            desk.terminal.push("x\r\n");
+            tokio::time::sleep(Duration::from_millis(16)).await;
+        }
+    };
+    paint(20).await;
+    let before = desk.terminal.looks();
+    paint(50).await;
+    assert_eq!(desk.terminal.looks() - before, 50);
+
+    let before = desk.terminal.looks();
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert_eq!(desk.terminal.looks() - before, 2, "once it is silent it is known what it does");
+    paint(1).await;
+    assert_eq!(desk.terminal.looks() - before, 4, "twice at once");
+}
