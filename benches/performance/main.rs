@@ -1,6 +1,7 @@
 //! What termgate costs, measured beside yardsticks that take turns with it in the same run.
 //!
-//! `cargo bench` measures every row, `cargo bench -- NAME…` some, `cargo bench -- --list` lists them.
+//! `cargo bench` measures every row, `cargo bench -- NAME…` some, `cargo bench -- --list` lists them. With `--profile`,
+//! each row is sampled as well, which makes it slower.
 
 #![allow(clippy::print_stdout, reason = "a bench prints its results")]
 
@@ -13,6 +14,7 @@ use termgate::core::nearest::nearest_of;
 
 use crate::rows::{ROWS, Row};
 use crate::support::machine::{load, machine};
+use crate::support::profile::Profile;
 use crate::support::report::Report;
 use crate::support::{echo, painter, pump, tmux};
 
@@ -26,11 +28,15 @@ fn main() -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     // Cargo adds `--bench`.
-    let names: Vec<String> = std::env::args().skip(1).filter(|word| word != "--bench").collect();
+    let mut names: Vec<String> =
+        std::env::args().skip(1).filter(|word| word != "--bench").collect();
     if names.iter().any(|name| name == "--list") {
         ROWS.iter().for_each(|row| println!("{:<14} {}", row.name, row.about));
         return Ok(ExitCode::SUCCESS);
     }
+    let all = names.len();
+    names.retain(|name| name != "--profile");
+    let profiles = names.len() < all;
     let rows = match chosen(&names) {
         Ok(rows) => rows,
         Err(error) => {
@@ -42,7 +48,9 @@ fn main() -> anyhow::Result<ExitCode> {
     let mut report = Report::default();
     for (index, row) in rows.iter().enumerate() {
         println!("\n## {} ({} of {}): {}", row.name, index + 1, rows.len(), row.about);
+        let profile = profiles.then(|| Profile::begin(row.name)).transpose()?;
         report.measure(row.name, row.measure);
+        profile.map_or(Ok(()), Profile::finish)?;
         println!("\n{}", load());
     }
     Ok(report.finish())

@@ -14,6 +14,7 @@ pub(crate) mod painter;
 pub(crate) mod placement;
 pub(crate) mod plot;
 pub(crate) mod processes;
+pub(crate) mod profile;
 pub(crate) mod pump;
 pub(crate) mod report;
 pub(crate) mod rounds;

@@ -1,7 +1,7 @@
 //! How cost grows, as a picture: lines over two logarithmic axes, in SVG.
 
 use std::fmt::Write as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 
@@ -14,15 +14,23 @@ const COLOURS: [&str; 3] = ["#0969da", "#cf222e", "#57606a"];
 /// A name, and points from left to right, all above zero.
 pub(crate) type Line = (&'static str, Vec<(f64, f64)>);
 
+/// Where plots and profiles go: `target/performance`.
+///
+/// # Errors
+/// What the kernel said.
+pub(crate) fn folder() -> anyhow::Result<PathBuf> {
+    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().context("no target directory")?;
+    let folder = target.join("performance");
+    std::fs::create_dir_all(&folder)?;
+    Ok(folder)
+}
+
 /// Writes `target/performance/NAME.svg`.
 ///
 /// # Errors
 /// What the kernel said.
 pub(crate) fn plot(name: &str, [across, up]: [&str; 2], lines: &[Line]) -> anyhow::Result<()> {
-    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().context("no target directory")?;
-    let folder = target.join("performance");
-    std::fs::create_dir_all(&folder)?;
-    let path = folder.join(name).with_extension("svg");
+    let path = folder()?.join(name).with_extension("svg");
     std::fs::write(&path, picture([across, up], lines)?)?;
     println!("\nplot: {}", path.display());
     Ok(())

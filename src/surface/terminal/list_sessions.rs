@@ -6,9 +6,7 @@ use serde::Deserialize;
 use crate::core::counted::counted;
 use crate::core::policy::Door;
 use crate::session::registry::silent::Known;
-use crate::surface::answer::budget::{
-    IN_LIST, TextBounds, escaped_bytes, fitting, json_bytes, room_left,
-};
+use crate::surface::answer::budget::{IN_LIST, escaped_bytes, fitting, json_bytes, room_left};
 use crate::surface::answer::session::ALONE;
 use crate::surface::call::{Call, find_known, seen_known};
 use crate::surface::error::SurfaceError;
@@ -49,18 +47,19 @@ impl Tool for ListSessions {
         };
         let writable =
             |session: &Known| call.daemon.switchboard.may_write(&call.standing, session.id(), now);
-        let mut sessions: Vec<SessionWire> = chosen
-            .iter()
-            .filter(|session| self.wants(session))
-            .map(|session| SessionWire::of_known(session, writable(session), now))
-            .collect();
-        sessions.sort_by(|a, b| a.name.cmp(&b.name).then_with(|| a.id.cmp(&b.id)));
+        let mut chosen: Vec<Known> =
+            chosen.into_iter().filter(|session| self.wants(session)).collect();
+        chosen.sort_by_cached_key(|session| (session.name(), session.id()));
+        let sessions =
+            chosen.iter().map(|session| SessionWire::of_known(session, writable(session), now));
         let write_allowed =
             call.daemon.switchboard.could_write(&call.daemon.sessions, &call.standing, now);
-        let listed = SessionList { sessions, write_allowed, left_out: None };
         // The command line shows people all there are, and all of each.
-        let listed =
-            if call.standing.door == Door::Operator { listed } else { listed.within(most) };
+        let listed = if call.standing.door == Door::Operator {
+            SessionList { sessions: sessions.collect(), write_allowed, left_out: None }
+        } else {
+            SessionList::within(sessions.map(|session| session.within(most)), write_allowed)
+        };
         Ok(Answer { text: listed.summary(), result: listed })
     }
 }
@@ -83,16 +82,21 @@ impl ListSessions {
 }
 
 impl SessionList {
-    /// As many of the sessions as one result has room for, with so much of their long texts.
-    fn within(self, most: TextBounds) -> Self {
-        let mut sessions: Vec<_> =
-            self.sessions.into_iter().map(|session| session.within(most)).collect();
+    /// As many of the sessions as one result has room for.
+    fn within(mut all: impl ExactSizeIterator<Item = SessionWire>, write_allowed: bool) -> Self {
         let bytes =
             |it: &SessionWire| json_bytes(it) + escaped_bytes(&it.summary()) + BETWEEN_BYTES;
-        let fits = fitting(sessions.iter().map(bytes), room_left(&"", "")).count;
-        let left_out = Some(sessions.len() - fits).filter(|count| *count > 0);
+        let (count, mut sessions) = (all.len(), Vec::new());
+        // Those that no longer fit are not even looked at.
+        let costs = all.by_ref().map(|session| {
+            let cost = bytes(&session);
+            sessions.push(session);
+            cost
+        });
+        let fits = fitting(costs, room_left(&"", "")).count;
         sessions.truncate(fits);
-        Self { sessions, left_out, ..self }
+        let left_out = Some(count - fits).filter(|left| *left > 0);
+        Self { sessions, write_allowed, left_out }
     }
 
     fn summary(&self) -> String {

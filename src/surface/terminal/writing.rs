@@ -28,7 +28,7 @@ use crate::surface::tool::Answer;
 use crate::surface::turns::Share;
 use crate::wire::delta::DeltaWire;
 use crate::wire::lease::LeaseLeft;
-use crate::wire::wait::WriteResult;
+use crate::wire::wait::{Waited, WriteResult};
 
 /// How long the screen stays as it is before it counts as the answer of a program of which nothing else is known.
 const IDLE_MS: u64 = 200;
@@ -159,7 +159,8 @@ pub async fn write(
         // The lease was kept alive up to here.
         drop(written.kept.take());
         result.watermark = waited.watermark.unwrap_or(result.watermark);
-        result.wait = Some(waited);
+        // The rows that changed say more.
+        result.wait = Some(Waited { last_rows: Vec::new(), ..waited });
         let room = room_left(&result, &result.summary());
         result.changed = Some(changes(&target, written.before, room, share).await);
     }
