@@ -5,6 +5,7 @@ use std::fs;
 use nix::sys::signal::Signal;
 use serde_json::json;
 
+use crate::harness::waiting::until;
 use crate::outlive::home::Home;
 
 /// So many that a daemon which read what one has written before it looks at the next would be late for
@@ -48,6 +49,49 @@ async fn every_lease_can_be_taken_back_however_much_there_is_to_be_read_first() 
         assert_eq!(grant["lease_id"], lease, "{grant}");
     }
     next.kill().await;
+}
+
+/// How many bytes of memory a shim keeps rows of history in.
+fn history_memory(shim: i32) -> u64 {
+    let files = fs::read_dir(format!("/proc/{shim}/fd")).unwrap().flatten();
+    let of_history = |file: &fs::DirEntry| {
+        fs::read_link(file.path())
+            .is_ok_and(|name| name.to_string_lossy().contains("termgate-history"))
+    };
+    let sizes = files.filter(of_history).filter_map(|file| fs::metadata(file.path()).ok());
+    sizes.map(|file| file.len()).sum()
+}
+
+#[tokio::test]
+async fn the_next_daemon_has_the_same_history_before_and_after_a_flood_has_paused() {
+    let home = Home::new();
+    let mut daemon = home.serve().await;
+    let mut client = home.client().await;
+    let line = "seq -f 'row %g of all that a program writes as fast as it can' 30000; exec cat";
+    let asked = json!({"command": "sh", "args": ["-c", line]});
+    let created = client.must("create_session", asked).await;
+    let id = created["session"]["id"].as_str().unwrap().to_owned();
+    client.must("wait_for", json!({"session": id, "text": "row 30000 of", "since": 0})).await;
+    let shim = home.shim(&id);
+    let mut loose = 0;
+    for pauses in [false, true, true] {
+        if pauses {
+            let packed = || history_memory(shim) * 2 < loose;
+            until("the rows to be packed", packed).await;
+        } else {
+            loose = history_memory(shim);
+        }
+        daemon.kill().await;
+        daemon = home.serve().await;
+        client = home.client().await;
+        for row in [20_100, 25_000, 29_900] {
+            let asked = json!({"session": id, "start_row": row - 1, "count": 1, "format": "cells"});
+            let history = client.must("read_history", asked).await;
+            let expected = format!("row {row} of all that a program writes as fast as it can");
+            assert_eq!(history["lines"][0]["text"], expected, "{history}");
+        }
+    }
+    daemon.kill().await;
 }
 
 #[tokio::test]

@@ -10,7 +10,7 @@ use crate::support::plot::folder;
 
 /// Samples a second on each processor: a prime number, so that nothing periodic is met again and again.
 const SAMPLES: &str = "997";
-/// How many functions are told of.
+/// The most functions in a profile.
 const LINES: usize = 80;
 
 /// A row that is being sampled.
@@ -29,6 +29,8 @@ impl Profile {
     pub(crate) fn begin(row: &str) -> anyhow::Result<Self> {
         let folder = folder()?;
         let samples = folder.join(row).with_extension("perf");
+        // What an earlier run left is not to be taken for this one.
+        let _ = std::fs::remove_file(&samples);
         let mut perf = Command::new("perf");
         perf.args(["record", "--all-cpus", "--freq", SAMPLES, "--output"]).arg(&samples);
         let perf = perf.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
@@ -47,9 +49,10 @@ impl Profile {
         let report = perf.stderr(Stdio::null()).output()?;
         ensure!(report.status.success(), "perf report failed; may this user sample all processes?");
         let report = String::from_utf8_lossy(&report.stdout);
-        let told = report.lines().filter(|line| !line.trim().is_empty() && !line.starts_with('#'));
-        let told: Vec<&str> = told.map(str::trim_end).take(LINES).collect();
-        std::fs::write(&self.text, told.join("\n") + "\n")?;
+        let lines = report.lines().filter(|line| !line.trim().is_empty() && !line.starts_with('#'));
+        // Without the columns that perf adds and leaves empty.
+        let lines = lines.map(|line| line.trim_end_matches([' ', '-']).to_owned() + "\n");
+        std::fs::write(&self.text, lines.take(LINES).collect::<String>())?;
         println!("\nprofile: {}", self.text.display());
         Ok(())
     }

@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 use unicode_width::UnicodeWidthChar;
 
 use crate::core::frame::Size;
@@ -99,30 +99,13 @@ impl<'a> KeptLink<'a> {
 }
 
 /// A line, as stored.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub(crate) struct KeptLine<'a> {
     text: &'a str,
     runs: Vec<KeptRun>,
     #[serde(borrow)]
     links: Vec<KeptLink<'a>>,
     wrapped: bool,
-}
-
-impl<'a> From<HistoryRow<'a>> for KeptLine<'a> {
-    fn from(row: HistoryRow<'a>) -> Self {
-        Self {
-            text: row.text,
-            runs: row.runs.iter().map(KeptRun::of).collect(),
-            links: row.links.iter().map(KeptLink::of).collect(),
-            wrapped: row.wrapped,
-        }
-    }
-}
-
-impl<'a> From<&'a Line> for KeptLine<'a> {
-    fn from(line: &'a Line) -> Self {
-        HistoryRow::of(line, Watermark::default()).into()
-    }
 }
 
 impl KeptLine<'_> {
@@ -169,11 +152,30 @@ struct BlockHead {
     rows: u32,
 }
 
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Deserialize)]
 struct KeptRow<'a> {
     #[serde(borrow)]
     line: KeptLine<'a>,
     changed: u64,
+}
+
+/// A [`KeptRow`] that is written: the same bytes, without a copy before.
+struct WrittenRow<'a>(HistoryRow<'a>);
+
+impl Serialize for WrittenRow<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        /// A list that is written item by item.
+        struct Items<I>(I);
+        impl<I: ExactSizeIterator<Item: Serialize> + Clone> Serialize for Items<I> {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.collect_seq(self.0.clone())
+            }
+        }
+        let HistoryRow { text, runs, links, wrapped, changed } = self.0;
+        let runs = Items(runs.iter().map(KeptRun::of));
+        let links = Items(links.iter().map(KeptLink::of));
+        (text, runs, links, wrapped, changed.0).serialize(serializer)
+    }
 }
 
 pub(crate) type Damage = &'static str;
@@ -186,9 +188,11 @@ impl History {
             return Vec::new();
         }
         let rows = u32::try_from(self.end().0 - since.0).unwrap_or(u32::MAX);
-        let mut bytes = append(&BlockHead { format: FORMAT, first: since.0, rows }, Vec::new());
+        let room = self.bytes() / self.len() * rows as usize;
+        let head = BlockHead { format: FORMAT, first: since.0, rows };
+        let mut bytes = append(&head, Vec::with_capacity(room));
         for (_, row) in self.range(since, since.plus(rows as usize)) {
-            bytes = append(&KeptRow { line: row.into(), changed: row.changed.0 }, bytes);
+            bytes = append(&WrittenRow(row), bytes);
         }
         bytes
     }
@@ -245,12 +249,21 @@ fn take<'a, T: Deserialize<'a>>(rest: &mut &'a [u8]) -> Result<T, Damage> {
 mod tests {
     use super::*;
 
+    /// The line that is read of what is written of this one.
+    fn kept(line: &Line) -> Option<Line> {
+        let row = HistoryRow::of(line, Watermark(7));
+        let bytes = append(&WrittenRow(row), Vec::new());
+        let row: KeptRow<'_> = take(&mut bytes.as_slice()).unwrap();
+        assert_eq!(row.changed, 7);
+        row.line.line()
+    }
+
     #[test]
     fn what_an_older_version_kept_of_concealed_text_is_not_shown() {
         let style = Style { attributes: Attributes::CONCEALED, ..Style::default() };
         let runs = [Run { column: 5, columns: 6, style }];
         let line = Line { text: "user secret end".into(), runs: runs.into(), ..Line::default() };
-        let line = KeptLine::from(&line).line().unwrap();
+        let line = kept(&line).unwrap();
         assert_eq!(&*line.text, "user        end");
     }
 
@@ -260,7 +273,7 @@ mod tests {
             let link = |column| Link { column, columns, target: target.into() };
             let links = Box::new([link(1), link(3)]);
             let line = Line { text: "linked".into(), links, ..Line::default() };
-            (KeptLine::from(&line).line(), line)
+            (kept(&line), line)
         };
         let (kept, line) = linked("https://example.org", 2);
         assert_eq!(kept, Some(line));

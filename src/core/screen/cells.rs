@@ -146,7 +146,8 @@ impl RowReader {
     }
 }
 
-const WIDE: Flags =
+/// The flags of cells whose neighbours belong to them.
+pub(crate) const WIDE: Flags =
     Flags::WIDE_CHAR.union(Flags::WIDE_CHAR_SPACER).union(Flags::LEADING_WIDE_CHAR_SPACER);
 
 /// The flags of cells whose text may differ from their character.

@@ -1,11 +1,18 @@
-//! Filters the output before the emulator's parser: takes control strings out of the stream.
+//! Filters the output before the emulator's parser: takes control strings, text and repetitions out of the stream.
 //!
 //! The parser collects a control string without bound, and ends some at bytes that are UTF-8 text.
 //! So the guard reads strings in bounded memory and passes a lone string terminator instead. It also
 //! joins split characters, after which the parser can lose the next one. All other bytes pass
 //! uncopied.
 
+mod fragment;
 mod kept;
+mod scan;
+
+use crate::core::screen::guard::fragment::Fragment;
+use crate::core::screen::guard::scan::{
+    TEXT_MIN, find_escape_or_text, first_number, harmless_sequence, repeats, text_length,
+};
 
 const BELL: u8 = 0x07;
 pub(crate) const CANCEL: u8 = 0x18;
@@ -30,9 +37,9 @@ pub(crate) const REPEAT_MAX: usize = 1_000;
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Item<'a> {
     Bytes(&'a [u8]),
-    /// Printable ASCII characters, of which the parser need not know.
+    /// Printable ASCII characters, which need no parser.
     Text(&'a [u8]),
-    /// The last character again, so many times (REP).
+    /// Repeat the last character this many times (REP).
     Repeat(usize),
     /// A character for the emulator that arrived in several pieces.
     Joined(Fragment),
@@ -174,8 +181,8 @@ impl Guard {
         if self.state != ScanState::Ground || !self.broken.is_empty() {
             return &[];
         }
-        let length = find(rest, |byte| !is_text(byte));
-        rest.split_off(..length).unwrap_or_default()
+        let length = text_length(rest);
+        if length < TEXT_MIN { &[] } else { rest.split_off(..length).unwrap_or_default() }
     }
 
     /// Takes bytes for the emulator, up to the end, to text, or to the first byte it must not get.
@@ -187,7 +194,7 @@ impl Guard {
                 ScanState::Ground => {
                     // What completes nothing ends what the parser waits for.
                     at += usize::from(at == 0 && !self.broken.is_empty() && bytes[0] != ESCAPE);
-                    at += find(&bytes[at..], |byte| byte == ESCAPE || is_text(byte));
+                    at += find_escape_or_text(&bytes[at..]);
                     let sequence = harmless_sequence(&bytes[at..]);
                     if sequence > 0 {
                         at += sequence;
@@ -278,7 +285,7 @@ impl Guard {
     fn after_sequence(&self, end: u8) -> Option<Item<'static>> {
         match (self.sequence.as_slice(), end) {
             _ if self.overflowed => Some(Item::Bytes(&[CANCEL])),
-            (count, b'b') if count.iter().all(|byte| matches!(byte, b'0'..=b';')) => {
+            (count, b'b') if repeats(count) => {
                 Some(Item::Repeat(first_number(count).clamp(1, REPEAT_MAX)))
             }
             (b">" | b">0", b'q') => Some(Item::Query(Query::Version)),
@@ -340,111 +347,4 @@ impl Guard {
             | ScanState::Skipped => {}
         }
     }
-}
-
-fn first_number(parameters: &[u8]) -> usize {
-    let digits = parameters.iter().take_while(|byte| byte.is_ascii_digit());
-    digits.fold(0, |number: usize, digit| {
-        number.saturating_mul(10).saturating_add(usize::from(digit - b'0'))
-    })
-}
-
-/// The number of bytes before the first one that is sought.
-#[inline]
-fn find(bytes: &[u8], sought: impl Fn(u8) -> bool) -> usize {
-    const STRIDE: usize = 32;
-    let near = bytes.len().min(STRIDE / 2);
-    if let Some(at) = bytes[..near].iter().position(|byte| sought(*byte)) {
-        return at;
-    }
-    let mut at = near;
-    // The loop over a stride does not exit early, so that the compiler vectorizes it.
-    for stride in bytes[near..].chunks(STRIDE) {
-        if stride.iter().fold(false, |found, byte| found | sought(*byte)) {
-            return at + stride.iter().position(|byte| sought(*byte)).unwrap_or(stride.len());
-        }
-        at += stride.len();
-    }
-    at
-}
-
-/// The length of the control sequence at the start, if it is whole and one that the guard never changes: with numbers
-/// alone, and no repetition.
-fn harmless_sequence(bytes: &[u8]) -> usize {
-    let Some(parameters) = bytes.strip_prefix(b"\x1b[") else { return 0 };
-    let most = &parameters[..parameters.len().min(CSI_BYTES_MAX)];
-    let numbers = most.iter().position(|byte| !matches!(byte, b'0'..=b'9' | b';'));
-    match numbers.map(|numbers| (numbers, most[numbers])) {
-        Some((numbers, 0x40..=0x7e)) if most[numbers] != b'b' => 2 + numbers + 1,
-        Some(_) | None => 0,
-    }
-}
-
-#[inline]
-fn is_text(byte: u8) -> bool {
-    (b' '..=b'~').contains(&byte)
-}
-
-/// The first bytes of a character, three at most, or a whole one.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Fragment {
-    bytes: [u8; 4],
-    length: usize,
-}
-
-impl Fragment {
-    /// The start of a character at the end of these bytes; empty when they end in a whole one.
-    fn at_end_of(bytes: &[u8]) -> Self {
-        let tail = &bytes[bytes.len().saturating_sub(3)..];
-        let Some(first) = tail.iter().rposition(|byte| !is_continuation(*byte)) else {
-            return Self::default();
-        };
-        let mut begun = Self { length: tail.len() - first, ..Self::default() };
-        begun.bytes[..begun.length].copy_from_slice(&tail[first..]);
-        if begun.is_whole() { Self::default() } else { begun }
-    }
-
-    /// These bytes as a fragment, if they are exactly the start of one character.
-    fn exactly(bytes: &[u8]) -> Option<Self> {
-        let found = Self::at_end_of(bytes);
-        (found.bytes() == bytes).then_some(found)
-    }
-
-    pub(crate) fn bytes(&self) -> &[u8] {
-        &self.bytes[..self.length]
-    }
-
-    fn is_empty(&self) -> bool {
-        self.length == 0
-    }
-
-    /// Whether all the bytes that the first one announces are present.
-    fn is_whole(&self) -> bool {
-        let announced = match self.bytes[0] {
-            0xc2..=0xdf => 2,
-            0xe0..=0xef => 3,
-            0xf0..=0xf4 => 4,
-            _ => 1,
-        };
-        self.length >= announced
-    }
-
-    /// Takes the bytes of the character from the start of the input. Returns true when no more can
-    /// follow, because it is whole or something else follows.
-    fn complete(&mut self, rest: &mut &[u8]) -> bool {
-        while !self.is_whole() {
-            let Some((next, after)) = rest.split_first() else { return false };
-            if !is_continuation(*next) {
-                break;
-            }
-            self.bytes[self.length] = *next;
-            self.length += 1;
-            *rest = after;
-        }
-        true
-    }
-}
-
-fn is_continuation(byte: u8) -> bool {
-    (0x80..=0xbf).contains(&byte)
 }

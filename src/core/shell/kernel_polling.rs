@@ -21,7 +21,7 @@ pub(super) struct KernelPolling {
     looked_at: Option<Moment>,
     /// When the first look after output or input was last made.
     first_at: Option<Moment>,
-    /// How many second looks in turn showed nothing new before output came again.
+    /// How many second looks in turn showed nothing new.
     fruitless: u32,
     /// What was seen belongs to output that has not come, and was not noted.
     postponed: bool,
@@ -118,7 +118,7 @@ impl KernelPolling {
         }
         match LOOKS.get(self.next) {
             Some(offset) => {
-                // However much is written, no look is made more often than frames are published. The first needs no
+                // However much is written, no first look is made more often than frames are published. It needs no
                 // timer of its own where output comes less often.
                 let before = if self.next == 0 { self.first_at } else { self.looked_at };
                 let earliest = before.map_or(Moment::default(), |at| at + interval);
@@ -185,7 +185,7 @@ pub(super) const LOOKS: [Duration; 4] = [
     Duration::from_millis(200),
 ];
 
-/// From how many fruitless second looks on there is none: output comes again and again.
+/// After this many fruitless second looks they are skipped: output comes again and again.
 const FRUITLESS_MAX: u32 = 4;
 
 /// The first look after input: a program that reads it and writes is looked at then.

@@ -87,7 +87,7 @@ impl SessionList {
         let bytes =
             |it: &SessionWire| json_bytes(it) + escaped_bytes(&it.summary()) + BETWEEN_BYTES;
         let (count, mut sessions) = (all.len(), Vec::new());
-        // Those that no longer fit are not even looked at.
+        // Nothing is written of those after the first that does not fit.
         let costs = all.by_ref().map(|session| {
             let cost = bytes(&session);
             sessions.push(session);

@@ -28,7 +28,7 @@ use crate::surface::tool::Answer;
 use crate::surface::turns::Share;
 use crate::wire::delta::DeltaWire;
 use crate::wire::lease::LeaseLeft;
-use crate::wire::wait::{Waited, WriteResult};
+use crate::wire::wait::{WaitOutcome, WriteResult};
 
 /// How long the screen stays as it is before it counts as the answer of a program of which nothing else is known.
 const IDLE_MS: u64 = 200;
@@ -159,10 +159,17 @@ pub async fn write(
         // The lease was kept alive up to here.
         drop(written.kept.take());
         result.watermark = waited.watermark.unwrap_or(result.watermark);
-        // The rows that changed say more.
-        result.wait = Some(Waited { last_rows: Vec::new(), ..waited });
+        let asks = matches!(waited.outcome, WaitOutcome::Timeout | WaitOutcome::NeedsInput);
+        result.wait = Some(waited);
         let room = room_left(&result, &result.summary());
-        result.changed = Some(changes(&target, written.before, room, share).await);
+        let changed = changes(&target, written.before, room, share).await;
+        let tells =
+            changed.rows_left_out.is_none() && changed.updates.iter().any(|it| it.row().is_some());
+        if let Some(waited) = result.wait.as_mut().filter(|_| tells && !asks) {
+            // The rows that changed say more.
+            waited.last_rows.clear();
+        }
+        result.changed = Some(changed);
     }
     Ok(Answer { text: result.summary(), result })
 }

@@ -3,6 +3,7 @@
 //! Each time a client reads, the kernel would tell a socket that is registered for writing that there is room, and
 //! wake the daemon for nothing. So a socket is registered for writing only while it is full.
 
+use std::future::Future as _;
 use std::io::{self, IoSlice, Read as _, Write as _};
 use std::net::Shutdown;
 use std::os::fd::OwnedFd;
@@ -10,9 +11,12 @@ use std::os::unix::net::UnixStream;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use tokio::io::unix::AsyncFd;
 use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
+use tokio::task::coop::poll_proceed;
+use tokio::time::{Sleep, sleep};
 
 /// Splits a connected socket.
 ///
@@ -69,8 +73,28 @@ impl AsyncRead for SocketReader {
 #[derive(Debug)]
 pub struct SocketWriter {
     socket: Arc<UnixStream>,
-    /// Tells when there is room, since the socket last was full.
-    full: Option<AsyncFd<OwnedFd>>,
+    /// Tells of room, if the socket was full when it was last written to.
+    full: Option<Full>,
+}
+
+#[derive(Debug)]
+enum Full {
+    Watched(AsyncFd<OwnedFd>),
+    /// No descriptor was left for watching.
+    Unwatched(Pin<Box<Sleep>>),
+}
+
+/// How long a full socket waits that cannot be watched.
+const UNWATCHED: Duration = Duration::from_millis(20);
+
+impl Full {
+    fn watch(socket: &UnixStream) -> Self {
+        let own = socket.try_clone().map(OwnedFd::from);
+        match own.and_then(|own| watch(own, Interest::WRITABLE)) {
+            Ok(watched) => Self::Watched(watched),
+            Err(_) => Self::Unwatched(Box::pin(sleep(UNWATCHED))),
+        }
+    }
 }
 
 impl AsyncWrite for SocketWriter {
@@ -88,10 +112,16 @@ impl AsyncWrite for SocketWriter {
         slices: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let this = &mut *self;
+        // Others of this task have a turn as well, however fast the client reads.
+        let turn = ready!(poll_proceed(context));
         loop {
-            let room = this.full.as_ref().map(|full| full.poll_write_ready(context));
-            let mut room = match room {
-                Some(room) => Some(ready!(room)?),
+            // What is cleared below is only what was known before the write.
+            let room = match &mut this.full {
+                Some(Full::Watched(watched)) => Some(ready!(watched.poll_write_ready(context))?),
+                Some(Full::Unwatched(pause)) => {
+                    ready!(pause.as_mut().poll(context));
+                    None
+                }
                 None => None,
             };
             match this.socket.as_ref().write_vectored(slices) {
@@ -99,14 +129,12 @@ impl AsyncWrite for SocketWriter {
                     if count == slices.iter().map(|slice| slice.len()).sum::<usize>() {
                         this.full = None;
                     }
+                    turn.made_progress();
                     return Poll::Ready(Ok(count));
                 }
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => match &mut room {
-                    Some(room) => room.clear_ready(),
-                    None => {
-                        let socket = OwnedFd::from(this.socket.try_clone()?);
-                        this.full = Some(watch(socket, Interest::WRITABLE)?);
-                    }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => match room {
+                    Some(mut room) => room.clear_ready(),
+                    None => this.full = Some(Full::watch(&this.socket)),
                 },
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Poll::Ready(Err(error)),

@@ -16,7 +16,7 @@ use alacritty_terminal::vte::ansi::{
 };
 use unicode_width::UnicodeWidthChar;
 
-use crate::core::screen::cells::BLINK;
+use crate::core::screen::cells::{BLINK, WIDE};
 use crate::core::screen::emulator::{Emulator, settings};
 
 /// Characters below this one have a width, except controls.
@@ -46,10 +46,6 @@ impl Emulator {
         row[column].zerowidth().is_some_and(|marks| marks.len() >= self.limits.marks_max)
     }
 }
-
-/// Cells whose neighbours belong to them.
-const TIED: Flags =
-    Flags::WIDE_CHAR.union(Flags::WIDE_CHAR_SPACER).union(Flags::LEADING_WIDE_CHAR_SPACER);
 
 impl Emulator {
     /// Prints characters of printable ASCII.
@@ -82,7 +78,7 @@ impl Emulator {
         let end = (column + text.len()).min(Column(columns - 1));
         let mut filled = 0;
         for (cell, byte) in grid[line][column..end].iter_mut().zip(text) {
-            if cell.flags.intersects(TIED) {
+            if cell.flags.intersects(WIDE) {
                 break;
             }
             *cell = Cell { c: char::from(*byte), fg, bg, flags, extra: None };

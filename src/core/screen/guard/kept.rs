@@ -3,8 +3,9 @@
 //! A sequence has no effect before it ends. So its bytes so far, cut to those that can matter, are
 //! the whole state of the guard and of the parser behind it.
 
+use crate::core::screen::guard::fragment::Fragment;
 use crate::core::screen::guard::{
-    CSI_BYTES_MAX, DCS_BYTES_MAX, Fragment, Guard, INTERMEDIATES_MAX, ScanState,
+    CSI_BYTES_MAX, DCS_BYTES_MAX, Guard, INTERMEDIATES_MAX, ScanState,
 };
 use crate::core::screen::snapshot::KeptPlace;
 

@@ -15,6 +15,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::core::frame::line::Line;
+use crate::core::screen::cells::RowReader;
 
 /// One step of the program, the operator or the publisher.
 #[derive(Clone, Debug)]
@@ -227,6 +228,11 @@ fn check(frame: &Frame, model: &Model) {
     assert_eq!(frame.base_row, RowNumber(base));
     let screen: Vec<_> = frame.lines.iter().map(|line| columns_of_line(&line.value)).collect();
     assert_eq!(screen, model.screen());
+    let mut reader = RowReader::default();
+    for (line, shown) in frame.lines.iter().enumerate() {
+        reader.read(&model.term.grid()[GridLine(line as i32)]);
+        assert_eq!(shown.value.runs, reader.line().runs, "{}", shown.value.text);
+    }
     let history = frame.history.range(frame.history.first(), frame.history.end());
     let history: Vec<_> = history.map(|(_, row)| columns_of_line(&row.line())).collect();
     assert_eq!(history, model.kept);
@@ -296,7 +302,7 @@ proptest! {
     #[test]
     fn a_screen_shows_what_the_bare_emulator_shows_and_numbers_never_shift(
         steps in steps(),
-        piece in 1..9usize,
+        piece in 1..40usize,
         rows in 2..7u16,
         cols in 2..14u16,
     ) {
@@ -305,10 +311,10 @@ proptest! {
 
     #[test]
     fn bytes_of_any_kind_do_not_fail_and_do_not_depend_on_their_pieces(
-        bytes in vec(prop_oneof![any::<u8>(), Just(0x1b), Just(b'['), Just(0xc2), Just(b';')], 0..600),
+        bytes in vec(prop_oneof![any::<u8>(), b'a'..=b'z', Just(0x1b), Just(b'['), Just(0xc2), Just(b';')], 0..600),
         piece in 1..9usize,
         rows in 2..5u16,
-        cols in 2..7u16,
+        cols in 2..30u16,
     ) {
         let mut whole = Terminal::new(rows, cols);
         whole.show(&bytes);

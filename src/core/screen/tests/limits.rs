@@ -126,6 +126,15 @@ fn a_cell_carries_eight_marks() {
 }
 
 #[test]
+fn a_repetition_with_too_many_parameters_is_none() {
+    for (parameters, shown) in [(31, "xxx"), (32, "xxx"), (33, "x"), (400, "x")] {
+        let mut terminal = Terminal::new(2, 10);
+        terminal.show(format!("x\x1b[2{}b", ";1".repeat(parameters - 1)));
+        terminal.shows(0, &[shown, ""]);
+    }
+}
+
+#[test]
 fn a_character_is_repeated_a_thousand_times_at_most() {
     for (asked, given) in
         [("999", 999), ("1000", REPEAT_MAX), ("1001", REPEAT_MAX), ("9999999", REPEAT_MAX)]

@@ -27,7 +27,7 @@ use crate::session::pty::held::input_line::ShimInput;
 use crate::session::pty::held::link::{ShimLink, exit_of};
 use crate::session::pty::held::recovered::{Notes, Recovered, ScreenSnapshot};
 use crate::session::pty::held::shims::{HoldOptions, HoldingLimits, Shims, socket_of};
-use crate::session::pty::held::store::{self, Store};
+use crate::session::pty::held::store::{self, Extent, Store};
 use crate::session::pty::lone_process::LastFront;
 use crate::session::pty::processes::Process;
 use crate::session::pty::sidecar_files::Remains;
@@ -154,7 +154,8 @@ impl HeldPty {
         if (pid, started) != (self.shim.pid.0, self.shim.started) {
             return Err(io::ErrorKind::NotFound.into());
         }
-        let extents = attached.segments.as_slice().iter().map(|bytes| (RowNumber(0), *bytes));
+        let segments = attached.segments.as_slice().iter();
+        let extents = segments.map(|bytes| Extent::found(RowNumber(0), *bytes, 0));
         *self.store.lock().unwrap_or_else(PoisonError::into_inner) = Store::behind(extents);
         self.committed.store(attached.committed, Ordering::Relaxed);
         *self.link.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(link);

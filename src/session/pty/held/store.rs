@@ -1,7 +1,7 @@
 //! Writes checkpoints into memory files for a shim, and reads them back.
 //! A snapshot replaces the previous one. Rows are appended to segments, so a small checkpoint stays cheap. They are
-//! packed, but not while a program waits for the room: most of what it prints then has left history by the time it
-//! pauses.
+//! packed, but not while a program waits for the room and history is short: most of what it prints then has left history
+//! when it pauses, and the rest is handed over again.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -19,6 +19,8 @@ use crate::shim::wire::to_shim::Commit;
 
 /// The size at which a new segment starts, in bytes.
 const SEGMENT_BYTES: u64 = 1 << 20;
+/// Among how many segments rows may be written in a hurry.
+const HURRIED_MAX: usize = 4;
 /// Larger than any snapshot: two screens of 1,000 by 1,000 styled cells.
 const SNAPSHOT_MAX: u64 = 64 << 20;
 /// Larger than all rows of a session. The longest configurable history is 1 GiB.
@@ -36,11 +38,21 @@ pub(super) struct Store {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Extent {
+pub(super) struct Extent {
     end_row: RowNumber,
     bytes: u64,
-    /// How many of these are rows that were not packed for want of time.
+    /// The bytes of its rows, unpacked.
+    rows: u64,
+    /// How many of those were written in a hurry, and so were not packed.
     hurried: u64,
+}
+
+impl Extent {
+    /// One that another daemon wrote, which does not say why rows are not packed.
+    pub(super) fn found(end_row: RowNumber, bytes: u64, rows: usize) -> Self {
+        let rows = rows as u64;
+        Self { end_row, bytes, rows, hurried: if bytes > rows / 2 { rows } else { 0 } }
+    }
 }
 
 /// Whether a program waits for the room that a checkpoint makes.
@@ -59,15 +71,14 @@ pub(super) struct Handover {
 
 impl Store {
     /// Continues after segments that were found. Nothing is appended to these.
-    pub(super) fn behind(found: impl Iterator<Item = (RowNumber, u64)>) -> Self {
-        let extent = |(end_row, bytes)| Extent { end_row, bytes, hurried: 0 };
-        Self { segments: found.map(extent).collect(), ..Self::default() }
+    pub(super) fn behind(found: impl Iterator<Item = Extent>) -> Self {
+        Self { segments: found.collect(), ..Self::default() }
     }
 
-    /// Whether the rows take so much more room than they need that it is worth handing all over again.
+    /// Whether most rows were written in a hurry, so that it is worth handing all over again.
     pub(super) fn is_loose(&self) -> bool {
         let sum = |part: fn(&Extent) -> u64| self.segments.iter().map(part).sum::<u64>();
-        sum(|extent| extent.hurried) * 2 > sum(|extent| extent.bytes)
+        self.segments.len() <= HURRIED_MAX && sum(|it| it.hurried) * 2 > sum(|it| it.rows)
     }
 
     /// Writes a checkpoint into memory files.
@@ -118,15 +129,17 @@ impl Store {
         end_row: RowNumber,
         hurry: Hurry,
     ) -> io::Result<Option<File>> {
+        // Of a long history it would take too long to hand all over again.
+        let hurry = if self.segments.len() < HURRIED_MAX { hurry } else { Hurry::Unhurried };
         let record = record(rows, end_row, hurry)?;
-        let length = record.len() as u64;
-        let hurried = if hurry == Hurry::Hurried { length } else { 0 };
+        let (length, rows) = (record.len() as u64, rows.len() as u64);
+        let hurried = if hurry == Hurry::Hurried { rows } else { 0 };
         if let (Some(open), Some(last)) = (&self.open, self.segments.back_mut())
             && last.bytes + length <= SEGMENT_BYTES
         {
             open.write_all_at(&record, last.bytes)?;
-            let (bytes, hurried) = (last.bytes + length, last.hurried + hurried);
-            *last = Extent { end_row, bytes, hurried };
+            let (rows, hurried) = (last.rows + rows, last.hurried + hurried);
+            *last = Extent { end_row, bytes: last.bytes + length, rows, hurried };
             return Ok(None);
         }
         if let Some(full) = self.open.take() {
@@ -140,7 +153,7 @@ impl Store {
             self.dropped += 1;
         }
         let open = segment.try_clone()?;
-        self.segments.push_back(Extent { end_row, bytes: length, hurried });
+        self.segments.push_back(Extent { end_row, bytes: length, rows, hurried });
         self.open = Some(open);
         Ok(Some(segment))
     }
@@ -176,8 +189,8 @@ fn record(rows: &[u8], end_row: RowNumber, hurry: Hurry) -> io::Result<Vec<u8>> 
 #[derive(Debug, Default)]
 pub(super) struct FoundSegments {
     pub(super) segments: Vec<HistorySegment>,
-    /// The end of each segment, readable or not.
-    pub(super) extents: Vec<(RowNumber, u64)>,
+    /// Each segment, readable or not.
+    pub(super) extents: Vec<Extent>,
     /// Whether a segment was unreadable. History then begins after it.
     pub(super) damaged: bool,
     /// How many bytes of rows were read, lost ones included.
@@ -204,25 +217,26 @@ impl FoundSegments {
         bytes: u64,
         content: io::Result<Vec<u8>>,
     ) -> io::Result<()> {
-        let before = self.extents.last().map_or(RowNumber(0), |(end_row, _)| *end_row);
+        let before = self.extents.last().map_or(RowNumber(0), |last| last.end_row);
         // An impostor could send the same file many times.
         let most = ROWS_BYTES_MAX - self.bytes;
-        let end_row = match content.and_then(|content| read_records(&content, most)) {
+        let (end_row, rows) = match content.and_then(|content| read_records(&content, most)) {
             Ok(found) => {
-                self.bytes += found.iter().map(|segment| segment.rows.len()).sum::<usize>();
+                let rows = found.iter().map(|segment| segment.rows.len()).sum();
+                self.bytes += rows;
                 let end_row = found.last().map_or(before, |last| last.end_row);
                 self.segments.extend(found);
-                end_row
+                (end_row, rows)
             }
             Err(error) if error.kind() == io::ErrorKind::InvalidData => {
                 tracing::error!(%session, "stored rows cannot be read and are lost");
                 self.segments.clear();
                 self.damaged = true;
-                before
+                (before, 0)
             }
             Err(error) => return Err(error),
         };
-        self.extents.push((end_row, bytes));
+        self.extents.push(Extent::found(end_row, bytes, rows));
         Ok(())
     }
 }

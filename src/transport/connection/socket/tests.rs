@@ -77,6 +77,36 @@ async fn it_is_watched_for_room_only_while_it_is_full() {
 }
 
 #[tokio::test]
+async fn one_that_cannot_be_watched_is_tried_again() {
+    let (_reader, mut writer, mut far) = pair();
+    writer.full = Some(Full::Unwatched(Box::pin(sleep(UNWATCHED))));
+    let sent = pattern(MANY);
+    let expected = sent.clone();
+    let writing = tokio::spawn(async move { writer.write_all(&sent).await });
+    let mut received = vec![0; MANY];
+    within_time(far.read_exact(&mut received)).await.unwrap();
+    assert!(received == expected);
+    within_time(writing).await.unwrap().unwrap();
+}
+
+#[tokio::test]
+async fn others_have_a_turn_while_a_client_reads_as_fast_as_it_is_written_to() {
+    let (_reader, mut writer, far) = pair();
+    let writing = async {
+        loop {
+            writer.write_all(b"x").await.unwrap();
+            let mut read = [0; 1];
+            assert_eq!(far.try_read(&mut read).unwrap_or(1), 1);
+        }
+    };
+    tokio::select! {
+        biased;
+        () = writing => {}
+        () = tokio::task::yield_now() => {}
+    }
+}
+
+#[tokio::test]
 async fn what_comes_in_pieces_is_read_and_then_the_end() {
     let (mut reader, _writer, mut far) = pair();
     let reading = tokio::spawn(async move {

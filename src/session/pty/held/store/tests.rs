@@ -107,7 +107,7 @@ fn there_are_never_more_segments_than_a_shim_keeps() {
 
 #[test]
 fn nothing_is_added_to_a_segment_that_was_found() {
-    let mut store = Store::behind([(RowNumber(5), 100)].into_iter());
+    let mut store = Store::behind([Extent::found(RowNumber(5), 100, 0)].into_iter());
     let next = store.hand_over(&checkpoint(b"one", 0, 6), Hurry::Unhurried).unwrap();
     assert_eq!((next.commit.segment, next.commit.segments_dropped), (true, 0));
     let trimmed = store.hand_over(&checkpoint(b"", 5, 6), Hurry::Unhurried).unwrap();
@@ -204,15 +204,45 @@ fn rows_that_a_program_waits_for_are_packed_once_most_are_of_that_kind() {
     let packed = store.hand_over(&of(&text, 0, 1), Hurry::Unhurried).unwrap();
     assert!(packed.commit.segment_bytes < text.len() as u64 / 10);
     assert!(!store.is_loose());
-    let both = store.hand_over(&of(&text, 0, 2), Hurry::Hurried).unwrap();
-    assert!(both.commit.segment_bytes > text.len() as u64);
+    store.hand_over(&of(&text, 0, 2), Hurry::Hurried).unwrap();
+    assert!(!store.is_loose(), "as many are packed");
+    let both = store.hand_over(&of(&text, 0, 3), Hurry::Hurried).unwrap();
+    assert!(both.commit.segment_bytes > 2 * text.len() as u64);
     assert!(store.is_loose());
-    let expected = [(1, text.clone().into_bytes()), (2, text.clone().into_bytes())];
+    let bytes = || text.clone().into_bytes();
+    let expected = [(1, bytes()), (2, bytes()), (3, bytes())];
     assert_eq!(found(&packed.segment.unwrap(), both.commit.segment_bytes), expected);
 
-    let all = TerminalCheckpoint { whole: true, ..of(&text, 0, 2) };
+    let all = TerminalCheckpoint { whole: true, ..of(&text, 0, 3) };
     let again = store.hand_over(&all, Hurry::Unhurried).unwrap();
     assert_eq!(again.commit.segments_dropped, 1);
     assert!(again.commit.segment_bytes < text.len() as u64 / 10);
     assert!(!store.is_loose());
+}
+
+#[test]
+fn rows_of_a_long_history_are_packed_in_any_case() {
+    let mut store = Store::default();
+    let long = noise(SEGMENT_BYTES as usize);
+    for number in 1..=HURRIED_MAX as u64 {
+        store.hand_over(&checkpoint(&long, 0, number), Hurry::Hurried).unwrap();
+    }
+    assert!(store.is_loose());
+    let rows = vec![b'x'; 100_000];
+    let next = checkpoint(&rows, 0, HURRIED_MAX as u64 + 1);
+    assert!(store.hand_over(&next, Hurry::Hurried).unwrap().commit.segment_bytes < 10_000);
+    assert!(!store.is_loose(), "handing all over again would take long");
+}
+
+#[test]
+fn rows_of_another_daemon_that_are_not_packed_are_handed_over_again() {
+    let text = "a row that says what many rows say\n".repeat(1_000);
+    for (hurry, loose) in [(Hurry::Hurried, true), (Hurry::Unhurried, false)] {
+        let mut store = Store::default();
+        let written = store.hand_over(&checkpoint(text.as_bytes(), 0, 5), hurry).unwrap();
+        let mut found = FoundSegments::default();
+        let segment = written.segment.unwrap();
+        found.read(session(), segment.into(), written.commit.segment_bytes).unwrap();
+        assert_eq!(Store::behind(found.extents.into_iter()).is_loose(), loose);
+    }
 }
