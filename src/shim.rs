@@ -2,6 +2,7 @@
 //! It is a separate process so that the program keeps running when the daemon ends or crashes.
 //! It moves bytes and stores checkpoints, but knows neither screen nor lease.
 
+pub mod allocator;
 pub mod bounded;
 pub mod children;
 pub mod confinement;

@@ -23,12 +23,16 @@ use crate::config::paths::{RuntimePaths, state_directory};
 use crate::config::sources::{Flag, Sources};
 use crate::session::pty::environment::Environment;
 use crate::session::pty::held::shims::OWN_PROGRAM;
+use crate::shim::allocator::take_buffers_fresh;
 use crate::transport::daemon::ending::DaemonEnd;
 use crate::transport::daemon::kept_switches::SwitchOrigin;
 use crate::transport::daemon::upgrade::DaemonProgram;
 use crate::transport::daemon::{Banner, DaemonSettings, serve};
 use crate::transport::stdio::serve_stdio;
 use crate::transport::unix::handed::Handed;
+
+/// From this many bytes on buffers are not recycled: those with all rows of a session would stay in memory.
+const LARGE_BUFFER: i32 = 128 * 1024;
 
 /// Run the daemon in the foreground
 ///
@@ -73,6 +77,7 @@ pub struct ServeCommand {
 impl ServeCommand {
     /// Runs the command until the daemon is stopped or its terminal is closed.
     pub async fn run(self, context: &Context) -> Result<CommandExit, CliFailure> {
+        take_buffers_fresh(LARGE_BUFFER);
         let mut log = None;
         if self.detached {
             // It fails if this process already leads a session.

@@ -16,6 +16,7 @@ use nix::sys::signal::{SigHandler, Signal, signal};
 use nix::sys::wait::{WaitStatus, waitpid};
 use nix::unistd::{ForkResult, chdir, dup2_stderr, dup2_stdin, dup2_stdout, fork};
 
+use crate::shim::allocator::take_buffers_fresh;
 use crate::shim::memory;
 use crate::shim::readiness::{self, READABLE};
 use crate::shim::run::RunningShim;
@@ -36,6 +37,9 @@ const IGNORED: [Signal; 9] = [
     Signal::SIGUSR2,
 ];
 
+/// From this many bytes on buffers are not recycled.
+const LARGE_BUFFER: i32 = 32 * 1024;
+
 /// What the daemon sends: where to listen, with a connection to the daemon.
 struct Order {
     path: PathBuf,
@@ -55,7 +59,7 @@ pub fn serve(words: &[OsString], hold: impl FnOnce(RunningShim, Box<Frame>)) -> 
         // A forked copy would be traced as well.
         return ExitCode::FAILURE;
     }
-    use_no_memory_in_advance();
+    take_buffers_fresh(LARGE_BUFFER);
     let mut room = frame();
     let Ok(orders) = settle() else { return ExitCode::FAILURE };
     let Some(order) = fork_shims(orders, &mut room) else { return ExitCode::SUCCESS };
@@ -67,21 +71,6 @@ pub fn serve(words: &[OsString], hold: impl FnOnce(RunningShim, Box<Frame>)) -> 
         None => ExitCode::FAILURE,
     }
 }
-
-/// Makes the allocator take every large buffer fresh from the kernel. The kernel counts only pages that are
-/// written, while recycled memory would have to be zeroed and so counts at once.
-#[cfg(target_env = "gnu")]
-#[allow(unsafe_code)]
-fn use_no_memory_in_advance() {
-    const LARGE: libc::c_int = 32 * 1024;
-    // SAFETY: this process has one thread, and the allocator accepts this option at any time.
-    unsafe {
-        libc::mallopt(libc::M_MMAP_THRESHOLD, LARGE);
-    }
-}
-
-#[cfg(not(target_env = "gnu"))]
-fn use_no_memory_in_advance() {}
 
 /// Leaves what belongs to the daemon: its descriptors but for the connection, its directory and its signals.
 #[allow(unsafe_code)]

@@ -74,11 +74,11 @@ impl AsyncRead for SocketReader {
 pub struct SocketWriter {
     socket: Arc<UnixStream>,
     /// Tells of room, if the socket was full when it was last written to.
-    full: Option<Full>,
+    full: Option<FullSocket>,
 }
 
 #[derive(Debug)]
-enum Full {
+enum FullSocket {
     Watched(AsyncFd<OwnedFd>),
     /// No descriptor was left for watching.
     Unwatched(Pin<Box<Sleep>>),
@@ -87,7 +87,7 @@ enum Full {
 /// How long a full socket waits that cannot be watched.
 const UNWATCHED: Duration = Duration::from_millis(20);
 
-impl Full {
+impl FullSocket {
     fn watch(socket: &UnixStream) -> Self {
         let own = socket.try_clone().map(OwnedFd::from);
         match own.and_then(|own| watch(own, Interest::WRITABLE)) {
@@ -117,8 +117,10 @@ impl AsyncWrite for SocketWriter {
         loop {
             // What is cleared below is only what was known before the write.
             let room = match &mut this.full {
-                Some(Full::Watched(watched)) => Some(ready!(watched.poll_write_ready(context))?),
-                Some(Full::Unwatched(pause)) => {
+                Some(FullSocket::Watched(watched)) => {
+                    Some(ready!(watched.poll_write_ready(context))?)
+                }
+                Some(FullSocket::Unwatched(pause)) => {
                     ready!(pause.as_mut().poll(context));
                     None
                 }
@@ -134,7 +136,7 @@ impl AsyncWrite for SocketWriter {
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => match room {
                     Some(mut room) => room.clear_ready(),
-                    None => this.full = Some(Full::watch(&this.socket)),
+                    None => this.full = Some(FullSocket::watch(&this.socket)),
                 },
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Poll::Ready(Err(error)),

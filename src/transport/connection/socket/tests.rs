@@ -79,7 +79,7 @@ async fn it_is_watched_for_room_only_while_it_is_full() {
 #[tokio::test]
 async fn one_that_cannot_be_watched_is_tried_again() {
     let (_reader, mut writer, mut far) = pair();
-    writer.full = Some(Full::Unwatched(Box::pin(sleep(UNWATCHED))));
+    writer.full = Some(FullSocket::Unwatched(Box::pin(sleep(UNWATCHED))));
     let sent = pattern(MANY);
     let expected = sent.clone();
     let writing = tokio::spawn(async move { writer.write_all(&sent).await });
