@@ -189,11 +189,8 @@ impl Pty for HeldPty {
             tracing::debug!(session = %self.session, %error, "its screen was not stored outside its shim");
         }
         let mut store = self.store.lock().unwrap_or_else(PoisonError::into_inner);
-        let lasts = checkpoint.quiet || checkpoint.whole;
-        let hurry = match !lasts && self.owes(checkpoint.offset) {
-            true => Hurry::Hurried,
-            false => Hurry::Unhurried,
-        };
+        let waits = !checkpoint.quiet && !checkpoint.whole && self.owes(checkpoint.offset);
+        let hurry = if waits { Hurry::Hurried } else { Hurry::Unhurried };
         let handover = store.hand_over(checkpoint, hurry)?;
         let files = [&handover.snapshot, &handover.segment].into_iter().flatten();
         let descriptors: Vec<_> = files.map(AsFd::as_fd).collect();

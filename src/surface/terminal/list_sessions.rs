@@ -38,7 +38,7 @@ impl Tool for ListSessions {
 
     async fn call(self, call: Call) -> Result<Answer<SessionList>, SurfaceError> {
         let now = call.daemon.now();
-        let (chosen, most) = match &self.session {
+        let (mut chosen, most) = match &self.session {
             Some(given) => {
                 let found = find_known(&call.daemon.sessions, &call.standing, Some(given))?;
                 (vec![found], ALONE)
@@ -47,8 +47,7 @@ impl Tool for ListSessions {
         };
         let writable =
             |session: &Known| call.daemon.switchboard.may_write(&call.standing, session.id(), now);
-        let mut chosen: Vec<Known> =
-            chosen.into_iter().filter(|session| self.wants(session)).collect();
+        chosen.retain(|session| self.wants(session));
         chosen.sort_by_cached_key(|session| (session.name(), session.id()));
         let sessions =
             chosen.iter().map(|session| SessionWire::of_known(session, writable(session), now));
@@ -83,12 +82,12 @@ impl ListSessions {
 
 impl SessionList {
     /// As many of the sessions as one result has room for.
-    fn within(mut all: impl ExactSizeIterator<Item = SessionWire>, write_allowed: bool) -> Self {
+    fn within(all: impl ExactSizeIterator<Item = SessionWire>, write_allowed: bool) -> Self {
         let bytes =
             |it: &SessionWire| json_bytes(it) + escaped_bytes(&it.summary()) + BETWEEN_BYTES;
         let (count, mut sessions) = (all.len(), Vec::new());
         // Nothing is written of those after the first that does not fit.
-        let costs = all.by_ref().map(|session| {
+        let costs = all.map(|session| {
             let cost = bytes(&session);
             sessions.push(session);
             cost

@@ -11,6 +11,7 @@ use std::pin::Pin;
 use tokio::io::{AsyncRead, Interest, Stdin, Stdout};
 use tokio::net::UnixStream;
 
+use crate::session::pty::watch::watch;
 use crate::transport::connection::socket::{self, SocketReader, SocketWriter};
 use crate::transport::framing::lines::LineReader;
 use crate::transport::limits::Limits;
@@ -90,7 +91,7 @@ fn end<F: AsFd>(
     descriptor: &F,
     interest: Interest,
 ) -> io::Result<impl Future<Output = ()> + Send + use<F>> {
-    let watched = socket::watch(descriptor.as_fd().try_clone_to_owned()?, interest)?;
+    let watched = watch(descriptor.as_fd().try_clone_to_owned()?, interest)?;
     Ok(async move {
         loop {
             match watched.ready(interest).await {

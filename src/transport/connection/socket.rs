@@ -18,26 +18,20 @@ use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 use tokio::task::coop::poll_proceed;
 use tokio::time::{Sleep, sleep};
 
+use crate::session::pty::watch::watch;
+
 /// Splits a connected socket.
 ///
 /// # Errors
 /// Returns the kernel's error if the socket cannot be watched.
 pub(super) fn split(socket: tokio::net::UnixStream) -> io::Result<(SocketReader, SocketWriter)> {
     let socket = Arc::new(socket.into_std()?);
-    let reader = watch(Arc::clone(&socket), Interest::READABLE)?;
-    Ok((SocketReader(reader), SocketWriter { socket, full: None }))
-}
-
-/// Watches a descriptor.
-pub(super) fn watch<F: std::os::fd::AsRawFd>(
-    descriptor: F,
-    interest: Interest,
-) -> io::Result<AsyncFd<F>> {
     #[expect(
         deprecated,
-        reason = "sound for owned descriptors; its successor would need unsafe code"
+        reason = "sound for a shared socket; its successor would need unsafe code"
     )]
-    AsyncFd::with_interest(descriptor, interest)
+    let reader = AsyncFd::with_interest(Arc::clone(&socket), Interest::READABLE)?;
+    Ok((SocketReader(reader), SocketWriter { socket, full: None }))
 }
 
 #[derive(Debug)]
@@ -89,8 +83,7 @@ const UNWATCHED: Duration = Duration::from_millis(20);
 
 impl FullSocket {
     fn watch(socket: &UnixStream) -> Self {
-        let own = socket.try_clone().map(OwnedFd::from);
-        match own.and_then(|own| watch(own, Interest::WRITABLE)) {
+        match socket.try_clone().and_then(|own| watch(own, Interest::WRITABLE)) {
             Ok(watched) => Self::Watched(watched),
             Err(_) => Self::Unwatched(Box::pin(sleep(UNWATCHED))),
         }
