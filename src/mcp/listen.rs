@@ -11,7 +11,9 @@ use tokio::task::{AbortHandle, JoinSet};
 
 use crate::core::policy::Standing;
 use crate::mcp::connection::Connection;
-use crate::mcp::notifications::{NoticeLane, tell_resources, tell_tools, tell_updates};
+use crate::mcp::notifications::{
+    Announcement, NoticeLane, resource_changes, tool_changes, updates,
+};
 use crate::mcp::outbox::PushLane;
 use crate::mcp::resource::{Resource, Watched};
 use crate::mcp::subscription_quota::{SubscriptionPlace, SubscriptionQuota};
@@ -56,8 +58,10 @@ impl Subscriptions {
             return;
         }
         let wire = wire(connection);
-        tasks.running.spawn(tell_tools(Arc::clone(daemon), standing.clone(), wire.clone()));
-        tasks.running.spawn(tell_resources(Arc::clone(daemon), standing.clone(), wire));
+        let tools = tool_changes(Arc::clone(daemon), standing.clone());
+        let resources = resource_changes(Arc::clone(daemon), standing.clone());
+        tasks.running.spawn(tools.send_to(wire.clone()));
+        tasks.running.spawn(resources.send_to(wire));
     }
 
     /// Notifies the client of changes to the resource from now on. Repeated calls have no effect.
@@ -85,10 +89,9 @@ impl Subscriptions {
         let place = self.quota.enter(standing)?;
         let wire = wire(connection);
         let lane = wire.lane.clone();
-        let (daemon, standing) = (Arc::clone(daemon), standing.clone());
-        let telling = tell_updates(daemon, standing, watched, uri.to_owned(), wire);
+        let updates = updates(Arc::clone(daemon), standing.clone(), watched, uri.to_owned());
         let task = tasks.running.spawn(async move {
-            telling.await;
+            updates.send_to(wire).await;
             drop(place);
         });
         tasks.by_uri.insert(uri.to_owned(), Subscription { task, lane });
@@ -113,14 +116,21 @@ fn wire(connection: &Arc<Connection>) -> NoticeLane {
 /// What the listen requests of one connection are acknowledged to get, until each is served.
 ///
 /// The protocol library acknowledges a request between the two calls. Its places are taken before, so that it is
-/// acknowledged exactly what it gets.
+/// acknowledged exactly what it gets, and its changes count from then on.
 #[derive(Debug, Default)]
-pub struct Acknowledged(Mutex<Vec<(SubscriptionFilter, Vec<Promised>)>>);
+pub struct Acknowledged(Mutex<Vec<ListenRequest>>);
+
+#[derive(Debug)]
+struct ListenRequest {
+    requested: SubscriptionFilter,
+    lists: Vec<Announcement>,
+    resources: Vec<Promised>,
+}
 
 #[derive(Debug)]
 struct Promised {
     uri: String,
-    watched: Watched,
+    updates: Announcement,
     place: SubscriptionPlace,
 }
 
@@ -128,7 +138,7 @@ impl Acknowledged {
     /// The part of a filter that this daemon serves to the caller. Empty when the quota is too small for its resources.
     pub fn accept(
         &self,
-        daemon: &Daemon,
+        daemon: &Arc<Daemon>,
         standing: &Standing,
         quota: &SubscriptionQuota,
         requested: &SubscriptionFilter,
@@ -143,9 +153,23 @@ impl Acknowledged {
         if let Some(uris) = &mut filter.resource_subscriptions {
             *uris = watched.iter().map(|(uri, _)| uri.clone()).collect();
         }
-        let promised = watched.into_iter().zip(places);
-        let promised = promised.map(|((uri, watched), place)| Promised { uri, watched, place });
-        self.lock().push((requested.clone(), promised.collect()));
+        let now = || (Arc::clone(daemon), standing.clone());
+        let mut lists = Vec::new();
+        if filter.tools_list_changed == Some(true) {
+            let (daemon, standing) = now();
+            lists.push(tool_changes(daemon, standing));
+        }
+        if filter.resources_list_changed == Some(true) {
+            let (daemon, standing) = now();
+            lists.push(resource_changes(daemon, standing));
+        }
+        let resources = watched.into_iter().zip(places).map(|((uri, watched), place)| {
+            let (daemon, standing) = now();
+            let updates = updates(daemon, standing, watched, uri.clone());
+            Promised { uri, updates, place }
+        });
+        let resources = resources.collect();
+        self.lock().push(ListenRequest { requested: requested.clone(), lists, resources });
         filter
     }
 
@@ -155,26 +179,19 @@ impl Acknowledged {
     /// Returns [`SurfaceError::Quota`] when the quota is too small for all resources. Then nothing is sent.
     pub async fn listen(
         &self,
-        daemon: &Arc<Daemon>,
-        standing: &Standing,
         wire: NoticeLane,
         context: &SubscriptionContext,
     ) -> Result<(), SurfaceError> {
-        let filter = context.accepted();
-        let promised = self.take(context.requested(), filter);
-        let promised = promised.ok_or(SurfaceError::Quota("subscriptions"))?;
+        let request = self.take(context.requested(), context.accepted());
+        let request = request.ok_or(SurfaceError::Quota("subscriptions"))?;
         let mut telling = JoinSet::new();
-        if filter.tools_list_changed == Some(true) {
-            telling.spawn(tell_tools(Arc::clone(daemon), standing.clone(), wire.clone()));
+        for list in request.lists {
+            telling.spawn(list.send_to(wire.clone()));
         }
-        if filter.resources_list_changed == Some(true) {
-            telling.spawn(tell_resources(Arc::clone(daemon), standing.clone(), wire.clone()));
-        }
-        for Promised { uri, watched, place } in promised {
-            let (daemon, standing) = (Arc::clone(daemon), standing.clone());
-            let updates = tell_updates(daemon, standing, watched, uri, wire.clone());
+        for Promised { updates, place, .. } in request.resources {
+            let wire = wire.clone();
             telling.spawn(async move {
-                updates.await;
+                updates.send_to(wire).await;
                 drop(place);
             });
         }
@@ -188,16 +205,17 @@ impl Acknowledged {
         &self,
         requested: &SubscriptionFilter,
         acknowledged: &SubscriptionFilter,
-    ) -> Option<Vec<Promised>> {
+    ) -> Option<ListenRequest> {
         let mut open = self.lock();
-        let mine = open.iter().position(|(of, promised)| {
-            let uris = promised.iter().map(|promised| &promised.uri);
-            of == requested && uris.eq(acknowledged.resource_subscriptions.iter().flatten())
+        let mine = open.iter().position(|request| {
+            let uris = request.resources.iter().map(|promised| &promised.uri);
+            request.requested == *requested
+                && uris.eq(acknowledged.resource_subscriptions.iter().flatten())
         })?;
-        Some(open.remove(mine).1)
+        Some(open.remove(mine))
     }
 
-    fn lock(&self) -> MutexGuard<'_, Vec<(SubscriptionFilter, Vec<Promised>)>> {
+    fn lock(&self) -> MutexGuard<'_, Vec<ListenRequest>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -208,36 +226,4 @@ fn watched(daemon: &Daemon, standing: &Standing, uri: &str) -> Option<Watched> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::core::ids::TenantId;
-    use crate::core::quota::Quota;
-    use crate::mcp::subscription_quota::tests::agent;
-
-    fn of_resources(uris: &[&str]) -> SubscriptionFilter {
-        let mut filter = SubscriptionFilter::default();
-        filter.resource_subscriptions = Some(uris.iter().map(|uri| (*uri).to_owned()).collect());
-        filter
-    }
-
-    #[test]
-    fn equal_requests_get_what_each_was_acknowledged() {
-        let quota = SubscriptionQuota::new(TenantId::of_uid(1), Quota { own: 10, others: 0 });
-        let open = Acknowledged::default();
-        let requested = of_resources(&["a", "b"]);
-        for uris in [&["a", "b"][..], &["b"], &[]] {
-            let promised = uris.iter().map(|uri| Promised {
-                uri: (*uri).to_owned(),
-                watched: Watched::Sessions,
-                place: quota.enter(&agent(1)).expect("ten are free"),
-            });
-            open.lock().push((requested.clone(), promised.collect()));
-        }
-        for uris in [&[][..], &["b"], &["a", "b"]] {
-            let taken = open.take(&requested, &of_resources(uris)).expect("it was acknowledged");
-            let taken: Vec<&str> = taken.iter().map(|promised| promised.uri.as_str()).collect();
-            assert_eq!(taken, uris);
-        }
-        assert!(open.take(&requested, &of_resources(&["a", "b"])).is_none());
-    }
-}
+mod tests;

@@ -2,6 +2,7 @@
 //!
 //! Each client has at most one unsent notification per subscription. Later changes are combined in the next one.
 
+use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -26,7 +27,30 @@ use crate::surface::call::Daemon;
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// A task that sends notifications until its resource is gone.
-pub type Telling = Pin<Box<dyn Future<Output = ()> + Send>>;
+type Telling = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// The changes since this was made, for a destination that is named later.
+pub struct Announcement(Box<dyn FnOnce(NoticeLane) -> Telling + Send>);
+
+impl Announcement {
+    fn new<T>(tell: impl FnOnce(NoticeLane) -> T + Send + 'static) -> Self
+    where
+        T: Future<Output = ()> + Send + 'static,
+    {
+        Self(Box::new(|wire| Box::pin(tell(wire))))
+    }
+
+    /// Sends them until the resource is gone.
+    pub async fn send_to(self, wire: NoticeLane) {
+        (self.0)(wire).await;
+    }
+}
+
+impl fmt::Debug for Announcement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Announcement")
+    }
+}
 
 /// The destination of notifications.
 #[derive(Clone, Debug)]
@@ -54,22 +78,21 @@ impl NoticeLane {
     }
 }
 
-/// Notifies a client of changes to the resource at `uri`, until the session ends.
-///
-/// Changes after this call returns are reported, even before the task first runs.
-pub fn tell_updates(
+/// The changes to the resource at `uri` from the return of this call on, until the session ends.
+pub fn updates(
     daemon: Arc<Daemon>,
     standing: Standing,
     watched: Watched,
     uri: String,
-    wire: NoticeLane,
-) -> Telling {
+) -> Announcement {
     match watched {
         Watched::Part(session, part) => {
             let (frames, told) = WatchedPart::of(session, part);
-            Box::pin(async move { tell_part(&daemon, frames, told, &uri, &wire).await })
+            Announcement::new(async move |wire| {
+                tell_part(&daemon, frames, told, &uri, &wire).await;
+            })
         }
-        Watched::Silent(id, part) => Box::pin(async move {
+        Watched::Silent(id, part) => Announcement::new(async move |wire| {
             let session = daemon.sessions.once_here(id).await;
             let seen = |session: &Session| standing.sees(id, session.tenant());
             let Some(session) = session.filter(seen) else { return };
@@ -78,8 +101,8 @@ pub fn tell_updates(
             updated(&daemon, &uri, &wire).await;
             tell_part(&daemon, frames, told, &uri, &wire).await;
         }),
-        Watched::Sessions => tell_list(daemon, standing, listed, of_resource(&uri), wire),
-        Watched::Leases => tell_list(daemon, standing, leased, of_resource(&uri), wire),
+        Watched::Sessions => list_changes(daemon, standing, listed, of_resource(&uri)),
+        Watched::Leases => list_changes(daemon, standing, leased, of_resource(&uri)),
     }
 }
 
@@ -101,16 +124,15 @@ fn leased(daemon: &Daemon, standing: &Standing) -> Vec<String> {
     seen(daemon, standing).iter().map(state).collect()
 }
 
-fn tell_list(
+fn list_changes(
     daemon: Arc<Daemon>,
     standing: Standing,
     state: fn(&Daemon, &Standing) -> Vec<String>,
     (method, params): (&'static str, Value),
-    wire: NoticeLane,
-) -> Telling {
+) -> Announcement {
     let mut changes = daemon.sessions.changes();
     let mut known = state(&daemon, &standing);
-    Box::pin(async move {
+    Announcement::new(async move |wire: NoticeLane| {
         while changes.changed().await.is_ok() {
             let now = state(&daemon, &standing);
             if now != known {
@@ -164,12 +186,12 @@ fn of_resource(uri: &str) -> (&'static str, Value) {
     ("notifications/resources/updated", json!({"uri": uri}))
 }
 
-/// Notifies a client of changes to its tool list, from the return of this call on. People at the command line are
-/// notified of each switch: one of a single session changes what they may do there, and no list.
-pub fn tell_tools(daemon: Arc<Daemon>, standing: Standing, wire: NoticeLane) -> Telling {
+/// The changes to a client's tool list from the return of this call on. People at the command line are notified of
+/// each switch: one of a single session changes what they may do there, and no list.
+pub fn tool_changes(daemon: Arc<Daemon>, standing: Standing) -> Announcement {
     let mut changes = daemon.switchboard.changes();
     let mut writable = could_write(&daemon, &standing);
-    Box::pin(async move {
+    Announcement::new(async move |wire: NoticeLane| {
         while changes.changed().await.is_ok() {
             let before = std::mem::replace(&mut writable, could_write(&daemon, &standing));
             if before != writable || standing.door == Door::Operator {
@@ -183,10 +205,10 @@ fn could_write(daemon: &Daemon, standing: &Standing) -> bool {
     daemon.switchboard.could_write(&daemon.sessions, standing, daemon.now())
 }
 
-/// Notifies a client when visible sessions are added or removed, from the return of this call on.
-pub fn tell_resources(daemon: Arc<Daemon>, standing: Standing, wire: NoticeLane) -> Telling {
+/// The visible sessions that are added or removed from the return of this call on.
+pub fn resource_changes(daemon: Arc<Daemon>, standing: Standing) -> Announcement {
     let changed = ("notifications/resources/list_changed", json!({}));
-    tell_list(daemon, standing, listed, changed, wire)
+    list_changes(daemon, standing, listed, changed)
 }
 
 async fn pause(daemon: &Daemon) {

@@ -288,7 +288,6 @@ impl ServerHandler for Server {
     }
 
     async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
-        let daemon = self.shared.gateway.daemon();
         let request = context.request_context();
         // Other requests need not wait for a subscription.
         drop(Self::turn(request));
@@ -298,7 +297,7 @@ impl ServerHandler for Server {
             lane,
             subscription: Some(request.id.clone()),
         };
-        Ok(self.acknowledged.listen(daemon, &self.standing, wire, &context).await?)
+        Ok(self.acknowledged.listen(wire, &context).await?)
     }
 
     async fn complete(

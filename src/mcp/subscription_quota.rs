@@ -98,7 +98,7 @@ pub(super) mod tests {
     use crate::core::ids::{ConnectionId, PrincipalId};
     use crate::core::policy::{Door, Reach};
 
-    fn standing(tenant: TenantId, door: Door) -> Standing {
+    pub(in crate::mcp) fn standing(tenant: TenantId, door: Door) -> Standing {
         let kind = if door == Door::Operator { Kind::Operator } else { Kind::Agent };
         let caller = Caller {
             principal: PrincipalId::Connection(1),

@@ -109,4 +109,4 @@ impl Registry {
 }
 
 #[cfg(test)]
-pub(in crate::session) mod tests;
+pub(crate) mod tests;

@@ -58,7 +58,7 @@ fn id(number: u128) -> SessionId {
     SessionId::from_random(Uuid::from_u128(number << 80))
 }
 
-pub(in crate::session) fn registry() -> Registry {
+pub(crate) fn registry() -> Registry {
     registry_with(None)
 }
 
