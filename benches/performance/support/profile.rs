@@ -1,5 +1,7 @@
 //! Where the time of a row goes: the whole machine sampled by Linux's perf, as text.
 
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
@@ -11,7 +13,9 @@ use crate::support::plot::folder;
 /// Samples a second on each processor: a prime number, so that nothing periodic is met again and again.
 const SAMPLES: &str = "997";
 /// The most functions in a profile.
-const LINES: usize = 80;
+const FUNCTIONS: usize = 40;
+/// The least part of the time worth a line, in percent.
+const LEAST: f64 = 0.5;
 
 /// A row that is being sampled.
 #[derive(Debug)]
@@ -49,11 +53,50 @@ impl Profile {
         let report = perf.stderr(Stdio::null()).output()?;
         ensure!(report.status.success(), "perf report failed; may this user sample all processes?");
         let report = String::from_utf8_lossy(&report.stdout);
-        let lines = report.lines().filter(|line| !line.trim().is_empty() && !line.starts_with('#'));
-        // Without the columns that perf adds and leaves empty.
-        let lines = lines.map(|line| line.trim_end_matches([' ', '-']).to_owned() + "\n");
-        std::fs::write(&self.text, lines.take(LINES).collect::<String>())?;
+        let lines: Vec<&str> = report
+            .lines()
+            .filter(|line| !line.trim().is_empty() && !line.starts_with('#'))
+            // Without the columns that perf adds and leaves empty.
+            .map(|line| line.trim_end_matches([' ', '-']))
+            .collect();
+        let mut text = by_part(&lines);
+        for line in lines.iter().take(FUNCTIONS) {
+            writeln!(text, "{line}")?;
+        }
+        std::fs::write(&self.text, text)?;
         println!("\nprofile: {}", self.text.display());
         Ok(())
+    }
+}
+
+/// Sums the functions up: by thread, and by crate or module of termgate.
+fn by_part(lines: &[&str]) -> String {
+    let mut parts = BTreeMap::<(&str, String), f64>::new();
+    for line in lines {
+        let columns: Vec<&str> =
+            line.split("  ").map(str::trim).filter(|it| !it.is_empty()).collect();
+        let [percent, thread, file, symbol] = columns.as_slice() else { continue };
+        let Ok(percent) = percent.trim_end_matches('%').parse::<f64>() else { continue };
+        *parts.entry((thread, part_of(file, symbol))).or_default() += percent;
+    }
+    let mut parts: Vec<_> = parts.into_iter().filter(|(_, percent)| *percent >= LEAST).collect();
+    parts.sort_by(|(_, one), (_, other)| other.total_cmp(one));
+    let lines = parts
+        .into_iter()
+        .map(|((thread, part), percent)| format!("{percent:9.2}%  {thread:<15}  {part}\n"));
+    lines.chain(["\n".to_owned()]).collect()
+}
+
+/// The first names of a function's path, as in `termgate::mcp` and `serde_json`; the file where it has none.
+fn part_of(file: &str, symbol: &str) -> String {
+    let Some(path) = symbol.strip_prefix("[.] ") else { return "kernel".to_owned() };
+    let path = path.trim_start_matches(['<', '&', '*']).trim_start_matches("mut ");
+    let path = path.split([' ', '<', '>', '{']).next().unwrap_or_default();
+    let mut names = path.split("::");
+    match (names.next(), names.next()) {
+        (Some("termgate"), Some(module)) => format!("termgate::{module}"),
+        (Some("std" | "core" | "alloc"), Some(_)) => "Rust's standard library".to_owned(),
+        (Some(krate), Some(_)) => krate.to_owned(),
+        (_, _) => file.to_owned(),
     }
 }
