@@ -13,6 +13,7 @@ pub mod wire;
 
 pub mod config;
 pub mod session;
+pub mod store;
 
 pub mod surface;
 

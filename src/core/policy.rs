@@ -26,6 +26,17 @@ pub enum Door {
 }
 
 impl Door {
+    /// The word for it in records.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Gateway => "gateway",
+            Self::ObserverGateway => "observer_gateway",
+            Self::Session(_) => "session",
+            Self::Observer(_) => "observer",
+            Self::Operator => "operator",
+        }
+    }
+
     /// Whether nobody who came in here ever writes, whatever the switches say.
     pub fn only_watches(self) -> bool {
         match self {

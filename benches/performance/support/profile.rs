@@ -14,8 +14,8 @@ use crate::support::plot::folder;
 const SAMPLES: &str = "997";
 /// The most functions in a profile.
 const FUNCTIONS: usize = 40;
-/// The least part of the time worth a line, in percent.
-const LEAST: f64 = 0.5;
+/// The least part of the busy time worth a line, in percent.
+const LEAST: f64 = 1.0;
 
 /// A row that is being sampled.
 #[derive(Debug)]
@@ -69,22 +69,33 @@ impl Profile {
     }
 }
 
-/// Sums the functions up: by thread, and by crate or module of termgate.
+/// The thread of an idle processor.
+const IDLE: &str = "swapper";
+
+/// Sums the functions up: by thread, and by crate or module of termgate, in percent of the time that is not idle.
 fn by_part(lines: &[&str]) -> String {
     let mut parts = BTreeMap::<(&str, String), f64>::new();
+    let mut busy = 0.0;
     for line in lines {
         let columns: Vec<&str> =
             line.split("  ").map(str::trim).filter(|it| !it.is_empty()).collect();
         let [percent, thread, file, symbol] = columns.as_slice() else { continue };
         let Ok(percent) = percent.trim_end_matches('%').parse::<f64>() else { continue };
-        *parts.entry((thread, part_of(file, symbol))).or_default() += percent;
+        if *thread != IDLE {
+            busy += percent;
+            *parts.entry((thread, part_of(file, symbol))).or_default() += percent;
+        }
     }
-    let mut parts: Vec<_> = parts.into_iter().filter(|(_, percent)| *percent >= LEAST).collect();
+    let mut parts: Vec<_> = parts.into_iter().collect();
     parts.sort_by(|(_, one), (_, other)| other.total_cmp(one));
-    let lines = parts
-        .into_iter()
-        .map(|((thread, part), percent)| format!("{percent:9.2}%  {thread:<15}  {part}\n"));
-    lines.chain(["\n".to_owned()]).collect()
+    let mut text = format!("{busy:.1} % of the time was not idle. Of that:\n");
+    for ((thread, part), percent) in parts {
+        let share = 100.0 * percent / busy;
+        if share >= LEAST {
+            text += &format!("{share:9.2}%  {thread:<15}  {part}\n");
+        }
+    }
+    text + "\nOf all the time:\n"
 }
 
 /// The first names of a function's path, as in `termgate::mcp` and `serde_json`; the file where it has none.

@@ -1,0 +1,91 @@
+//! What the journal is told of an act: facts without a number, a time or a form.
+
+use crate::core::caller::{Caller, PrincipalName};
+use crate::core::ids::{Epoch, SessionId};
+
+/// The number of a record. Records of one journal have the numbers from 1 on, without gaps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RecordNumber(pub u64);
+
+/// An act that is about to take effect, or was refused.
+#[derive(Clone, Debug)]
+pub struct Intent<'a> {
+    pub by: &'a Caller,
+    /// `None` for acts on the daemon as a whole.
+    pub session: Option<SessionId>,
+    /// For example `text`, `keys`, `resize` or `acquire_lease`.
+    pub act: &'a str,
+    /// Of the lease that the caller holds as it acts.
+    pub epoch: Option<Epoch>,
+    pub content: ActContent<'a>,
+}
+
+/// What an act consists of.
+#[derive(Clone, Debug)]
+pub enum ActContent<'a> {
+    /// The bytes for the terminal.
+    Bytes(&'a [u8]),
+    /// Bytes for a program that reads a secret; nothing of them is recorded.
+    Secret,
+    /// A JSON object.
+    Arguments(&'a str),
+    Nothing,
+}
+
+/// What became of an act.
+#[derive(Clone, Debug)]
+pub enum ActOutcome<'a> {
+    Done {
+        /// Of the lease under which it was done.
+        epoch: Option<Epoch>,
+    },
+    /// The bytes that the terminal took, will never take, and has yet to take.
+    Written {
+        epoch: Option<Epoch>,
+        written: usize,
+        discarded: usize,
+        queued: usize,
+    },
+    Failed {
+        code: &'a str,
+        reason: &'a str,
+    },
+    /// The caller did not wait for it.
+    GivenUp,
+    /// The daemon, or its part for the session, failed first.
+    Unknown,
+}
+
+/// One entry of the journal.
+#[derive(Clone, Debug)]
+pub enum Entry<'a> {
+    Intent(Intent<'a>),
+    /// Further bytes of an intent.
+    More {
+        of: RecordNumber,
+        content: ActContent<'a>,
+    },
+    Outcome {
+        of: RecordNumber,
+        outcome: ActOutcome<'a>,
+    },
+    /// An act that did not begin.
+    Refused {
+        intent: Intent<'a>,
+        code: &'a str,
+        reason: &'a str,
+    },
+    /// A change of a lease that is no act of its holder, such as its expiry.
+    Lease {
+        session: SessionId,
+        holder: &'a Caller,
+        epoch: Epoch,
+        change: &'a str,
+        by: Option<&'a PrincipalName>,
+    },
+}
+
+/// The journal cannot be written, so nothing may be done that it would have to record.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the journal cannot be written: {0}")]
+pub struct NotRecorded(pub String);

@@ -1,0 +1,3 @@
+//! What outlives the daemon on disk: the journal.
+
+pub mod journal;

@@ -1,0 +1,322 @@
+//! One record as a line of JSON, which ends with its hash.
+
+use std::borrow::Cow;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use sha2::{Digest as _, Sha256};
+
+use crate::core::caller::Caller;
+use crate::core::journal::{ActContent, ActOutcome, Entry, Intent};
+use crate::core::policy::Door;
+
+/// What the hash of the first record of a journal covers.
+pub const NO_HASH: RecordHash = RecordHash([0; 32]);
+
+/// The longest line that a reader accepts: a message of 4 MiB, escaped.
+pub const LINE_MAX: usize = 32 << 20;
+
+/// How each line begins, and what it begins with before it has a number.
+const NUMBER_MEMBER: &str = "{\"seq\":";
+const UNNUMBERED: &str = "{\"seq\":0";
+
+/// Follows the content of each line, before its hash.
+const HASH_MEMBER: &str = ",\"hash\":\"";
+
+/// SHA-256 of the hash before it and the line without its hash.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RecordHash(pub [u8; 32]);
+
+impl RecordHash {
+    /// The hash of a record: `body` is its line up to, and without, the member `hash`.
+    pub fn after(self, body: &[u8]) -> Self {
+        Self(Sha256::new().chain_update(self.0).chain_update(body).finalize().into())
+    }
+
+    /// 64 hexadecimal digits.
+    pub fn parse(text: &str) -> Option<Self> {
+        let mut bytes = [0; 32];
+        if text.len() != 64 || !text.is_ascii() {
+            return None;
+        }
+        for (index, byte) in bytes.iter_mut().enumerate() {
+            *byte = u8::from_str_radix(&text[2 * index..2 * index + 2], 16).ok()?;
+        }
+        Some(Self(bytes))
+    }
+}
+
+impl std::fmt::Display for RecordHash {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RecordKind {
+    /// A daemon begins to write the journal.
+    Opened,
+    /// A file begins.
+    Segment,
+    Intent,
+    More,
+    Outcome,
+    Refused,
+    Lease,
+}
+
+/// One record. Members that do not apply are left out.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RecordLine<'a> {
+    pub seq: u64,
+    /// Milliseconds since 1970.
+    pub at_ms: u64,
+    pub kind: RecordKind,
+    /// The intent that this belongs to.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub of: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none", default, borrow)]
+    pub act: Option<Cow<'a, str>>,
+    #[serde(skip_serializing_if = "Option::is_none", default, borrow)]
+    pub session: Option<Cow<'a, str>>,
+    #[serde(skip_serializing_if = "Option::is_none", default, borrow)]
+    pub by: Option<Cow<'a, str>>,
+    /// `agent`, `human` or `operator`.
+    #[serde(skip_serializing_if = "Option::is_none", default, borrow)]
+    pub by_kind: Option<Cow<'a, str>>,
+    #[serde(skip_serializing_if = "Option::is_none", default, borrow)]
+    pub tenant: Option<Cow<'a, str>>,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub connection: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none", default, borrow)]
+    pub door: Option<Cow<'a, str>>,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub epoch: Option<u64>,
+    /// The bytes, where they are UTF-8.
+    #[serde(skip_serializing_if = "Option::is_none", default, borrow)]
+    pub text: Option<Cow<'a, str>>,
+    /// The bytes otherwise.
+    #[serde(skip_serializing_if = "Option::is_none", default, borrow)]
+    pub base64: Option<Cow<'a, str>>,
+    /// How many bytes, where they are not kept.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub bytes: Option<usize>,
+    /// SHA-256 of the bytes, where they are not kept.
+    #[serde(skip_serializing_if = "Option::is_none", default, borrow)]
+    pub sha256: Option<Cow<'a, str>>,
+    /// The bytes are withheld, because a program read a secret.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub secret: bool,
+    #[serde(skip_serializing_if = "Option::is_none", default, borrow)]
+    pub arguments: Option<Cow<'a, RawValue>>,
+    /// `done`, `failed`, `refused`, `given_up`, `unknown`, or how a lease changed.
+    #[serde(skip_serializing_if = "Option::is_none", default, borrow)]
+    pub result: Option<Cow<'a, str>>,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub written: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub discarded: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub queued: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none", default, borrow)]
+    pub code: Option<Cow<'a, str>>,
+    #[serde(skip_serializing_if = "Option::is_none", default, borrow)]
+    pub reason: Option<Cow<'a, str>>,
+    /// Of a segment: the hash that its own hash covers.
+    #[serde(skip_serializing_if = "Option::is_none", default, borrow)]
+    pub after: Option<Cow<'a, str>>,
+    /// Of a segment: the intents without an outcome so far.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub open: Vec<u64>,
+    /// Of a daemon: its version and process.
+    #[serde(skip_serializing_if = "Option::is_none", default, borrow)]
+    pub version: Option<Cow<'a, str>>,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub pid: Option<u32>,
+    /// SHA-256 of the hash before and this line without this member.
+    #[serde(skip_serializing, default, borrow)]
+    pub hash: Option<Cow<'a, str>>,
+}
+
+impl<'a> RecordLine<'a> {
+    /// A record without a number.
+    pub fn new(at: SystemTime, kind: RecordKind) -> Self {
+        let at = at.duration_since(UNIX_EPOCH).unwrap_or_default();
+        Self {
+            seq: 0,
+            at_ms: u64::try_from(at.as_millis()).unwrap_or(u64::MAX),
+            kind,
+            of: None,
+            act: None,
+            session: None,
+            by: None,
+            by_kind: None,
+            tenant: None,
+            connection: None,
+            door: None,
+            epoch: None,
+            text: None,
+            base64: None,
+            bytes: None,
+            sha256: None,
+            secret: false,
+            arguments: None,
+            result: None,
+            written: None,
+            discarded: None,
+            queued: None,
+            code: None,
+            reason: None,
+            after: None,
+            open: Vec::new(),
+            version: None,
+            pid: None,
+            hash: None,
+        }
+    }
+
+    /// The record of an entry. Without `keep_input`, bytes are counted and hashed instead.
+    pub fn of_entry(
+        at: SystemTime,
+        entry: &Entry<'a>,
+        door: Option<Door>,
+        keep_input: bool,
+    ) -> Self {
+        let line = |kind| Self::new(at, kind);
+        match entry {
+            Entry::Intent(intent) => line(RecordKind::Intent).with_intent(intent, door, keep_input),
+            Entry::More { of, content } => {
+                Self { of: Some(of.0), ..line(RecordKind::More) }.with_content(content, keep_input)
+            }
+            Entry::Outcome { of, outcome } => {
+                Self { of: Some(of.0), ..line(RecordKind::Outcome) }.with_outcome(outcome)
+            }
+            Entry::Refused { intent, code, reason } => Self {
+                result: Some("refused".into()),
+                code: Some((*code).into()),
+                reason: Some((*reason).into()),
+                ..line(RecordKind::Refused).with_intent(intent, door, keep_input)
+            },
+            Entry::Lease { session, holder, epoch, change, by } => Self {
+                session: Some(session.to_string().into()),
+                epoch: Some(epoch.0),
+                result: Some((*change).into()),
+                reason: by.map(|by| format!("by {by}").into()),
+                ..line(RecordKind::Lease).with_caller(holder)
+            },
+        }
+    }
+
+    fn with_caller(self, by: &Caller) -> Self {
+        Self {
+            by: Some(by.name().to_string().into()),
+            by_kind: Some(by.kind.as_str().into()),
+            tenant: Some(by.tenant.to_string().into()),
+            ..self
+        }
+    }
+
+    fn with_intent(self, intent: &Intent<'a>, door: Option<Door>, keep_input: bool) -> Self {
+        let Intent { by, session, act, epoch, content } = intent;
+        Self {
+            act: Some((*act).into()),
+            session: session.map(|session| session.to_string().into()),
+            connection: Some(by.connection.0),
+            door: door.map(|door| door.as_str().into()),
+            epoch: epoch.map(|epoch| epoch.0),
+            ..self.with_caller(by).with_content(content, keep_input)
+        }
+    }
+
+    fn with_content(self, content: &ActContent<'a>, keep_input: bool) -> Self {
+        match content {
+            ActContent::Bytes(bytes) if keep_input => match str::from_utf8(bytes) {
+                Ok(text) => Self { text: Some(text.into()), ..self },
+                Err(_) => Self { base64: Some(STANDARD.encode(bytes).into()), ..self },
+            },
+            ActContent::Bytes(bytes) => {
+                let hash = RecordHash(Sha256::digest(bytes).into());
+                Self { bytes: Some(bytes.len()), sha256: Some(hash.to_string().into()), ..self }
+            }
+            ActContent::Secret => Self { secret: true, ..self },
+            ActContent::Arguments(json) => {
+                let arguments = serde_json::from_str::<&RawValue>(json).ok();
+                Self { arguments: arguments.map(Cow::Borrowed), ..self }
+            }
+            ActContent::Nothing => self,
+        }
+    }
+
+    pub(super) fn with_outcome(self, outcome: &ActOutcome<'a>) -> Self {
+        let result = |word: &'static str| Some(Cow::Borrowed(word));
+        match *outcome {
+            ActOutcome::Done { epoch } => {
+                Self { result: result("done"), epoch: epoch.map(|epoch| epoch.0), ..self }
+            }
+            ActOutcome::Written { epoch, written, discarded, queued } => Self {
+                result: result("done"),
+                epoch: epoch.map(|epoch| epoch.0),
+                written: Some(written),
+                discarded: (discarded > 0).then_some(discarded),
+                queued: (queued > 0).then_some(queued),
+                ..self
+            },
+            ActOutcome::Failed { code, reason } => Self {
+                result: result("failed"),
+                code: Some(code.into()),
+                reason: Some(reason.into()),
+                ..self
+            },
+            ActOutcome::GivenUp => Self { result: result("given_up"), ..self },
+            ActOutcome::Unknown => Self { result: result("unknown"), ..self },
+        }
+    }
+
+    /// The line without its number and its hash, for [`write_line`].
+    ///
+    /// # Errors
+    /// Returns an error if a member has no JSON form.
+    pub fn unnumbered(&self) -> serde_json::Result<String> {
+        debug_assert_eq!(self.seq, 0);
+        let text = serde_json::to_string(self)?;
+        Ok(text[UNNUMBERED.len()..text.len() - 1].to_owned())
+    }
+
+    /// The bytes for the terminal, where they are kept.
+    pub fn input(&self) -> Option<Cow<'_, [u8]>> {
+        match (&self.text, &self.base64) {
+            (Some(text), _) => Some(Cow::Borrowed(text.as_bytes())),
+            (None, Some(coded)) => STANDARD.decode(coded.as_bytes()).ok().map(Cow::Owned),
+            (None, None) => None,
+        }
+    }
+}
+
+/// Appends a line, with its end, to `text`, and returns its hash.
+pub fn write_line(
+    text: &mut Vec<u8>,
+    seq: u64,
+    unnumbered: &str,
+    before: RecordHash,
+) -> RecordHash {
+    let start = text.len();
+    text.extend_from_slice(NUMBER_MEMBER.as_bytes());
+    text.extend_from_slice(seq.to_string().as_bytes());
+    text.extend_from_slice(unnumbered.as_bytes());
+    let hash = before.after(&text[start..]);
+    text.extend_from_slice(HASH_MEMBER.as_bytes());
+    text.extend_from_slice(hash.to_string().as_bytes());
+    text.extend_from_slice(b"\"}\n");
+    hash
+}
+
+/// The part of a line that its hash covers, and that hash. `None` if the line has none.
+pub fn split_hash(line: &str) -> Option<(&str, RecordHash)> {
+    let (body, hash) = line.rsplit_once(HASH_MEMBER)?;
+    Some((body, RecordHash::parse(hash.strip_suffix("\"}")?)?))
+}

@@ -1,0 +1,179 @@
+//! An open journal: its newest file, the chain so far, and the lock that keeps other daemons out.
+
+use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use crate::core::journal::ActOutcome;
+use crate::store::journal::chain::Chain;
+use crate::store::journal::line::{RecordKind, RecordLine, write_line};
+use crate::store::journal::reader::read_file;
+use crate::store::journal::segment::{SegmentFile, files};
+
+/// When a file is long enough that the next record begins another.
+const SEGMENT_BYTES: u64 = 4 << 20;
+/// How much of the buffer for lines is kept.
+const BUFFER_KEPT: usize = 64 * 1024;
+
+#[derive(Debug)]
+pub(super) struct OpenJournal {
+    directory: PathBuf,
+    pub(super) segment: SegmentFile,
+    pub(super) chain: Chain,
+    buffer: Vec<u8>,
+    _lock: File,
+}
+
+/// The newest file of a directory.
+struct NewestFile {
+    segment: SegmentFile,
+    chain: Chain,
+    /// Whether its records are as they were written.
+    is_sound: bool,
+}
+
+impl OpenJournal {
+    /// Opens the journal in a directory. `known` is the chain as this process left it, if it had the journal open
+    /// before; if not, this notes that this process writes it from now on.
+    pub(super) fn open(
+        directory: &Path,
+        known: Option<&Chain>,
+        at: SystemTime,
+    ) -> io::Result<Self> {
+        DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
+        let lock = lock(&directory.join("lock"))?;
+        let (segment, chain) = match newest_file(directory)? {
+            Some(newest)
+                if newest.is_sound && known.is_none_or(|it| it.last() == newest.chain.last()) =>
+            {
+                (newest.segment, known.cloned().unwrap_or(newest.chain))
+            }
+            newest => {
+                let found = newest.map(|newest| newest.chain);
+                let mut chain = match (known, found) {
+                    (known, None) => known.cloned().unwrap_or_default(),
+                    // What is on the disk is not what was written, so no hash of it is to be covered.
+                    (known, Some(found)) => {
+                        let last = |chain: &Chain| chain.last().map_or(0, |(last, _)| last);
+                        let open = known.unwrap_or(&found).open().clone();
+                        Chain::broken_at(last(&found).max(known.map_or(0, last)), open)
+                    }
+                };
+                (first_of(directory, &mut chain, at)?, chain)
+            }
+        };
+        let directory = directory.to_owned();
+        let mut opened = Self { directory, segment, chain, buffer: Vec::new(), _lock: lock };
+        if known.is_none() {
+            opened.note_opened(at)?;
+        }
+        Ok(opened)
+    }
+
+    /// Notes that this process writes the journal, and that nobody knows how the acts of those before it ended.
+    fn note_opened(&mut self, at: SystemTime) -> io::Result<()> {
+        let opened = RecordLine {
+            version: Some(env!("CARGO_PKG_VERSION").into()),
+            pid: Some(std::process::id()),
+            ..RecordLine::new(at, RecordKind::Opened)
+        };
+        self.append(RecordKind::Opened, None, &opened.unnumbered()?)?;
+        for of in self.chain.open().clone() {
+            let unknown = RecordLine { of: Some(of), ..RecordLine::new(at, RecordKind::Outcome) };
+            let unknown = unknown.with_outcome(&ActOutcome::Unknown).unnumbered()?;
+            self.append(RecordKind::Outcome, Some(of), &unknown)?;
+        }
+        Ok(())
+    }
+
+    /// Appends a record and returns its number. An outcome is left out if its intent is not open: the files were
+    /// replaced since.
+    pub(super) fn append_if_open(
+        &mut self,
+        kind: RecordKind,
+        of: Option<u64>,
+        unnumbered: &str,
+    ) -> io::Result<u64> {
+        match (kind, of) {
+            (RecordKind::Outcome, Some(of)) if !self.chain.open().contains(&of) => Ok(of),
+            _ => self.append(kind, of, unnumbered),
+        }
+    }
+
+    fn append(&mut self, kind: RecordKind, of: Option<u64>, unnumbered: &str) -> io::Result<u64> {
+        let (seq, before) = self.chain.next();
+        self.buffer.clear();
+        let hash = write_line(&mut self.buffer, seq, unnumbered, before);
+        let appended = self.segment.append(&self.buffer);
+        self.buffer.shrink_to(BUFFER_KEPT);
+        appended?;
+        self.chain.advance(kind, of, hash);
+        Ok(seq)
+    }
+
+    /// Begins another file if this one is long enough, and removes the oldest ones beyond `bytes_max`.
+    pub(super) fn rotate(&mut self, at: SystemTime, bytes_max: u64) -> io::Result<()> {
+        if self.segment.length < SEGMENT_BYTES {
+            return Ok(());
+        }
+        self.segment = first_of(&self.directory, &mut self.chain, at)?;
+        let mut files = files(&self.directory)?;
+        // The newest one stays, and the next one gets as long.
+        let newest = files.pop();
+        let mut bytes = SEGMENT_BYTES * u64::from(newest.is_some());
+        for (_, path) in files.iter().rev() {
+            bytes += fs::metadata(path).map_or(0, |metadata| metadata.len());
+            if bytes > bytes_max {
+                fs::remove_file(path)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Begins a file, whose first record says what was before it.
+fn first_of(directory: &Path, chain: &mut Chain, at: SystemTime) -> io::Result<SegmentFile> {
+    let (seq, before) = chain.next();
+    let header = RecordLine {
+        after: Some(before.to_string().into()),
+        open: chain.open().iter().copied().collect(),
+        ..RecordLine::new(at, RecordKind::Segment)
+    };
+    let mut line = Vec::new();
+    let hash = write_line(&mut line, seq, &header.unnumbered()?, before);
+    let segment = SegmentFile::create(directory, seq, &line)?;
+    chain.advance(RecordKind::Segment, None, hash);
+    Ok(segment)
+}
+
+/// Opens the newest file that has a record, and removes those without one, which were about to begin.
+fn newest_file(directory: &Path) -> io::Result<Option<NewestFile>> {
+    for (first, path) in files(directory)?.into_iter().rev() {
+        let segment = SegmentFile::reopen(&path)?;
+        if segment.length == 0 {
+            fs::remove_file(path)?;
+            continue;
+        }
+        let (mut chain, mut is_sound) = (Chain::default(), true);
+        read_file(&path, |_, line| {
+            is_sound &= line.is_some_and(|line| chain.push(line).is_ok());
+            true
+        })?;
+        if chain.last().is_none() {
+            chain = Chain::broken_at(first, chain.open().clone());
+        }
+        return Ok(Some(NewestFile { segment, chain, is_sound }));
+    }
+    Ok(None)
+}
+
+fn lock(path: &Path) -> io::Result<File> {
+    let file = OpenOptions::new().append(true).create(true).mode(0o600).open(path)?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(io::Error::other("another daemon writes it")),
+        Err(TryLockError::Error(error)) => Err(error),
+    }
+}

@@ -1,0 +1,206 @@
+//! Appends to a journal: numbers, hashes, files of bounded size, and what to do when the disk refuses.
+
+use std::collections::{HashMap, VecDeque};
+use std::io;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::SystemTime;
+
+use tokio::sync::Notify;
+
+use crate::core::ids::ConnectionId;
+use crate::core::journal::{Entry, NotRecorded, RecordNumber};
+use crate::core::policy::Door;
+use crate::store::journal::chain::Chain;
+use crate::store::journal::line::{RecordKind, RecordLine};
+use crate::store::journal::open::OpenJournal;
+
+/// How many records may wait for a disk that takes none.
+const UNWRITTEN_MAX: usize = 4_096;
+
+/// Writes one journal; cheap to clone. It is opened with the first record, and again after an error.
+#[derive(Clone, Debug)]
+pub struct Journal(Arc<JournalState>);
+
+#[derive(Debug)]
+struct JournalState {
+    writer: Mutex<Writer>,
+    doors: Mutex<HashMap<ConnectionId, Door>>,
+    keep_input: AtomicBool,
+    bytes_max: AtomicU64,
+    unsynced: Notify,
+}
+
+/// How much of a journal is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct JournalLimits {
+    /// The oldest files are removed beyond this.
+    pub bytes_max: u64,
+    /// Whether the journal has the bytes that go to terminals, or only their count and hash.
+    pub keep_input: bool,
+}
+
+#[derive(Debug)]
+struct Writer {
+    directory: PathBuf,
+    open: Option<OpenJournal>,
+    /// The chain as it was when the journal was closed because of a change from outside.
+    known: Option<Chain>,
+    /// The records of what has happened already, which the disk did not take.
+    unwritten: VecDeque<Unwritten>,
+}
+
+#[derive(Debug)]
+struct Unwritten {
+    kind: RecordKind,
+    of: Option<u64>,
+    unnumbered: String,
+}
+
+impl Journal {
+    /// The journal in a directory, which need not exist.
+    pub fn at(directory: PathBuf, limits: JournalLimits) -> Self {
+        let writer = Writer { directory, open: None, known: None, unwritten: VecDeque::new() };
+        Self(Arc::new(JournalState {
+            writer: Mutex::new(writer),
+            doors: Mutex::default(),
+            keep_input: AtomicBool::new(limits.keep_input),
+            bytes_max: AtomicU64::new(limits.bytes_max),
+            unsynced: Notify::new(),
+        }))
+    }
+
+    pub fn set_limits(&self, limits: JournalLimits) {
+        self.0.keep_input.store(limits.keep_input, Ordering::Relaxed);
+        self.0.bytes_max.store(limits.bytes_max, Ordering::Relaxed);
+    }
+
+    /// Notes through which door a connection came in, until [`Journal::on_closed`].
+    pub fn on_connected(&self, connection: ConnectionId, door: Door) {
+        self.doors().insert(connection, door);
+    }
+
+    pub fn on_closed(&self, connection: ConnectionId) {
+        self.doors().remove(&connection);
+    }
+
+    /// Opens the journal, so that what is wrong with it shows before the first act.
+    ///
+    /// # Errors
+    /// Returns [`NotRecorded`] if it cannot be written. The next record tries again.
+    pub fn open(&self, at: SystemTime) -> Result<(), NotRecorded> {
+        self.writer().ready(at, self.bytes_max()).map(drop)
+    }
+
+    /// Appends an entry. It survives the end of this process, however it ends.
+    ///
+    /// # Errors
+    /// Returns [`NotRecorded`] if the disk did not take it. Then the act must not be done.
+    pub fn append(&self, at: SystemTime, entry: &Entry<'_>) -> Result<RecordNumber, NotRecorded> {
+        let record = self.unwritten(at, entry)?;
+        let number = self.writer().write(at, self.bytes_max(), &record)?;
+        self.0.unsynced.notify_one();
+        Ok(number)
+    }
+
+    /// Appends what has happened already. If the disk does not take it, it is appended before the next entry.
+    pub fn note(&self, at: SystemTime, entry: &Entry<'_>) {
+        let Ok(record) = self.unwritten(at, entry) else { return };
+        let mut writer = self.writer();
+        if writer.write(at, self.bytes_max(), &record).is_err() {
+            writer.keep(record);
+        }
+        drop(writer);
+        self.0.unsynced.notify_one();
+    }
+
+    /// Waits until something was appended since the last call.
+    pub async fn appended(&self) {
+        self.0.unsynced.notified().await;
+    }
+
+    /// Syncs all appended records to the disk; blocks.
+    pub fn sync(&self) {
+        let file = self.writer().open.as_ref().map(|open| open.segment.for_sync());
+        let synced = file.map(|file| file.and_then(|file| file.sync_data()));
+        if let Some(Err(error)) = synced {
+            tracing::warn!(%error, "the journal cannot be synced to the disk");
+        }
+    }
+
+    fn unwritten(&self, at: SystemTime, entry: &Entry<'_>) -> Result<Unwritten, NotRecorded> {
+        let by = match entry {
+            Entry::Intent(intent) | Entry::Refused { intent, .. } => Some(intent.by),
+            Entry::More { .. } | Entry::Outcome { .. } | Entry::Lease { .. } => None,
+        };
+        let door = by.and_then(|by| self.doors().get(&by.connection).copied());
+        let keep_input = self.0.keep_input.load(Ordering::Relaxed);
+        let line = RecordLine::of_entry(at, entry, door, keep_input);
+        let unnumbered = line.unnumbered().map_err(|error| NotRecorded(error.to_string()))?;
+        Ok(Unwritten { kind: line.kind, of: line.of, unnumbered })
+    }
+
+    fn bytes_max(&self) -> u64 {
+        self.0.bytes_max.load(Ordering::Relaxed)
+    }
+
+    fn writer(&self) -> MutexGuard<'_, Writer> {
+        self.0.writer.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn doors(&self) -> MutexGuard<'_, HashMap<ConnectionId, Door>> {
+        self.0.doors.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Writer {
+    /// Makes the next append possible: opens the journal, begins the next file, and appends what waits.
+    fn ready(&mut self, at: SystemTime, bytes_max: u64) -> Result<&mut OpenJournal, NotRecorded> {
+        let directory = &self.directory;
+        let refused = |error: io::Error| NotRecorded(format!("{}: {error}", directory.display()));
+        if let Some(changed) = self.open.take_if(|open| !open.segment.is_intact()) {
+            tracing::warn!(directory = %directory.display(), "the journal was changed by others");
+            self.known = Some(changed.chain);
+        }
+        let open = match &mut self.open {
+            Some(open) => open,
+            closed => {
+                let opened = OpenJournal::open(directory, self.known.as_ref(), at);
+                closed.insert(opened.map_err(refused)?)
+            }
+        };
+        open.rotate(at, bytes_max).map_err(refused)?;
+        while let Some(Unwritten { kind, of, unnumbered }) = self.unwritten.front() {
+            open.append_if_open(*kind, *of, unnumbered).map_err(refused)?;
+            self.unwritten.pop_front();
+        }
+        Ok(open)
+    }
+
+    /// Appends a record after all that waits.
+    fn write(
+        &mut self,
+        at: SystemTime,
+        bytes_max: u64,
+        record: &Unwritten,
+    ) -> Result<RecordNumber, NotRecorded> {
+        let open = self.ready(at, bytes_max)?;
+        let Unwritten { kind, of, unnumbered } = record;
+        let appended = open.append_if_open(*kind, *of, unnumbered);
+        let refused = |error| NotRecorded(format!("{}: {error}", self.directory.display()));
+        appended.map(RecordNumber).map_err(refused)
+    }
+
+    /// Keeps a record until the disk takes it.
+    fn keep(&mut self, record: Unwritten) {
+        if self.unwritten.len() < UNWRITTEN_MAX {
+            self.unwritten.push_back(record);
+        } else {
+            tracing::error!(record = record.unnumbered, "a record is lost: too many wait");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
