@@ -39,6 +39,16 @@ pub struct Config {
     /// The calls per second of each tenant; 0 sets no limit.
     pub calls: Quota,
     pub attach: AttachConfig,
+    pub journal: JournalConfig,
+}
+
+/// What the journal keeps.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct JournalConfig {
+    /// The oldest records are removed beyond this.
+    pub bytes: usize,
+    /// Whether it keeps the bytes that go to terminals, instead of their count and hash.
+    pub keep_input: bool,
 }
 
 /// What `termgate attach` reads, and the daemon does not.

@@ -2,6 +2,8 @@
 //!
 //! It finds the tool, checks the right to call it and runs it. No tool can be reached without these checks.
 
+mod recording;
+
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -12,6 +14,7 @@ use crate::core::ids::TenantId;
 use crate::core::policy::{Denial, Door, PermittedAct, Standing, decide_operate};
 use crate::core::quota::Quota;
 use crate::core::rate::{CallRates, TooOften};
+use crate::gateway::recording::{RecordedBy, RecordedCall};
 use crate::session::error::SessionError;
 use crate::session::handle::Session;
 use crate::session::registry::silent::Known;
@@ -62,13 +65,21 @@ pub struct Gateway {
     entries: Vec<ToolEntry>,
     rates: Mutex<CallRates>,
     calls: Calls,
+    /// Finds the code of an error, for the journal.
+    code_of: fn(&SurfaceError) -> Code,
 }
 
 impl Gateway {
     /// A gateway to all tools. `per_second` limits the calls of each tenant; `own` is the daemon's tenant.
-    pub fn new(daemon: Arc<Daemon>, own: TenantId, per_second: Quota) -> Self {
+    pub fn new(
+        daemon: Arc<Daemon>,
+        own: TenantId,
+        per_second: Quota,
+        code_of: fn(&SurfaceError) -> Code,
+    ) -> Self {
         let rates = Mutex::new(CallRates::new(own, per_second));
-        Self { daemon, entries: crate::surface::entries(), rates, calls: Calls::default() }
+        let (entries, calls) = (crate::surface::entries(), Calls::default());
+        Self { daemon, entries, rates, calls, code_of }
     }
 
     /// Sets the limit of calls per second and tenant.
@@ -119,7 +130,7 @@ impl Gateway {
         self.entries.iter().filter(listed).collect()
     }
 
-    /// Counts a call, checks its rights and runs it.
+    /// Counts a call, checks its rights, records it and runs it.
     ///
     /// # Errors
     /// Returns why the call is not allowed, or the error of the tool.
@@ -130,6 +141,40 @@ impl Gateway {
         arguments: JsonObject,
     ) -> Result<Answer, SurfaceError> {
         self.admit(&call.standing)?;
+        let recorded_by = RecordedBy::of(entry, &arguments);
+        if recorded_by == RecordedBy::Nobody {
+            self.allow(entry, &mut call, &arguments)?;
+            return entry.run(call, arguments).await;
+        }
+        let recorder = self.daemon.sessions.recorder();
+        let mut recorded = RecordedCall::new(recorder, &call.standing, entry, &arguments);
+        let refused = |recorded: &RecordedCall, error: SurfaceError| {
+            recorded.refused(&error, (self.code_of)(&error));
+            error
+        };
+        if let Err(error) = self.allow(entry, &mut call, &arguments) {
+            return Err(refused(&recorded, error));
+        }
+        if let Some(target) = &call.target {
+            recorded.on(&target.session);
+        }
+        if recorded_by == RecordedBy::Session {
+            let answer = entry.run(call, arguments).await;
+            return answer.map_err(|error| refused(&recorded, error));
+        }
+        let begun = recorded.begin().map_err(SessionError::from)?;
+        let answer = entry.run(call, arguments).await;
+        begun.conclude(answer.as_ref().err().map(|error| (error, (self.code_of)(error))));
+        answer
+    }
+
+    /// Checks the rights of a call and gives it what it may use.
+    fn allow(
+        &self,
+        entry: &ToolEntry,
+        call: &mut Call,
+        arguments: &JsonObject,
+    ) -> Result<(), SurfaceError> {
         let now = self.daemon.now();
         match entry.access {
             ToolAccess::Read => {}
@@ -143,16 +188,16 @@ impl Gateway {
             }
             ToolAccess::Operate => call.permit = Some(decide_operate(&call.standing)?),
             ToolAccess::WriteSession(act) => {
-                let given = text(&arguments, "session")?;
+                let given = text(arguments, "session")?;
                 let session = find_session(&self.daemon.sessions, &call.standing, given)?;
                 call.target = Some(self.target(&call.standing, session, act)?);
             }
             ToolAccess::WriteLease => {
-                let key = text(&arguments, "lease_id")?;
+                let key = text(arguments, "lease_id")?;
                 call.target = Some(self.leased(&call.standing, key)?);
             }
         }
-        entry.run(call, arguments).await
+        Ok(())
     }
 
     fn leased(&self, standing: &Standing, key: Option<&str>) -> Result<Target, SurfaceError> {

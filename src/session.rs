@@ -13,6 +13,7 @@ pub mod facts;
 pub mod handle;
 pub(in crate::session) mod off_worker;
 pub mod pty;
+pub mod recorder;
 pub mod records;
 pub mod recover;
 pub mod registry;

@@ -151,7 +151,11 @@ impl ServeCommand {
     async fn serve_stdio(&self) -> Result<(), CliFailure> {
         let (cwd, environment) = surroundings()?;
         let config = load(&self.sources(&cwd, &environment)?)?;
-        let served = serve_stdio(&config, environment, cwd).await;
+        let state = state_directory(|name| env::var_os(name));
+        let journals = state.map(|state| state.join("journal"));
+        let journals =
+            journals.context("there is no place for the journal; set HOME or XDG_STATE_HOME")?;
+        let served = serve_stdio(&config, environment, cwd, &journals).await;
         Ok(served.context("cannot serve standard input and output")?)
     }
 

@@ -298,6 +298,8 @@ pub const KEYS: &[ConfigKey] = &[
     count("subscriptions.others_max", (1, 65_536), AtOnce, |it| &mut it.subscriptions.others),
     count("calls.per_second", (0, 1_000_000), AtOnce, |it| &mut it.calls.own),
     count("calls.others_per_second", (0, 1_000_000), AtOnce, |it| &mut it.calls.others),
+    count("journal.bytes", (8 * MIB, 16_384 * MIB), AtOnce, |it| &mut it.journal.bytes),
+    switch("journal.keep_input", AtOnce, |it| &mut it.journal.keep_input),
     key("attach.prefix", AtOnce, |it| &mut it.attach.prefix),
     switch("attach.clipboard", AtOnce, |it| &mut it.attach.clipboard).project(Tighten::SwitchOff),
 ];

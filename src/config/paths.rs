@@ -123,6 +123,14 @@ impl RuntimePaths {
         self.root.join("switches.json")
     }
 
+    /// The directory of the journal: in the state directory, named after the runtime directory.
+    pub fn journal(&self, state: Option<&Path>) -> PathBuf {
+        let Some(state) = state else { return self.root.join("journal") };
+        let root = self.root.to_string_lossy();
+        let name = root.trim_matches('/').replace('-', "--").replace('/', "-");
+        state.join("journal").join(name)
+    }
+
     /// The lock file. The process that has the lock is the daemon of this directory.
     pub fn lock(&self) -> PathBuf {
         self.root.join("daemon.lock")

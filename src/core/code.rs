@@ -225,10 +225,10 @@ const TABLE: &[CodeTexts] = &[
     CodeTexts {
         code: Code::StorageError,
         word: "storage_error",
-        meaning: "The tokens cannot be read, watched or written, or the directory where terminals \
-                  are held cannot be used.",
-        advice: "Fix what the message, or `termgate token ls`, names; deleting the token file \
-                 revokes every token.",
+        meaning: "The journal cannot be written, so nothing may be changed; or the tokens cannot be \
+                  read, watched or written, or the directory where terminals are held cannot be used.",
+        advice: "Fix what the message, or `termgate token ls`, names, such as a full disk; reading \
+                 goes on. Deleting the token file revokes every token.",
     },
     CodeTexts {
         code: Code::UpstreamUnavailable,

@@ -2,6 +2,7 @@
 
 use crate::core::caller::{Caller, PrincipalName};
 use crate::core::ids::{Epoch, SessionId};
+use crate::core::policy::Door;
 
 /// The number of a record. Records of one journal have the numbers from 1 on, without gaps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -11,6 +12,8 @@ pub struct RecordNumber(pub u64);
 #[derive(Clone, Debug)]
 pub struct Intent<'a> {
     pub by: &'a Caller,
+    /// Through which the act came in, where that is known.
+    pub door: Option<Door>,
     /// `None` for acts on the daemon as a whole.
     pub session: Option<SessionId>,
     /// For example `text`, `keys`, `resize` or `acquire_lease`.
@@ -40,14 +43,10 @@ pub enum ActOutcome<'a> {
         epoch: Option<Epoch>,
     },
     /// The bytes that the terminal took, will never take, and has yet to take.
-    Written {
-        epoch: Option<Epoch>,
-        written: usize,
-        discarded: usize,
-        queued: usize,
-    },
+    Written { epoch: Option<Epoch>, written: usize, discarded: usize, queued: usize },
     Failed {
-        code: &'a str,
+        /// The error code, where the error has one yet.
+        code: Option<&'a str>,
         reason: &'a str,
     },
     /// The caller did not wait for it.
@@ -74,6 +73,13 @@ pub enum Entry<'a> {
         intent: Intent<'a>,
         code: &'a str,
         reason: &'a str,
+    },
+    /// Bytes of an earlier act that the terminal will never take, after the outcome of the act.
+    Discarded {
+        session: SessionId,
+        writer: &'a Caller,
+        bytes: usize,
+        cause: &'a str,
     },
     /// A change of a lease that is no act of its holder, such as its expiry.
     Lease {

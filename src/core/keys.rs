@@ -276,6 +276,11 @@ impl Unit {
         self.len() == 0
     }
 
+    /// All of its bytes.
+    pub fn bytes(&self) -> Vec<u8> {
+        self.pieces.iter().flat_map(|piece| piece.bytes()).copied().collect()
+    }
+
     /// Whether the write is nothing but Ctrl-C, which may jump over bytes that are stuck.
     pub fn is_interrupt(&self) -> bool {
         matches!(self.pieces.as_slice(), [Piece::Key(bytes)] if bytes.as_slice() == b"\x03")

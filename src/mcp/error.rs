@@ -137,6 +137,11 @@ impl From<Rejection> for ErrorWire {
     }
 }
 
+/// The code of an error.
+pub fn code_of(error: &SurfaceError) -> Code {
+    ErrorWire::from(error).code()
+}
+
 /// The error of a request other than a tool call.
 impl From<SurfaceError> for ErrorData {
     fn from(error: SurfaceError) -> Self {
@@ -221,6 +226,7 @@ fn session(error: &SessionError) -> ErrorWire {
         SessionError::Busy => ErrorWire::because(Code::Busy, error).retry_after(BUSY_RETRY_MS),
         SessionError::Restarted => ErrorWire::because(Code::UpstreamRestarted, error),
         SessionError::Closed => ErrorWire::because(Code::SessionNotFound, error),
+        SessionError::NotRecorded(_) => ErrorWire::because(Code::StorageError, error),
         SessionError::Terminal(_) => ErrorWire::because(Code::Internal, error),
     }
 }

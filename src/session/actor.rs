@@ -7,6 +7,7 @@ mod callers;
 mod checkpoint;
 mod ending;
 mod idle;
+mod journal;
 mod looks;
 mod manage;
 mod output;
@@ -36,6 +37,7 @@ use crate::core::shell::Shell;
 use crate::session::actor::callers::Callers;
 use crate::session::actor::checkpoint::KeptScreen;
 use crate::session::actor::ending::Ending;
+use crate::session::actor::journal::Recording;
 use crate::session::actor::looks::Looks;
 use crate::session::actor::output::Unfed;
 use crate::session::actor::people::Typists;
@@ -50,6 +52,7 @@ use crate::session::control::Urgent;
 use crate::session::error::SessionError;
 use crate::session::facts::Board;
 use crate::session::pty::{Pty, Stamp};
+use crate::session::recorder::Recorder;
 use crate::session::records::commands::CommandsRecord;
 use crate::session::records::identity::SessionRecord;
 use crate::session::restore::OpeningState;
@@ -87,6 +90,7 @@ pub struct Outlets {
     /// Of all sessions together.
     pub counters: Arc<Counters>,
     pub urgent: Arc<Urgent>,
+    pub recorder: Recorder,
 }
 
 pub struct Actor<P> {
@@ -106,6 +110,7 @@ pub struct Actor<P> {
     ending: Ending,
     pace: FramePace,
     callers: Callers,
+    recording: Recording,
     typists: Typists,
     /// What goes with commands that have not ended.
     running: RunningCommands,
@@ -160,6 +165,7 @@ impl<P: Pty> Actor<P> {
             ending: Ending::default(),
             pace: FramePace::default(),
             callers: Callers::default(),
+            recording: Recording::default(),
             typists: Typists::default(),
             running: RunningCommands::default(),
             records: Records::begin(record, commands, input.lease(), gaps).into(),
@@ -297,16 +303,17 @@ impl<P: Pty> Actor<P> {
         while let Some(event) = self.reserve.untold.pop_front() {
             match event {
                 InputEvent::Lease(event) => {
+                    self.record_lease(&event);
                     let granted = event.change == LeaseChange::Granted;
                     self.outlets.counters.leases_granted.add(u64::from(granted));
                     self.count_change();
                     self.outlets.facts.tell_lease(self.id, event);
                 }
-                InputEvent::Discarded(discarded) => tracing::info!(
-                    session = %self.id,
-                    bytes = discarded.bytes,
-                    "queued input was discarded"
-                ),
+                InputEvent::Discarded(discarded) => {
+                    self.record_discarded(&discarded);
+                    let (session, bytes) = (self.id, discarded.bytes);
+                    tracing::info!(%session, bytes, "queued input was discarded");
+                }
             }
         }
     }

@@ -20,6 +20,7 @@ use crate::core::keys::paste::PasteRule;
 use crate::core::lease::request::{
     AcquireRequest, Grant, ReleaseRequest, Released, RenewRequest, TakeRule, WaiterId,
 };
+use crate::core::policy::Door;
 use crate::core::shell::commands::EndsBy;
 use crate::session::control::{Interrupt, KeepAlive};
 use crate::session::error::SessionError;
@@ -94,6 +95,7 @@ pub struct CommandOrder {
 #[derive(Clone, Debug)]
 pub struct WriteOrder {
     pub caller: Caller,
+    pub door: Door,
     pub content: Content,
     pub presented: Option<LeaseId>,
     pub take: TakeRule,

@@ -5,6 +5,7 @@ use crate::core::frame::Exit;
 use crate::core::frame::delta::Delta;
 use crate::core::ids::SessionId;
 use crate::core::input::request::WriteError;
+use crate::core::journal::NotRecorded;
 use crate::core::keys::mouse::MouseError;
 use crate::core::policy::Denial;
 use crate::session::pty::command::CommandError;
@@ -48,6 +49,8 @@ pub enum SessionError {
     Closed,
     #[error("the terminal failed: {0}")]
     Terminal(#[from] std::io::Error),
+    #[error(transparent)]
+    NotRecorded(#[from] NotRecorded),
 }
 
 pub const TAGS_MAX: usize = 16;

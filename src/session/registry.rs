@@ -30,6 +30,7 @@ use crate::session::error::{CreateError, SessionError};
 use crate::session::facts::Board;
 use crate::session::handle::Session;
 use crate::session::pty::held::shims::{HoldOptions, HoldingLimits, ShimSetup, Shims};
+use crate::session::recorder::Recorder;
 use crate::session::records::identity::SessionRecord;
 use crate::session::stats::{Counters, Live};
 
@@ -47,6 +48,7 @@ pub struct Settings {
     /// Where the scripts of [`SCRIPTS`](crate::session::pty::shell::SCRIPTS) are; none where shells
     /// are started as they are.
     pub scripts: Option<PathBuf>,
+    pub recorder: Recorder,
 }
 
 /// How much of what sessions may have; other limits hold for those created after they were set.
@@ -104,6 +106,7 @@ struct RegistryState {
     default_cwd: PathBuf,
     holding: Option<ShimSetup>,
     scripts: Option<PathBuf>,
+    recorder: Recorder,
     limits: RwLock<Arc<SessionLimits>>,
     clock: Clock,
     entries: DashMap<SessionId, SessionEntry>,
@@ -147,13 +150,15 @@ impl Registry {
     pub fn new(settings: Settings, clock: Clock) -> (Self, Listening) {
         let facts = Board::default();
         let (announcements, announced) = mpsc::channel(64);
-        let Settings { limits, own_tenant, environment, default_cwd, holding, scripts } = settings;
+        let Settings { limits, own_tenant, environment, default_cwd, holding, scripts, recorder } =
+            settings;
         let shared = RegistryState {
             own_tenant,
             environment,
             default_cwd,
             holding,
             scripts,
+            recorder,
             limits: RwLock::new(Arc::new(limits)),
             clock,
             entries: DashMap::new(),
@@ -261,6 +266,11 @@ impl Registry {
         self.0.scripts.as_deref().filter(|_| self.limits().shell_marks)
     }
 
+    /// The way to the journal.
+    pub fn recorder(&self) -> &Recorder {
+        &self.0.recorder
+    }
+
     pub fn limits(&self) -> Arc<SessionLimits> {
         Arc::clone(&self.0.limits.read().unwrap_or_else(PoisonError::into_inner))
     }
@@ -277,7 +287,8 @@ impl Registry {
     pub(in crate::session) fn outlets(&self, live: Arc<Live>) -> Outlets {
         let (facts, changes) = (self.0.facts.clone(), self.0.changes.clone());
         let counters = Arc::clone(&self.0.counters);
-        Outlets { facts, changes, live, counters, urgent: Arc::default() }
+        let (urgent, recorder) = (Arc::default(), self.0.recorder.clone());
+        Outlets { facts, changes, live, counters, urgent, recorder }
     }
 
     /// Has a session found by everybody, and by the lease that it begins with.

@@ -83,6 +83,8 @@ pub trait Tool: DeserializeOwned + JsonSchema + Send {
     const OPEN_WORLD: bool = false;
     /// Whether calling it again with the same arguments changes nothing more.
     const IDEMPOTENT: bool = false;
+    /// The argument with which a tool that may change something only reads.
+    const READS_IF: Option<(&'static str, &'static str)> = None;
     /// Whether it needs its parameter `session` where a door has several of them.
     const NEEDS_SESSION: bool = matches!(Self::ACCESS, ToolAccess::WriteSession(_));
     /// Whether the conditions that it can wait for are described by other tools alone, since it is rarely called.
@@ -106,6 +108,8 @@ type Running = Pin<Box<dyn Future<Output = Result<Answer, SurfaceError>> + Send>
 pub struct ToolEntry {
     pub name: &'static str,
     pub access: ToolAccess,
+    /// The argument with which it only reads.
+    pub reads_if: Option<(&'static str, &'static str)>,
     /// The tool as clients of one session are told of it.
     pub description: rmcp::model::Tool,
     parameters: JsonObject,
@@ -126,6 +130,7 @@ impl ToolEntry {
         Self {
             name: T::NAME,
             access: T::ACCESS,
+            reads_if: T::READS_IF,
             description: describe::<T>(&parameters),
             parameters,
             needs_session: T::NEEDS_SESSION,

@@ -1,6 +1,7 @@
 //! The daemon: creates and owns all parts, from the lock to the last socket.
 
 pub mod ending;
+pub(in crate::transport) mod journal;
 pub mod kept_switches;
 mod sessions;
 mod settings;
@@ -29,6 +30,7 @@ use crate::core::policy::Door;
 use crate::core::policy::switches::{Scope, Switches};
 use crate::gateway::Gateway;
 use crate::mcp::attach::Names;
+use crate::mcp::error::code_of;
 use crate::mcp::fan_out::FanOuts;
 use crate::mcp::lease_notices::LeaseNotices;
 use crate::mcp::shared::ServerShared;
@@ -43,12 +45,14 @@ use crate::session::pty::held::starter::ShimStarter;
 use crate::session::pty::reaper::{become_subreaper, reap_orphans};
 use crate::session::pty::spawn::give_children_descriptors;
 use crate::session::registry::{Listening, Registry, Settings as SessionSettings};
+use crate::store::journal::writer::Journal;
 use crate::surface::call::{Daemon, Principals};
 use crate::surface::control::set_write::write_status;
 use crate::surface::switchboard::Switchboard;
 use crate::surface::turns::Turns;
 use crate::transport::authentication::Authority;
 use crate::transport::daemon::ending::{DaemonEnd, FoundAtStart, Teardown};
+use crate::transport::daemon::journal::{journal_limits, keep_journal, recorder};
 use crate::transport::daemon::kept_switches::{KeptSwitches, SwitchOrigin};
 use crate::transport::daemon::sessions::{open_session_doors, recover_sessions};
 use crate::transport::daemon::settings::{Reloading, limits_of_doors, session_limits};
@@ -162,12 +166,14 @@ pub async fn serve(
     let holding = ShimSetup { shims: shims_of(&paths, &lock), starter: ShimStarter::of(shim) };
     let scripts = paths.shell();
     let scripts = or_told(place_scripts(&scripts)).map(|()| scripts);
+    let journal = Journal::at(paths.journal(state.as_deref()), journal_limits(&config));
     let places = Places { environment, default_cwd, holding: Some(holding), scripts, state };
     let Assembly { registry, daemon, doors, listening, door_limits, upgrades } =
-        Assembly::new(&config, places)?;
+        Assembly::new(&config, places, &journal)?;
     let shared = Arc::clone(&doors.shared);
     let mut tasks = JoinSet::new();
     let mut watched = Vec::new();
+    tasks.spawn(keep_journal(journal.clone(), daemon.sessions.clock().clone()));
     let Listening { facts, announcements } = listening;
     let doors_of_sessions = (doors.clone(), paths.clone(), Arc::clone(&lock));
     watched.push(tasks.spawn(open_session_doors(announcements, doors_of_sessions)));
@@ -191,6 +197,7 @@ pub async fn serve(
         running: config,
         shared: Arc::clone(&shared),
         door_limits,
+        journal,
         notifier: Arc::clone(&notifier),
     };
     tasks.spawn(reloading.run(hangups));
@@ -263,7 +270,11 @@ pub(in crate::transport) struct Assembly {
 }
 
 impl Assembly {
-    pub(in crate::transport) fn new(config: &Config, places: Places) -> io::Result<Self> {
+    pub(in crate::transport) fn new(
+        config: &Config,
+        places: Places,
+        journal: &Journal,
+    ) -> io::Result<Self> {
         let Places { environment, default_cwd, holding, scripts, state } = places;
         let clock = Clock::boot()?;
         let started = clock.now();
@@ -276,6 +287,7 @@ impl Assembly {
             default_cwd,
             holding,
             scripts,
+            recorder: recorder(journal, &clock),
         };
         let tokens = state.as_deref().map(TokenStore::in_state);
         let (registry, listening) = Registry::new(settings, clock.clone());
@@ -299,7 +311,7 @@ impl Assembly {
         });
         let (ask_upgrade, upgrades) = mpsc::channel(1);
         let shared = Arc::new(ServerShared {
-            gateway: Gateway::new(Arc::clone(&daemon), own_tenant.clone(), config.calls),
+            gateway: Gateway::new(Arc::clone(&daemon), own_tenant.clone(), config.calls, code_of),
             fan_outs: FanOuts::default(),
             subscriptions: SubscriptionQuota::new(own_tenant, config.subscriptions),
             lease_notices: LeaseNotices::default(),

@@ -72,13 +72,17 @@ mod tests {
     use crate::core::input::WriteWindow;
     use crate::core::policy::switches::Scope;
     use crate::core::policy::{Door, Reach, Standing, decide_operate};
+    use crate::store::journal::writer::Journal;
+    use crate::transport::daemon::journal::journal_limits;
     use crate::transport::daemon::{Assembly, Places};
 
     const LINGER: Duration = Duration::from_secs(2);
 
     fn daemon() -> Arc<Daemon> {
         let config = Config::built_in();
-        let assembly = Assembly::new(&config, Places::default()).unwrap();
+        // Nothing is recorded here.
+        let journal = Journal::at("/dev/null/journal".into(), journal_limits(&config));
+        let assembly = Assembly::new(&config, Places::default(), &journal).unwrap();
         Arc::clone(assembly.doors.shared.gateway.daemon())
     }
 

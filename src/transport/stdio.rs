@@ -5,8 +5,9 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinSet;
@@ -17,9 +18,12 @@ use crate::core::ids::{ConnectionId, PrincipalId, TenantId};
 use crate::core::policy::{Door, Reach, Standing};
 use crate::mcp::connection::Connection;
 use crate::mcp::server::Server;
+use crate::session::clock::Clock;
 use crate::session::registry::Listening;
+use crate::store::journal::writer::{Journal, JournalLimits};
 use crate::transport::connection::{link, serve};
 use crate::transport::daemon::ending::end_sessions;
+use crate::transport::daemon::journal::{journal_limits, keep_journal};
 use crate::transport::daemon::{Assembly, Places, keep_house, prepare_process};
 use crate::transport::shell_scripts::{PassingScripts, or_told};
 use crate::transport::signals::Signals;
@@ -28,13 +32,17 @@ use crate::transport::unix::limits::own_uid;
 /// The number of the one connection and its principal.
 const ONLY: u64 = 1;
 
+/// How many processes like this one can have a journal at a time.
+const JOURNALS_MAX: u32 = 256;
+
 /// Serves the client until it hangs up, ends its input, or a signal ends the process. Then ends every session.
 ///
-/// Sessions start with `environment` and `cwd`.
+/// Sessions start with `environment` and `cwd`. `journal` is the directory of journals.
 pub async fn serve_stdio(
     config: &Config,
     environment: BTreeMap<OsString, OsString>,
     cwd: PathBuf,
+    journal: &Path,
 ) -> io::Result<()> {
     let signals = Signals::listen()?;
     let mut hangup = signal(SignalKind::hangup())?;
@@ -48,13 +56,16 @@ pub async fn serve_stdio(
         state: None,
         scripts: scripts.as_ref().map(|scripts| scripts.directory().to_owned()),
     };
-    let Assembly { registry, doors, listening, .. } = Assembly::new(config, places)?;
+    let clock = Clock::boot()?;
+    let journal = own_journal(journal, journal_limits(config), clock.wall_time());
+    let Assembly { registry, doors, listening, .. } = Assembly::new(config, places, &journal)?;
     let Listening { facts, announcements } = listening;
     // Without sockets, creating a session waits for none.
     drop(announcements);
     let shared = doors.shared;
     let mut tasks = JoinSet::new();
     keep_house(&mut tasks, facts, Arc::clone(&shared));
+    tasks.spawn(keep_journal(journal, clock));
 
     let standing = standing();
     shared.gateway.daemon().principals.enter(&standing.caller);
@@ -70,6 +81,17 @@ pub async fn serve_stdio(
     end_sessions(&registry).await;
     tasks.shutdown().await;
     Ok(())
+}
+
+/// The first journal that no other process like this one writes: each needs one of its own.
+fn own_journal(directory: &Path, limits: JournalLimits, at: SystemTime) -> Journal {
+    let numbered = |number: u32| {
+        let name = if number == 1 { "stdio".to_owned() } else { format!("stdio-{number}") };
+        Journal::at(directory.join(name), limits)
+    };
+    let mut journals = (1..=JOURNALS_MAX).map(numbered);
+    let free = journals.find(|journal| journal.open(at).is_ok());
+    free.unwrap_or_else(|| numbered(1))
 }
 
 /// The standing of the process's parent: an agent that sees every session.

@@ -95,6 +95,16 @@ impl Input {
         Ok(Tried::Allowed(Attempt { act, key }))
     }
 
+    /// Checks that there is room for these bytes, and to remember the call. [`Input::commit`] in the same step succeeds.
+    ///
+    /// # Errors
+    /// Why there is no room.
+    pub fn check_commit(&mut self, attempt: &Attempt, unit: &Unit) -> Result<(), WriteError> {
+        let Attempt { act, key } = attempt;
+        self.check_room(unit, act.right.keeps_epoch())?;
+        self.make_room_to_remember(act.now, &act.caller, key.as_ref())
+    }
+
     /// Queues these bytes and renews the lease, if there is room.
     ///
     /// # Errors
@@ -106,10 +116,9 @@ impl Input {
         unit: Unit,
         holding: KeepLease,
     ) -> Result<Committed, WriteError> {
+        self.check_commit(&attempt, &unit)?;
         let Attempt { act, key } = attempt;
         let now = act.now;
-        self.check_room(&unit, act.right.keeps_epoch())?;
-        self.make_room_to_remember(now, &act.caller, key.as_ref())?;
         let (caller, grant) = self.exercise(act);
         let hold = (holding == KeepLease::UntilLetGo).then(|| self.lease.hold());
         self.lease.on_seen();

@@ -11,6 +11,7 @@ use crate::core::input::Input;
 use crate::core::input::idempotency::earlier_writes::{FormerRecall, WriteStamp};
 use crate::core::input::queue::NewWrite;
 use crate::core::input::request::{Typing, WriteError, WriteId};
+use crate::core::keys::Unit;
 use crate::core::lease::request::Grant;
 use crate::core::moment::Moment;
 
@@ -65,6 +66,22 @@ impl Input {
         }
     }
 
+    /// Checks that a person may type this now. [`Input::type_in`] in the same step succeeds.
+    ///
+    /// # Errors
+    /// Why nothing may be typed.
+    pub fn check_type_in(
+        &mut self,
+        now: Moment,
+        caller: &Caller,
+        unit: &Unit,
+    ) -> Result<(), WriteError> {
+        self.judge(now);
+        self.check_open(now)?;
+        self.lease.check_typing(now, caller)?;
+        self.check_room(unit, self.lease.has_keyboard(caller))
+    }
+
     /// Queues what a person types. The person gets the keyboard first if it does not have it: a
     /// lease in force is suspended, another person's plain typing ends, and what was queued before
     /// is discarded.
@@ -83,10 +100,7 @@ impl Input {
         caller: &Caller,
         typing: Typing,
     ) -> Result<Grant, WriteError> {
-        self.judge(now);
-        self.check_open(now)?;
-        self.lease.check_typing(now, caller)?;
-        self.check_room(&typing.unit, self.lease.has_keyboard(caller))?;
+        self.check_type_in(now, caller, &typing.unit)?;
         let grant = self.lease.type_in(now, caller, typing.fresh);
         self.cut_ended_epochs(now);
         let Typing { unit, write, stamp, fresh: _ } = typing;

@@ -13,10 +13,12 @@ use crate::core::ids::{ConnectionId, LeaseId, PrincipalId};
 use crate::core::input::idempotency::earlier_writes::WriteStamp;
 use crate::core::input::request::{Typing, WriteId};
 use crate::core::input::typing::TypedBefore;
+use crate::core::journal::ActContent;
 use crate::core::keys::Unit;
 use crate::core::keys::tokens::TypedBytes;
 use crate::core::lease::request::Grant;
 use crate::core::moment::Moment;
+use crate::core::policy::Door;
 use crate::session::actor::Actor;
 use crate::session::command::{
     Ask, PEOPLE_COMMANDS_MAX, PersonCommand, Reply, TypedInput, Written,
@@ -90,16 +92,13 @@ impl<P: Pty> Actor<P> {
                 let _ = reply.send(taken);
             }
             Ask::HandBack(reply) => {
-                let had = self.input.hand_back(self.clock.now(), &caller);
-                if had {
-                    self.note(&caller, "handed back");
-                }
+                let had = self.hand_back(&caller);
                 self.settle();
                 let _ = reply.send(had);
             }
             Ask::Resize(view, reply) => {
                 let has_keyboard = self.input.has_keyboard(self.clock.now(), &caller);
-                let resized = if has_keyboard { self.resize(view) } else { Ok(()) };
+                let resized = if has_keyboard { self.resize_for(&caller, view) } else { Ok(()) };
                 self.settle();
                 let _ = reply.send(resized.map(|()| has_keyboard));
             }
@@ -160,8 +159,11 @@ impl<P: Pty> Actor<P> {
         let known = self.typists.unfinished.remove(&caller.principal);
         let mut keys = known.map(|(_, keys)| keys).unwrap_or_default();
         let unit = Unit { pieces: keys.pieces(&typed.bytes[before..]) };
+        let checked = self.input.check_type_in(now, caller, &unit).map_err(SessionError::from);
+        let recorded = checked.and_then(|()| self.record_typing(caller, &unit));
         let write = self.callers.next_write();
-        let granted = self.input.type_in(now, caller, Typing { unit, write, stamp, fresh });
+        let typing = Typing { unit, write, stamp, fresh };
+        let granted = recorded.and_then(|()| Ok(self.input.type_in(now, caller, typing)?));
         if granted.is_ok() {
             keys.on_queued();
         }
@@ -169,7 +171,8 @@ impl<P: Pty> Actor<P> {
             self.typists.unfinished.insert(caller.principal, (caller.connection, keys));
         }
         let grant = granted?;
-        self.take_size(typed.view);
+        self.note_typing(grant.epoch);
+        self.take_size(caller, typed.view);
         Ok(Keyed::New(write, grant))
     }
 
@@ -190,9 +193,13 @@ impl<P: Pty> Actor<P> {
     ) -> Result<(), SessionError> {
         let now = self.clock.now();
         self.begin_keys(now, caller);
-        self.input.take_over(now, caller, fresh)?;
+        self.end_burst();
+        let door = Some(Door::Operator);
+        self.recorded(caller, door, "take_over", ActContent::Nothing, |actor| {
+            Ok(actor.input.take_over(now, caller, fresh).map(drop)?)
+        })?;
         self.note(caller, "took over");
-        self.take_size(view);
+        self.take_size(caller, view);
         Ok(())
     }
 
@@ -202,9 +209,33 @@ impl<P: Pty> Actor<P> {
         tracing::info!(%session, %by, tenant = %person.tenant, "{did}");
     }
 
+    fn hand_back(&mut self, caller: &Caller) -> bool {
+        if !self.input.has_keyboard(self.clock.now(), caller) {
+            return self.input.hand_back(self.clock.now(), caller);
+        }
+        self.end_burst();
+        let door = Some(Door::Operator);
+        // What ends a right needs no record before it.
+        let _ = self.recorded(caller, door, "hand_back", ActContent::Nothing, |_| Ok(()));
+        let had = self.input.hand_back(self.clock.now(), caller);
+        if had {
+            self.note(caller, "handed back");
+        }
+        had
+    }
+
+    fn resize_for(&mut self, person: &Caller, view: Size) -> Result<(), SessionError> {
+        if self.frames.borrow().size.value == view {
+            return Ok(());
+        }
+        let arguments = format!(r#"{{"rows":{},"cols":{}}}"#, view.rows, view.cols);
+        let (door, content) = (Some(Door::Operator), ActContent::Arguments(&arguments));
+        self.recorded(person, door, "resize", content, |actor| actor.resize(view))
+    }
+
     /// Gives the terminal the size of the view of whoever has the keyboard.
-    fn take_size(&mut self, view: Option<Size>) {
-        let Some(Err(error)) = view.map(|view| self.resize(view)) else { return };
+    fn take_size(&mut self, person: &Caller, view: Option<Size>) {
+        let Some(Err(error)) = view.map(|view| self.resize_for(person, view)) else { return };
         tracing::warn!(session = %self.id, %error, "cannot resize the terminal");
     }
 }

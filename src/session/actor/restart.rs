@@ -203,6 +203,7 @@ impl<P: Pty> Actor<P> {
         let lost = std::mem::take(&mut self.reserve.parties);
         self.reserve.lost.extend(lost);
         self.callers.dismiss();
+        self.record_failure();
         self.typists.unfinished.clear();
         self.returning = None;
         self.mend_input();

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use crate::core::caller::Caller;
 use crate::core::input::idempotency::earlier_writes::WriteStamp;
+use crate::core::journal::ActContent;
 use crate::core::keys::Piece;
 use crate::core::keys::encode::encode_keys;
 use crate::core::moment::Moment;
@@ -265,7 +266,11 @@ impl<P: Pty> Actor<P> {
             (so_far.times, so_far.front) = (so_far.times + 1, front);
             so_far.writes = self.callers.writes;
             so_far.by.kept = None;
-            if let Err(error) = self.pty.signal(Signal::Interrupt) {
+            let by = so_far.by.by.clone();
+            let interrupted = self.recorded(&by, None, "interrupt", ActContent::Nothing, |actor| {
+                Ok(actor.pty.signal(Signal::Interrupt)?)
+            });
+            if let Err(error) = interrupted {
                 tracing::debug!(session = %self.id, %error, "no foreground process to interrupt");
             }
         }

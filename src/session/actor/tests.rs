@@ -3,6 +3,7 @@
 mod checkpoints;
 mod ending;
 mod flood;
+mod journal;
 mod long_steps;
 mod looking;
 mod people;
@@ -30,7 +31,7 @@ use crate::core::lease::LeaseManager;
 use crate::core::lease::error::{EndCause, LeaseError};
 use crate::core::lease::limits::LeaseLimits;
 use crate::core::lease::request::{AcquireRequest, Grant, ReleaseRequest, TakeRule, WaiterId};
-use crate::core::policy::{Denial, PermittedAct};
+use crate::core::policy::{Denial, Door, PermittedAct};
 use crate::session::command::{
     Accepted, Act, Content, Expectation, ManageOrder, PEOPLE_COMMANDS_MAX, ResizeOrder, WriteOrder,
 };
@@ -39,6 +40,7 @@ use crate::session::facts::Board;
 use crate::session::handle::{About, Session, SessionEnds};
 use crate::session::pty::shell::Nonces;
 use crate::session::pty::tests::fake::{FakeTerminal, pair};
+use crate::session::recorder::tests::TestJournal;
 use crate::session::tests::permitted::permit;
 
 const SIZE: Size = Size { rows: 5, cols: 20 };
@@ -50,6 +52,7 @@ struct Desk {
     urgent: Arc<Urgent>,
     clock: Clock,
     facts: Board,
+    journal: TestJournal,
     task: JoinHandle<()>,
 }
 
@@ -81,7 +84,7 @@ impl Desk {
     fn open_noted(opening: OpeningState, nonce: Option<&str>, commands: CommandsRecord) -> Self {
         let (pty, terminal) = pair();
         let clock = Clock::paused();
-        let facts = Board::default();
+        let (facts, journal) = (Board::default(), TestJournal::default());
         let live = Arc::new(Live::new(Arc::from("fake")));
         let urgent = Arc::new(Urgent::default());
         let id = SessionId::from_random(Uuid::from_u128(1 << 80));
@@ -105,6 +108,7 @@ impl Desk {
             live: Arc::clone(&live),
             counters: Arc::default(),
             urgent: Arc::clone(&urgent),
+            recorder: journal.recorder(),
         };
         let setup = Setup { record, commands, opening, input, pty };
         let (actor, frames) = Actor::new(setup, rules, clock.clone(), outlets);
@@ -131,7 +135,7 @@ impl Desk {
             clock: clock_end,
         });
         let task = tokio::spawn(actor.run(queue, asked));
-        Self { session, terminal, urgent, clock, facts, task }
+        Self { session, terminal, urgent, clock, facts, journal, task }
     }
 
     async fn acquire(&self, caller: &Caller) -> Result<LeaseId, SessionError> {
@@ -197,6 +201,7 @@ fn agent(number: u64) -> Caller {
 fn typing(caller: &Caller, text: &str) -> WriteOrder {
     WriteOrder {
         caller: caller.clone(),
+        door: Door::Gateway,
         content: Content::Text { text: text.to_owned(), paste: PasteRule::Auto, enter: false },
         presented: None,
         take: TakeRule::HeldOnly,
@@ -225,7 +230,8 @@ fn lease_error(error: SessionError) -> LeaseError {
         | SessionError::Busy
         | SessionError::Restarted
         | SessionError::Closed
-        | SessionError::Terminal(_) => panic!("not about the lease"),
+        | SessionError::Terminal(_)
+        | SessionError::NotRecorded(_) => panic!("not about the lease"),
     }
 }
 

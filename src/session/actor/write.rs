@@ -180,10 +180,13 @@ impl<P: Pty> Actor<P> {
         if order.dry_run {
             return Ok(Step::Rehearsed);
         }
+        self.input.check_commit(&attempt, &unit)?;
+        let record = self.record_write(order, &unit)?;
         let write = self.callers.next_write();
         let holding =
             if order.keep_alive { KeepLease::UntilLetGo } else { KeepLease::UntilAnswered };
         let Committed { grant, hold, stamp } = self.input.commit(attempt, write, unit, holding)?;
+        self.follow_record(write, record, grant.epoch);
         let kept = hold.map(|hold| {
             self.callers.holds.insert(write, hold);
             KeepAlive::new(Arc::clone(&self.outlets.urgent), write)
@@ -241,7 +244,9 @@ impl<P: Pty> Actor<P> {
     }
 
     pub(super) fn answer_writes(&mut self) {
-        while let Some(Completion { write, outcome }) = self.input.take_completion() {
+        while let Some(completion) = self.input.take_completion() {
+            self.record_completion(&completion);
+            let Completion { write, outcome } = completion;
             let is_its = |(awaited, _): &(WriteId, Pending)| *awaited == write;
             while let Some(at) = self.callers.writing.iter().position(is_its) {
                 let (_, pending) = self.callers.writing.remove(at);

@@ -23,7 +23,7 @@ use crate::core::lease::error::LeaseError;
 use crate::core::lease::limits::LeaseLimits;
 use crate::core::lease::record::HoldingRecord;
 use crate::core::lease::request::{AcquireRequest, OnDisconnect, TakeRule};
-use crate::core::policy::PermittedAct;
+use crate::core::policy::{Door, PermittedAct};
 use crate::core::quota::Quota;
 use crate::core::screen::ScreenLimits;
 use crate::core::shell::commands::record::CommandId;
@@ -40,6 +40,7 @@ use crate::session::pty::processes::Process;
 use crate::session::pty::shell::Nonces;
 use crate::session::pty::tests::fake::{FakePty, FakeTerminal, pair};
 use crate::session::pty::{Note, ProcessId};
+use crate::session::recorder::tests::TestJournal;
 use crate::session::registry::creating::Creation;
 use crate::session::registry::{RenameError, SessionLimits, Settings};
 use crate::session::tests::permitted::permit;
@@ -84,6 +85,7 @@ fn registry_by(clock: Clock, holding: Option<ShimSetup>) -> Registry {
         default_cwd: PathBuf::from("/"),
         holding,
         scripts: None,
+        recorder: TestJournal::default().recorder(),
     };
     // Nobody opens doors here.
     Registry::new(settings, clock).0
@@ -342,6 +344,7 @@ async fn a_write_that_the_daemon_before_made_is_answered_and_not_made_again() {
     let session = registry.recover(survivor).await;
     let order = WriteOrder {
         caller: caller(),
+        door: Door::Gateway,
         content: Content::Bytes { bytes: b"make".to_vec(), enter: false },
         presented: Some(LEASE),
         take: TakeRule::HeldOnly,
@@ -477,6 +480,7 @@ async fn what_does_not_end_with_all_sessions_is_named_once_their_time_is_over() 
 async fn a_paste_that_the_daemon_before_began_is_closed_before_anything_else_goes_out() {
     let order = |text: &str| WriteOrder {
         caller: caller(),
+        door: Door::Gateway,
         content: Content::Text { text: text.to_owned(), paste: PasteRule::Auto, enter: false },
         presented: Some(LEASE),
         take: TakeRule::HeldOnly,

@@ -114,6 +114,7 @@ impl Chain {
             | RecordKind::Segment
             | RecordKind::More
             | RecordKind::Refused
+            | RecordKind::Discarded
             | RecordKind::Lease => {}
         }
         Ok(())

@@ -11,7 +11,6 @@ use sha2::{Digest as _, Sha256};
 
 use crate::core::caller::Caller;
 use crate::core::journal::{ActContent, ActOutcome, Entry, Intent};
-use crate::core::policy::Door;
 
 /// What the hash of the first record of a journal covers.
 pub const NO_HASH: RecordHash = RecordHash([0; 32]);
@@ -66,6 +65,7 @@ pub enum RecordKind {
     More,
     Outcome,
     Refused,
+    Discarded,
     Lease,
 }
 
@@ -181,15 +181,10 @@ impl<'a> RecordLine<'a> {
     }
 
     /// The record of an entry. Without `keep_input`, bytes are counted and hashed instead.
-    pub fn of_entry(
-        at: SystemTime,
-        entry: &Entry<'a>,
-        door: Option<Door>,
-        keep_input: bool,
-    ) -> Self {
+    pub fn of_entry(at: SystemTime, entry: &Entry<'a>, keep_input: bool) -> Self {
         let line = |kind| Self::new(at, kind);
         match entry {
-            Entry::Intent(intent) => line(RecordKind::Intent).with_intent(intent, door, keep_input),
+            Entry::Intent(intent) => line(RecordKind::Intent).with_intent(intent, keep_input),
             Entry::More { of, content } => {
                 Self { of: Some(of.0), ..line(RecordKind::More) }.with_content(content, keep_input)
             }
@@ -200,7 +195,13 @@ impl<'a> RecordLine<'a> {
                 result: Some("refused".into()),
                 code: Some((*code).into()),
                 reason: Some((*reason).into()),
-                ..line(RecordKind::Refused).with_intent(intent, door, keep_input)
+                ..line(RecordKind::Refused).with_intent(intent, keep_input)
+            },
+            Entry::Discarded { session, writer, bytes, cause } => Self {
+                session: Some(session.to_string().into()),
+                discarded: Some(*bytes),
+                reason: Some((*cause).into()),
+                ..line(RecordKind::Discarded).with_caller(writer)
             },
             Entry::Lease { session, holder, epoch, change, by } => Self {
                 session: Some(session.to_string().into()),
@@ -221,8 +222,8 @@ impl<'a> RecordLine<'a> {
         }
     }
 
-    fn with_intent(self, intent: &Intent<'a>, door: Option<Door>, keep_input: bool) -> Self {
-        let Intent { by, session, act, epoch, content } = intent;
+    fn with_intent(self, intent: &Intent<'a>, keep_input: bool) -> Self {
+        let Intent { by, door, session, act, epoch, content } = intent;
         Self {
             act: Some((*act).into()),
             session: session.map(|session| session.to_string().into()),
@@ -268,7 +269,7 @@ impl<'a> RecordLine<'a> {
             },
             ActOutcome::Failed { code, reason } => Self {
                 result: result("failed"),
-                code: Some(code.into()),
+                code: code.map(Cow::Borrowed),
                 reason: Some(reason.into()),
                 ..self
             },

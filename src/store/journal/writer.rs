@@ -1,6 +1,6 @@
 //! Appends to a journal: numbers, hashes, files of bounded size, and what to do when the disk refuses.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::io;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -9,9 +9,7 @@ use std::time::SystemTime;
 
 use tokio::sync::Notify;
 
-use crate::core::ids::ConnectionId;
 use crate::core::journal::{Entry, NotRecorded, RecordNumber};
-use crate::core::policy::Door;
 use crate::store::journal::chain::Chain;
 use crate::store::journal::line::{RecordKind, RecordLine};
 use crate::store::journal::open::OpenJournal;
@@ -26,7 +24,6 @@ pub struct Journal(Arc<JournalState>);
 #[derive(Debug)]
 struct JournalState {
     writer: Mutex<Writer>,
-    doors: Mutex<HashMap<ConnectionId, Door>>,
     keep_input: AtomicBool,
     bytes_max: AtomicU64,
     unsynced: Notify,
@@ -64,7 +61,6 @@ impl Journal {
         let writer = Writer { directory, open: None, known: None, unwritten: VecDeque::new() };
         Self(Arc::new(JournalState {
             writer: Mutex::new(writer),
-            doors: Mutex::default(),
             keep_input: AtomicBool::new(limits.keep_input),
             bytes_max: AtomicU64::new(limits.bytes_max),
             unsynced: Notify::new(),
@@ -74,15 +70,6 @@ impl Journal {
     pub fn set_limits(&self, limits: JournalLimits) {
         self.0.keep_input.store(limits.keep_input, Ordering::Relaxed);
         self.0.bytes_max.store(limits.bytes_max, Ordering::Relaxed);
-    }
-
-    /// Notes through which door a connection came in, until [`Journal::on_closed`].
-    pub fn on_connected(&self, connection: ConnectionId, door: Door) {
-        self.doors().insert(connection, door);
-    }
-
-    pub fn on_closed(&self, connection: ConnectionId) {
-        self.doors().remove(&connection);
     }
 
     /// Opens the journal, so that what is wrong with it shows before the first act.
@@ -130,13 +117,8 @@ impl Journal {
     }
 
     fn unwritten(&self, at: SystemTime, entry: &Entry<'_>) -> Result<Unwritten, NotRecorded> {
-        let by = match entry {
-            Entry::Intent(intent) | Entry::Refused { intent, .. } => Some(intent.by),
-            Entry::More { .. } | Entry::Outcome { .. } | Entry::Lease { .. } => None,
-        };
-        let door = by.and_then(|by| self.doors().get(&by.connection).copied());
         let keep_input = self.0.keep_input.load(Ordering::Relaxed);
-        let line = RecordLine::of_entry(at, entry, door, keep_input);
+        let line = RecordLine::of_entry(at, entry, keep_input);
         let unnumbered = line.unnumbered().map_err(|error| NotRecorded(error.to_string()))?;
         Ok(Unwritten { kind: line.kind, of: line.of, unnumbered })
     }
@@ -147,10 +129,6 @@ impl Journal {
 
     fn writer(&self) -> MutexGuard<'_, Writer> {
         self.0.writer.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn doors(&self) -> MutexGuard<'_, HashMap<ConnectionId, Door>> {
-        self.0.doors.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -47,6 +47,7 @@ impl Tool for SetWrite {
     const ACCESS: ToolAccess = ToolAccess::Operate;
     const DESTRUCTIVE: bool = true;
     const IDEMPOTENT: bool = true;
+    const READS_IF: Option<(&'static str, &'static str)> = Some(("state", "status"));
 
     type Result = Switched;
 

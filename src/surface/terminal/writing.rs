@@ -216,6 +216,7 @@ fn order(
     let key = idempotency_key(options.idempotency_key.as_deref(), fingerprint(&content))?;
     Ok(WriteOrder {
         caller: call.standing.caller.clone(),
+        door: call.standing.door,
         content,
         presented: presented(call, session, options.lease_id.as_deref())?,
         take: call.take_rule(),

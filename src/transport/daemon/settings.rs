@@ -15,6 +15,8 @@ use crate::mcp::shared::ServerShared;
 use crate::session::pty::held::shims::HoldingLimits;
 use crate::session::registry::SessionLimits;
 use crate::shim::wire::to_shim::Unread;
+use crate::store::journal::writer::Journal;
+use crate::transport::daemon::journal::journal_limits;
 use crate::transport::door::DoorLimits;
 use crate::transport::limits::Limits;
 use crate::transport::line_memory::ReadingRoom;
@@ -29,6 +31,7 @@ pub(super) struct Reloading {
     pub(super) running: Config,
     pub(super) shared: Arc<ServerShared>,
     pub(super) door_limits: watch::Sender<DoorLimits>,
+    pub(super) journal: Journal,
     pub(super) notifier: Arc<Notifier>,
 }
 
@@ -76,7 +79,8 @@ impl Reloading {
 
     /// Applies the configuration to all parts.
     fn spread(&self) {
-        let Self { running, shared, .. } = self;
+        let Self { running, shared, journal, .. } = self;
+        journal.set_limits(journal_limits(running));
         let daemon = shared.gateway.daemon();
         daemon.sessions.set_limits(session_limits(running));
         daemon.lease_auto.store(running.lease.auto, Ordering::Relaxed);

@@ -15,6 +15,8 @@ use crate::session::command::Accepted;
 use crate::session::pty::command::Launch;
 use crate::session::pty::environment::ClientEnvironment;
 use crate::session::registry::creating::Creation;
+use crate::store::journal::writer::Journal;
+use crate::transport::daemon::journal::journal_limits;
 use crate::transport::daemon::{Assembly, Places};
 
 fn standing_of(number: u64) -> Standing {
@@ -47,7 +49,10 @@ async fn what_a_client_took_after_its_right_had_ended_ends_with_its_connection()
         state: None,
     };
     let config = Config { allow_write: true, ..Config::built_in() };
-    let Assembly { registry, doors, listening, .. } = Assembly::new(&config, places).unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    let journal = Journal::at(directory.path().to_owned(), journal_limits(&config));
+    let Assembly { registry, doors, listening, .. } =
+        Assembly::new(&config, places, &journal).unwrap();
     drop(listening);
     let shared = doors.shared;
     let daemon = Arc::clone(shared.gateway.daemon());

@@ -9,8 +9,9 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::core::caller::{Caller, Kind};
-use crate::core::ids::{Epoch, PrincipalId, SessionId, TenantId};
+use crate::core::ids::{ConnectionId, Epoch, PrincipalId, SessionId, TenantId};
 use crate::core::journal::{ActContent, ActOutcome, Intent};
+use crate::core::policy::Door;
 use crate::store::journal::chain::ChainError;
 use crate::store::journal::line::RecordHash;
 use crate::store::journal::reader::{Checked, check, newest, read_from};
@@ -41,7 +42,6 @@ impl Fixture {
     fn new() -> Self {
         let directory = tempfile::tempdir().unwrap();
         let journal = Journal::at(directory.path().join("journal"), LIMITS);
-        journal.on_connected(ConnectionId(3), Door::Gateway);
         Self { directory, journal }
     }
 
@@ -53,7 +53,8 @@ impl Fixture {
         let by = agent();
         let session = Some(SessionId::from_random(uuid::Uuid::from_u128(7 << 80)));
         let content = ActContent::Bytes(bytes);
-        let intent = Intent { by: &by, session, act: "text", epoch: Some(Epoch(4)), content };
+        let (door, epoch) = (Some(Door::Gateway), Some(Epoch(4)));
+        let intent = Intent { by: &by, door, session, act: "text", epoch, content };
         self.journal.append(at(10), &Entry::Intent(intent))
     }
 
@@ -290,7 +291,7 @@ fn of_a_secret_nothing_is_recorded() {
     let it = Fixture::new();
     let by = agent();
     let content = ActContent::Secret;
-    let intent = Intent { by: &by, session: None, act: "text", epoch: None, content };
+    let intent = Intent { by: &by, door: None, session: None, act: "text", epoch: None, content };
     it.journal.append(at(1), &Entry::Intent(intent)).unwrap();
     let last: serde_json::Value = serde_json::from_str(it.lines().last().unwrap()).unwrap();
     assert_eq!(last["secret"], true);

@@ -217,6 +217,7 @@ impl Sending<'_> {
         let paste = paste_rule(&typed, takes);
         Ok(WriteOrder {
             caller: self.call.standing.caller.clone(),
+            door: self.call.standing.door,
             content: Content::Text { text: typed.clone(), paste, enter: true },
             presented: self.presented()?,
             take: self.call.take_rule(),

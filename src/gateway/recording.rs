@@ -1,0 +1,183 @@
+//! What the gateway has recorded: acts that a session does not record itself, and all that were refused.
+
+use rmcp::model::JsonObject;
+use serde_json::Value;
+
+use crate::core::caller::Caller;
+use crate::core::code::Code;
+use crate::core::ids::Epoch;
+use crate::core::journal::{ActContent, ActOutcome, Entry, Intent, NotRecorded, RecordNumber};
+use crate::core::policy::{PermittedAct, Standing};
+use crate::session::handle::Session;
+use crate::session::recorder::Recorder;
+use crate::surface::error::SurfaceError;
+use crate::surface::tool::{ToolAccess, ToolEntry};
+
+/// The longest recorded arguments, in bytes of JSON.
+const ARGUMENTS_MAX: usize = 16 * 1024;
+
+/// The arguments whose values may be secrets; their names are recorded.
+const ENVIRONMENTS: [&str; 2] = ["env", "env_client"];
+
+/// Who records the calls of a tool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum RecordedBy {
+    /// It changes nothing.
+    Nobody,
+    Gateway,
+    /// The session, which knows the bytes.
+    Session,
+}
+
+impl RecordedBy {
+    pub(super) fn of(entry: &ToolEntry, arguments: &JsonObject) -> Self {
+        let only_reads = |(name, value): (&str, &str)| arguments.get(name) == Some(&value.into());
+        match entry.access {
+            ToolAccess::Read => Self::Nobody,
+            _ if entry.reads_if.is_some_and(only_reads) => Self::Nobody,
+            ToolAccess::WriteSession(PermittedAct::Type) => Self::Session,
+            ToolAccess::WriteSession(_)
+            | ToolAccess::WriteLease
+            | ToolAccess::Create
+            | ToolAccess::Operate => Self::Gateway,
+        }
+    }
+}
+
+/// One call that is to be recorded.
+#[derive(Debug)]
+pub(super) struct RecordedCall {
+    recorder: Recorder,
+    standing: Standing,
+    act: &'static str,
+    session: Option<Session>,
+    /// None for what may be typed, which only the session may judge.
+    arguments: Option<String>,
+}
+
+impl RecordedCall {
+    pub(super) fn new(
+        recorder: &Recorder,
+        standing: &Standing,
+        entry: &ToolEntry,
+        arguments: &JsonObject,
+    ) -> Self {
+        let is_typed = entry.access == ToolAccess::WriteSession(PermittedAct::Type);
+        Self {
+            recorder: recorder.clone(),
+            standing: standing.clone(),
+            act: entry.name,
+            session: None,
+            arguments: (!is_typed).then(|| recordable(arguments)),
+        }
+    }
+
+    /// Names the session that the call is about.
+    pub(super) fn on(&mut self, session: &Session) {
+        self.session = Some(session.clone());
+    }
+
+    /// Records that the call was refused, or failed before it had an effect.
+    pub(super) fn refused(&self, error: &SurfaceError, code: Code) {
+        let (code, reason) = (code.as_str(), &error.to_string());
+        self.recorder.note(&Entry::Refused { intent: self.intent(), code, reason });
+    }
+
+    /// Records that the call is about to take effect.
+    pub(super) fn begin(self) -> Result<BegunCall, NotRecorded> {
+        let of = self.recorder.append(&Entry::Intent(self.intent()))?;
+        Ok(BegunCall { call: self, of, is_concluded: false })
+    }
+
+    fn intent(&self) -> Intent<'_> {
+        let Self { standing, act, session, arguments, .. } = self;
+        Intent {
+            by: &standing.caller,
+            door: Some(standing.door),
+            session: session.as_ref().map(Session::id),
+            act,
+            epoch: self.epoch(),
+            content: arguments.as_deref().map_or(ActContent::Nothing, ActContent::Arguments),
+        }
+    }
+
+    /// Of the lease that the caller holds.
+    fn epoch(&self) -> Option<Epoch> {
+        let Caller { principal, .. } = self.standing.caller;
+        let frame = self.session.as_ref()?.frame();
+        let holding = frame.lease.value.holding.as_ref()?;
+        (holding.by.principal == principal).then_some(holding.epoch)
+    }
+}
+
+/// A call whose outcome is to be recorded. If it is dropped before, its caller gave it up.
+#[derive(Debug)]
+#[must_use = "its outcome is to be recorded"]
+pub(super) struct BegunCall {
+    call: RecordedCall,
+    of: RecordNumber,
+    is_concluded: bool,
+}
+
+impl BegunCall {
+    /// Records the outcome: an error with its code, or success.
+    pub(super) fn conclude(mut self, error: Option<(&SurfaceError, Code)>) {
+        self.is_concluded = true;
+        let recorder = &self.call.recorder;
+        match error {
+            None => recorder.conclude(self.of, ActOutcome::Done { epoch: self.call.epoch() }),
+            Some((error, code)) => {
+                let (code, reason) = (Some(code.as_str()), &error.to_string());
+                recorder.conclude(self.of, ActOutcome::Failed { code, reason });
+            }
+        }
+    }
+}
+
+impl Drop for BegunCall {
+    fn drop(&mut self) {
+        if !self.is_concluded {
+            self.call.recorder.conclude(self.of, ActOutcome::GivenUp);
+        }
+    }
+}
+
+/// The arguments of a call without the values of environment variables, as JSON.
+fn recordable(arguments: &JsonObject) -> String {
+    let mut arguments = arguments.clone();
+    for name in ENVIRONMENTS {
+        if let Some(Value::Object(variables)) = arguments.get_mut(name) {
+            let names = std::mem::take(variables).into_iter().map(|(name, _)| Value::from(name));
+            let names = names.collect();
+            arguments.insert(name.to_owned(), Value::Array(names));
+        }
+    }
+    let text = Value::Object(arguments).to_string();
+    if text.len() > ARGUMENTS_MAX {
+        return format!(r#"{{"left_out_bytes":{}}}"#, text.len());
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn recorded(arguments: &Value) -> String {
+        recordable(arguments.as_object().expect("an object"))
+    }
+
+    #[test]
+    fn of_environment_variables_only_the_names_are_recorded() {
+        let arguments = json!({"command": "make", "env": {"TOKEN": "s3cret"}});
+        assert_eq!(recorded(&arguments), r#"{"command":"make","env":["TOKEN"]}"#);
+    }
+
+    #[test]
+    fn of_long_arguments_only_the_length_is_recorded() {
+        let arguments = json!({"command": "x".repeat(20_000)});
+        assert_eq!(recorded(&arguments), r#"{"left_out_bytes":20014}"#);
+    }
+}

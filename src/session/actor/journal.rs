@@ -1,0 +1,211 @@
+//! What a session has recorded: bytes before they are queued, what became of them, and what happens to its lease.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use crate::core::caller::Caller;
+use crate::core::ids::Epoch;
+use crate::core::input::request::{Completion, DiscardCause, Discarded, WriteId};
+use crate::core::journal::{ActContent, ActOutcome, Entry, Intent, RecordNumber};
+use crate::core::keys::Unit;
+use crate::core::lease::error::EndCause;
+use crate::core::lease::view::{LeaseChange, LeaseEvent};
+use crate::core::moment::Moment;
+use crate::core::policy::Door;
+use crate::session::actor::Actor;
+use crate::session::command::{Content, WriteOrder};
+use crate::session::error::SessionError;
+use crate::session::pty::Pty;
+
+/// After this pause, and after so many bytes, what a person types is another act.
+const BURST_PAUSE: Duration = Duration::from_secs(1);
+const BURST_BYTES: usize = 4_096;
+
+/// The acts of a session whose outcome is awaited.
+#[derive(Debug, Default)]
+pub(super) struct Recording {
+    writes: HashMap<WriteId, RecordedWrite>,
+    burst: Option<Burst>,
+}
+
+#[derive(Debug)]
+struct RecordedWrite {
+    of: RecordNumber,
+    epoch: Epoch,
+}
+
+/// What one person types without a pause.
+#[derive(Debug)]
+struct Burst {
+    of: RecordNumber,
+    by: Caller,
+    epoch: Option<Epoch>,
+    bytes: usize,
+    last: Moment,
+}
+
+impl<P: Pty> Actor<P> {
+    /// Records a write that is about to be queued.
+    pub(super) fn record_write(
+        &mut self,
+        order: &WriteOrder,
+        unit: &Unit,
+    ) -> Result<RecordNumber, SessionError> {
+        let act = match (&order.command, &order.content) {
+            (Some(_), _) => "command",
+            (None, Content::Keys(_)) => "keys",
+            (None, Content::Text { .. } | Content::Bytes { .. }) => "text",
+            (None, Content::Mouse(_)) => "mouse",
+        };
+        self.end_burst();
+        let bytes = unit.bytes();
+        let content = self.content(&bytes);
+        self.intend(&order.caller, Some(order.door), act, content)
+    }
+
+    /// Awaits the outcome of a recorded write, which was queued.
+    pub(super) fn follow_record(&mut self, write: WriteId, of: RecordNumber, epoch: Epoch) {
+        self.recording.writes.insert(write, RecordedWrite { of, epoch });
+    }
+
+    pub(super) fn record_completion(&mut self, completion: &Completion) {
+        let Some(RecordedWrite { of, epoch }) = self.recording.writes.remove(&completion.write)
+        else {
+            return;
+        };
+        let outcome = completion.outcome;
+        let (written, discarded, queued) = (outcome.written, outcome.discarded, outcome.queued);
+        let epoch = Some(epoch);
+        let outcome = ActOutcome::Written { epoch, written, discarded, queued };
+        self.outlets.recorder.conclude(of, outcome);
+    }
+
+    /// Records what a person is about to type: as a part of the same act, unless there was a pause.
+    pub(super) fn record_typing(&mut self, by: &Caller, unit: &Unit) -> Result<(), SessionError> {
+        let now = self.clock.now();
+        let bytes = unit.bytes();
+        let goes_on = self.recording.burst.as_ref().is_some_and(|burst| {
+            burst.by.principal == by.principal
+                && burst.bytes < BURST_BYTES
+                && now.since(burst.last) < BURST_PAUSE
+        });
+        if !goes_on {
+            self.end_burst();
+        }
+        let content = self.content(&bytes);
+        let recorder = &self.outlets.recorder;
+        if let Some(burst) = &mut self.recording.burst {
+            if !bytes.is_empty() {
+                recorder.append(&Entry::More { of: burst.of, content })?;
+            }
+            (burst.bytes, burst.last) = (burst.bytes + bytes.len(), now);
+            return Ok(());
+        }
+        let of = self.intend(by, Some(Door::Operator), "typing", content)?;
+        let (by, bytes) = (by.clone(), bytes.len());
+        self.recording.burst = Some(Burst { of, by, epoch: None, bytes, last: now });
+        Ok(())
+    }
+
+    /// Notes the epoch of the keyboard of the person who types.
+    pub(super) fn note_typing(&mut self, epoch: Epoch) {
+        if let Some(burst) = &mut self.recording.burst {
+            burst.epoch = Some(epoch);
+        }
+    }
+
+    /// Ends the act of a person who typed.
+    pub(super) fn end_burst(&mut self) {
+        if let Some(Burst { of, epoch, .. }) = self.recording.burst.take() {
+            self.outlets.recorder.conclude(of, ActOutcome::Done { epoch });
+        }
+    }
+
+    /// Does something in one step, with a record before it and one of its outcome.
+    pub(super) fn recorded<T>(
+        &mut self,
+        by: &Caller,
+        door: Option<Door>,
+        act: &str,
+        content: ActContent<'_>,
+        effect: impl FnOnce(&mut Self) -> Result<T, SessionError>,
+    ) -> Result<T, SessionError> {
+        let of = self.intend(by, door, act, content)?;
+        let done = effect(self);
+        match &done {
+            Ok(_) => {
+                self.outlets.recorder.conclude(of, ActOutcome::Done { epoch: self.epoch_of(by) })
+            }
+            Err(error) => {
+                let reason = &error.to_string();
+                self.outlets.recorder.conclude(of, ActOutcome::Failed { code: None, reason });
+            }
+        }
+        done
+    }
+
+    /// Records a change of the lease that is not an act of its holder, which has a record of its own.
+    pub(super) fn record_lease(&mut self, event: &LeaseEvent) {
+        let typist = self.recording.burst.as_ref().map(|burst| burst.by.clone());
+        if typist.is_some_and(|by| !self.input.has_keyboard(self.clock.now(), &by)) {
+            self.end_burst();
+        }
+        let (change, by) = match &event.change {
+            LeaseChange::Granted | LeaseChange::Renewed => return,
+            LeaseChange::Ended(EndCause::Released) => return,
+            LeaseChange::Revived => ("revived", None),
+            LeaseChange::Suspended { by } => ("suspended", Some(by)),
+            LeaseChange::Resumed => ("resumed", None),
+            LeaseChange::Ended(cause) => (cause.as_str(), cause.by()),
+        };
+        let (session, holder, epoch) = (self.id, &event.holder, event.epoch);
+        self.outlets.recorder.note(&Entry::Lease { session, holder, epoch, change, by });
+    }
+
+    pub(super) fn record_discarded(&self, discarded: &Discarded) {
+        let Discarded { writer, bytes, cause, .. } = discarded;
+        let cause = match cause {
+            DiscardCause::LeaseEnded => "the lease ended",
+            DiscardCause::PersonTyped => "a person took the keyboard",
+            DiscardCause::Interrupted => "an interrupt discarded the queue",
+            DiscardCause::SessionEnded => "the session ended",
+            DiscardCause::TerminalSilent => "the terminal did not answer",
+        };
+        let (session, bytes) = (self.id, *bytes);
+        self.outlets.recorder.note(&Entry::Discarded { session, writer, bytes, cause });
+    }
+
+    /// Says of all writes without an outcome that it is unknown.
+    pub(super) fn record_failure(&mut self) {
+        self.end_burst();
+        for (_, RecordedWrite { of, .. }) in self.recording.writes.drain() {
+            self.outlets.recorder.conclude(of, ActOutcome::Unknown);
+        }
+    }
+
+    fn intend(
+        &self,
+        by: &Caller,
+        door: Option<Door>,
+        act: &str,
+        content: ActContent<'_>,
+    ) -> Result<RecordNumber, SessionError> {
+        let (session, epoch) = (Some(self.id), self.epoch_of(by));
+        let intent = Intent { by, door, session, act, epoch, content };
+        Ok(self.outlets.recorder.append(&Entry::Intent(intent))?)
+    }
+
+    /// The epoch of the lease that a caller holds.
+    fn epoch_of(&self, by: &Caller) -> Option<Epoch> {
+        let lease = self.input.lease();
+        let holds = lease.holder().is_some_and(|holder| holder.principal == by.principal);
+        holds.then(|| lease.grant(self.clock.now()))?.map(|grant| grant.epoch)
+    }
+
+    /// What is recorded of bytes for the terminal. The kernel is asked, since a prompt for a secret may have come since
+    /// the last look.
+    fn content<'a>(&self, bytes: &'a [u8]) -> ActContent<'a> {
+        let reads_secret = self.pty.evidence().is_ok_and(|it| it.canonical && !it.echo);
+        if reads_secret { ActContent::Secret } else { ActContent::Bytes(bytes) }
+    }
+}

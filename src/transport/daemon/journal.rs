@@ -1,0 +1,42 @@
+//! The journal of a daemon: how sessions and the gateway reach it, and when it is synced to the disk.
+
+use std::time::Duration;
+
+use tokio::task::spawn_blocking;
+use tokio::time::sleep;
+
+use crate::config::Config;
+use crate::core::journal::Entry;
+use crate::session::clock::Clock;
+use crate::session::recorder::Recorder;
+use crate::store::journal::writer::{Journal, JournalLimits};
+
+/// How long records wait to be synced to the disk together. What a power failure loses.
+const SYNC_AFTER: Duration = Duration::from_millis(200);
+
+pub(in crate::transport) fn journal_limits(config: &Config) -> JournalLimits {
+    JournalLimits { bytes_max: config.journal.bytes as u64, keep_input: config.journal.keep_input }
+}
+
+pub(in crate::transport) fn recorder(journal: &Journal, clock: &Clock) -> Recorder {
+    let (appends, append_clock) = (journal.clone(), clock.clone());
+    let (notes, note_clock) = (journal.clone(), clock.clone());
+    Recorder::new(
+        move |entry: &Entry<'_>| appends.append(append_clock.wall_time(), entry),
+        move |entry: &Entry<'_>| notes.note(note_clock.wall_time(), entry),
+    )
+}
+
+/// Opens the journal, and syncs what is appended to the disk until it is dropped.
+pub(in crate::transport) async fn keep_journal(journal: Journal, clock: Clock) {
+    if let Err(error) = journal.open(clock.wall_time()) {
+        tracing::error!(%error, "nothing can be written to sessions until the journal can be");
+    }
+    loop {
+        journal.appended().await;
+        sleep(SYNC_AFTER).await;
+        let synced = journal.clone();
+        // It was reported there if it failed.
+        let _ = spawn_blocking(move || synced.sync()).await;
+    }
+}
