@@ -20,6 +20,7 @@ pub mod hint;
 pub mod history;
 pub mod install;
 pub mod integrate;
+pub mod journal;
 pub mod keys;
 pub mod kill;
 pub mod lease;
@@ -100,6 +101,7 @@ enum AnyCommand {
     Lease(lease::LeaseCommand),
     AllowWrite(allow_write::AllowWriteCommand),
     Token(token::TokenCommand),
+    Journal(journal::JournalCommand),
     Kill(kill::KillCommand),
     Call(call::CallCommand),
     Config(config::ConfigCommand),
@@ -174,6 +176,7 @@ impl AnyCommand {
             | Self::Ls(_)
             | Self::Attach(_)
             | Self::Token(_)
+            | Self::Journal(_)
             | Self::Kill(_)
             // Its arguments are typed by the names of the parameters.
             | Self::Call(_)
@@ -208,6 +211,7 @@ impl AnyCommand {
             Self::Lease(lease) => lease.run(context).await?.into(),
             Self::AllowWrite(allow_write) => allow_write.run(context).await?.into(),
             Self::Token(token) => token.run(context)?.into(),
+            Self::Journal(journal) => journal.run(context).await?,
             Self::Kill(kill) => kill.run(context).await?.into(),
             Self::Call(call) => call.run(context).await?.into(),
             Self::Config(config) => config.run()?.into(),

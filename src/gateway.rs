@@ -163,8 +163,10 @@ impl Gateway {
             return answer.map_err(|error| refused(&recorded, error));
         }
         let begun = recorded.begin().map_err(SessionError::from)?;
+        let created = Arc::clone(&call.created);
         let answer = entry.run(call, arguments).await;
-        begun.conclude(answer.as_ref().err().map(|error| (error, (self.code_of)(error))));
+        let error = answer.as_ref().err().map(|error| (error, (self.code_of)(error)));
+        begun.conclude(error, created.get().copied());
         answer
     }
 

@@ -96,6 +96,12 @@ pub enum CliFailure {
     Other(#[from] anyhow::Error),
 }
 
+impl From<io::Error> for CliFailure {
+    fn from(error: io::Error) -> Self {
+        Self::Other(error.into())
+    }
+}
+
 impl CliFailure {
     /// The failure when no daemon answers at a path.
     pub fn unreachable(path: PathBuf, source: ConnectError) -> Self {

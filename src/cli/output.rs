@@ -102,6 +102,11 @@ impl CommandOutput {
         }
     }
 
+    /// Prints one line unchanged, in every form.
+    pub fn raw_line(&self, line: &str) -> Result<(), CliFailure> {
+        print(line)
+    }
+
     /// Prints text for people unchanged and without a line end.
     pub fn text(&self, text: &str) -> Result<(), CliFailure> {
         match self.form {

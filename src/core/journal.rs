@@ -41,6 +41,8 @@ pub enum ActOutcome<'a> {
     Done {
         /// Of the lease under which it was done.
         epoch: Option<Epoch>,
+        /// The session that it created.
+        created: Option<SessionId>,
     },
     /// The bytes that the terminal took, will never take, and has yet to take.
     Written { epoch: Option<Epoch>, written: usize, discarded: usize, queued: usize },

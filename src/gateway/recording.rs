@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::core::caller::Caller;
 use crate::core::code::Code;
-use crate::core::ids::Epoch;
+use crate::core::ids::{Epoch, SessionId};
 use crate::core::journal::{ActContent, ActOutcome, Entry, Intent, NotRecorded, RecordNumber};
 use crate::core::policy::{PermittedAct, Standing};
 use crate::session::handle::Session;
@@ -121,11 +121,18 @@ pub(super) struct BegunCall {
 
 impl BegunCall {
     /// Records the outcome: an error with its code, or success.
-    pub(super) fn conclude(mut self, error: Option<(&SurfaceError, Code)>) {
+    pub(super) fn conclude(
+        mut self,
+        error: Option<(&SurfaceError, Code)>,
+        created: Option<SessionId>,
+    ) {
         self.is_concluded = true;
         let recorder = &self.call.recorder;
         match error {
-            None => recorder.conclude(self.of, ActOutcome::Done { epoch: self.call.epoch() }),
+            None => {
+                let epoch = self.call.epoch();
+                recorder.conclude(self.of, ActOutcome::Done { epoch, created });
+            }
             Some((error, code)) => {
                 let (code, reason) = (Some(code.as_str()), &error.to_string());
                 recorder.conclude(self.of, ActOutcome::Failed { code, reason });

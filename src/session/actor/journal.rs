@@ -117,7 +117,7 @@ impl<P: Pty> Actor<P> {
     /// Ends the act of a person who typed.
     pub(super) fn end_burst(&mut self) {
         if let Some(Burst { of, epoch, .. }) = self.recording.burst.take() {
-            self.outlets.recorder.conclude(of, ActOutcome::Done { epoch });
+            self.outlets.recorder.conclude(of, ActOutcome::Done { epoch, created: None });
         }
     }
 
@@ -134,7 +134,8 @@ impl<P: Pty> Actor<P> {
         let done = effect(self);
         match &done {
             Ok(_) => {
-                self.outlets.recorder.conclude(of, ActOutcome::Done { epoch: self.epoch_of(by) })
+                let epoch = self.epoch_of(by);
+                self.outlets.recorder.conclude(of, ActOutcome::Done { epoch, created: None });
             }
             Err(error) => {
                 let reason = &error.to_string();

@@ -256,9 +256,12 @@ impl<'a> RecordLine<'a> {
     pub(super) fn with_outcome(self, outcome: &ActOutcome<'a>) -> Self {
         let result = |word: &'static str| Some(Cow::Borrowed(word));
         match *outcome {
-            ActOutcome::Done { epoch } => {
-                Self { result: result("done"), epoch: epoch.map(|epoch| epoch.0), ..self }
-            }
+            ActOutcome::Done { epoch, created } => Self {
+                result: result("done"),
+                epoch: epoch.map(|epoch| epoch.0),
+                session: created.map(|created| created.to_string().into()),
+                ..self
+            },
             ActOutcome::Written { epoch, written, discarded, queued } => Self {
                 result: result("done"),
                 epoch: epoch.map(|epoch| epoch.0),

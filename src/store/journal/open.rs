@@ -159,7 +159,6 @@ fn newest_file(directory: &Path) -> io::Result<Option<NewestFile>> {
         let (mut chain, mut is_sound) = (Chain::default(), true);
         read_file(&path, |_, line| {
             is_sound &= line.is_some_and(|line| chain.push(line).is_ok());
-            true
         })?;
         if chain.last().is_none() {
             chain = Chain::broken_at(first, chain.open().clone());

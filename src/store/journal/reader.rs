@@ -5,7 +5,7 @@ use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
 use crate::store::journal::chain::{Chain, ChainError};
-use crate::store::journal::line::{LINE_MAX, RecordHash, RecordLine};
+use crate::store::journal::line::{LINE_MAX, RecordHash};
 use crate::store::journal::segment::files;
 
 /// Something wrong with a journal.
@@ -30,13 +30,17 @@ pub struct Checked {
 /// The most damage that is listed.
 const DAMAGE_MAX: usize = 100;
 
-/// Checks all files of a journal. `asked` is the number of a record whose hash is wanted.
+/// Checks a journal: all files of a directory, or one file. `asked` is the number of a record whose hash is wanted.
 ///
 /// # Errors
 /// Returns the system's error if a file cannot be read.
-pub fn check(directory: &Path, asked: Option<u64>) -> io::Result<Checked> {
+pub fn check(path: &Path, asked: Option<u64>) -> io::Result<Checked> {
+    let paths = match path.is_dir() {
+        true => files(path)?.into_iter().map(|(_, path)| path).collect(),
+        false => vec![path.to_owned()],
+    };
     let mut checked = Checked::default();
-    for (_, path) in files(directory)? {
+    for path in paths {
         checked.files += 1;
         read_file(&path, |number, line| {
             let judged = line.ok_or(ChainError::NotARecord).and_then(|it| checked.chain.push(it));
@@ -50,62 +54,83 @@ pub fn check(directory: &Path, asked: Option<u64>) -> io::Result<Checked> {
             {
                 checked.asked = Some(hash);
             }
-            true
         })?;
     }
     Ok(checked)
 }
 
-/// Calls `each` with every record from `first` on, with its line, until that returns false. Lines that are no records
-/// are left out. Returns the number of the last record that was there.
-///
-/// # Errors
-/// Returns the system's error if a file cannot be read.
-pub fn read_from(
-    directory: &Path,
-    first: u64,
-    mut each: impl FnMut(&RecordLine<'_>, &str) -> bool,
-) -> io::Result<u64> {
-    let files = files(directory)?;
-    let skipped = files.iter().rposition(|(number, _)| *number <= first).unwrap_or_default();
-    let (mut last, mut goes_on) = (first.saturating_sub(1), true);
-    for (_, path) in &files[skipped..] {
-        let read = read_file(path, |_, line| {
-            let record = line.and_then(|line| serde_json::from_str::<RecordLine<'_>>(line).ok());
-            if let (Some(record), Some(line)) = (record, line)
-                && record.seq >= first
-            {
-                last = record.seq;
-                goes_on = each(&record, line);
+/// Follows a journal: what is appended after the last look, file by file.
+#[derive(Debug)]
+pub struct JournalTail {
+    directory: PathBuf,
+    /// The first number of the file, and what was read of it so far.
+    file: Option<(u64, File)>,
+    /// The beginning of a line whose end is not there yet.
+    begun: Vec<u8>,
+}
+
+impl JournalTail {
+    pub fn of(directory: &Path) -> Self {
+        Self { directory: directory.to_owned(), file: None, begun: Vec::new() }
+    }
+
+    /// Calls `each` with every whole line that was not there before; at first with all of the oldest file on.
+    ///
+    /// # Errors
+    /// Returns the system's error if a file cannot be read, or that of `each`.
+    pub fn read<E: From<io::Error>>(
+        &mut self,
+        mut each: impl FnMut(&str) -> Result<(), E>,
+    ) -> Result<(), E> {
+        loop {
+            if let Some((_, file)) = &mut self.file {
+                read_lines(file, &mut self.begun, &mut each)?;
             }
-            goes_on
-        });
-        match read {
-            // Retention has removed it since.
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            read => read?,
-        }
-        if !goes_on {
-            break;
+            let current = self.file.as_ref().map(|(first, _)| *first);
+            let newer = |(first, _): &(u64, PathBuf)| current.is_none_or(|it| *first > it);
+            let Some((first, path)) = files(&self.directory)?.into_iter().find(newer) else {
+                return Ok(());
+            };
+            self.begun.clear();
+            match File::open(path) {
+                Ok(file) => self.file = Some((first, file)),
+                // Retention was faster.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => return Err(error.into()),
+            }
         }
     }
-    Ok(last)
 }
 
-/// The number of the newest record, from the end of the newest file.
-///
-/// # Errors
-/// Returns the system's error if a file cannot be read.
-pub fn newest(directory: &Path) -> io::Result<u64> {
-    let Some((first, _)) = files(directory)?.pop() else { return Ok(0) };
-    read_from(directory, first, |_, _| true)
+fn read_lines<E: From<io::Error>>(
+    file: &mut File,
+    begun: &mut Vec<u8>,
+    mut each: impl FnMut(&str) -> Result<(), E>,
+) -> Result<(), E> {
+    let mut block = vec![0; 64 * 1024];
+    loop {
+        let count = match file.read(&mut block) {
+            Ok(0) => return Ok(()),
+            Ok(count) => count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => return Err(error.into()),
+        };
+        begun.extend_from_slice(&block[..count]);
+        while let Some(end) = begun.iter().position(|byte| *byte == b'\n') {
+            let line: Vec<u8> = begun.drain(..=end).collect();
+            if let Ok(line) = str::from_utf8(&line[..end]) {
+                each(line)?;
+            }
+        }
+        if begun.len() > LINE_MAX {
+            // No record is as long.
+            begun.clear();
+        }
+    }
 }
 
-/// Calls `each` with every whole line, its number from 1 on and its text, if that is UTF-8, until it returns false.
-pub(super) fn read_file(
-    path: &Path,
-    mut each: impl FnMut(u64, Option<&str>) -> bool,
-) -> io::Result<()> {
+/// Calls `each` with every whole line, its number from 1 on and its text, if that is UTF-8.
+pub(super) fn read_file(path: &Path, mut each: impl FnMut(u64, Option<&str>)) -> io::Result<()> {
     let mut reader = BufReader::with_capacity(64 * 1024, File::open(path)?);
     let mut line = Vec::new();
     let mut number = 0;
@@ -113,12 +138,10 @@ pub(super) fn read_file(
         line.clear();
         reader.by_ref().take(LINE_MAX as u64).read_until(b'\n', &mut line)?;
         if line.pop() != Some(b'\n') {
-            // The daemon is about to write the rest, or the line is far too long.
+            // The daemon is about to write the rest, or no record is as long.
             return Ok(());
         }
         number += 1;
-        if !each(number, str::from_utf8(&line).ok()) {
-            return Ok(());
-        }
+        each(number, str::from_utf8(&line).ok());
     }
 }

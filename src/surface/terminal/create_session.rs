@@ -65,9 +65,12 @@ impl Tool for CreateSession {
         let creation = self.creation(&call)?;
         let sessions = &call.daemon.sessions;
         let (daemon, touched) = (Arc::clone(&call.daemon), Arc::clone(&call.touched));
+        let created = Arc::clone(&call.created);
         let listed = move |session: &Session| {
             daemon.switchboard.tell_one(session);
             note_touched(&touched, session);
+            // Only this call sets it.
+            let _ = created.set(session.id());
         };
         let (session, grant) = sessions.create(&permit, creation, listed).await?;
         let lease = grant.map(|grant| GrantWire::of(&session, &grant, sessions.clock()));

@@ -97,7 +97,7 @@ async fn what_a_person_types_without_a_pause_is_one_act() {
         "1 typing by ada#p5 in -: l",
         "2 more of 1: s",
         r"3 more of 1: \r",
-        "4 outcome of 1: Done { epoch: Some(Epoch(1)) }",
+        "4 outcome of 1: Done { epoch: Some(Epoch(1)), created: None }",
         "5 typing by ada#p5 in 1: w",
     ];
     assert_eq!(desk.records(), expected);
@@ -112,7 +112,7 @@ async fn a_person_who_types_suspends_an_agent_and_the_end_of_both_is_recorded() 
     let expected = [
         "1 typing by ada#p5 in -: l",
         "2 lease 1: suspended",
-        "3 outcome of 1: Done { epoch: Some(Epoch(2)) }",
+        "3 outcome of 1: Done { epoch: Some(Epoch(2)), created: None }",
         "4 lease 2: expired",
         "5 lease 3: resumed",
     ];
@@ -127,11 +127,11 @@ async fn taking_over_and_handing_back_are_acts() {
     assert!(desk.session.hand_back(person(5)).await.expect("the session lives"));
     let expected = [
         "1 take_over by ada#p5 in -: ()",
-        "2 outcome of 1: Done { epoch: Some(Epoch(1)) }",
+        "2 outcome of 1: Done { epoch: Some(Epoch(1)), created: None }",
         r#"3 resize by ada#p5 in 1: {"rows":30,"cols":90}"#,
-        "4 outcome of 3: Done { epoch: Some(Epoch(1)) }",
+        "4 outcome of 3: Done { epoch: Some(Epoch(1)), created: None }",
         "5 hand_back by ada#p5 in 1: ()",
-        "6 outcome of 5: Done { epoch: Some(Epoch(1)) }",
+        "6 outcome of 5: Done { epoch: Some(Epoch(1)), created: None }",
     ];
     assert_eq!(desk.records(), expected);
 }
