@@ -2,7 +2,7 @@
 //!
 //! It finds the tool, checks the right to call it and runs it. No tool can be reached without these checks.
 
-mod recording;
+pub mod recording;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,7 +14,7 @@ use crate::core::ids::TenantId;
 use crate::core::policy::{Denial, Door, PermittedAct, Standing, decide_operate};
 use crate::core::quota::Quota;
 use crate::core::rate::{CallRates, TooOften};
-use crate::gateway::recording::{RecordedBy, RecordedCall};
+use crate::gateway::recording::{BegunCall, RecordedBy, RecordedCall};
 use crate::session::error::SessionError;
 use crate::session::handle::Session;
 use crate::session::registry::silent::Known;
@@ -142,21 +142,19 @@ impl Gateway {
     ) -> Result<Answer, SurfaceError> {
         self.admit(&call.standing)?;
         let recorded_by = RecordedBy::of(entry, &arguments);
+        let recorder = self.daemon.sessions.recorder();
         if recorded_by == RecordedBy::Nobody {
-            self.allow(entry, &mut call, &arguments)?;
+            let mut unrecorded = RecordedCall::request(recorder, &call.standing, entry.name);
+            self.allow(entry, &mut call, &arguments, &mut unrecorded)?;
             return entry.run(call, arguments).await;
         }
-        let recorder = self.daemon.sessions.recorder();
         let mut recorded = RecordedCall::new(recorder, &call.standing, entry, &arguments);
         let refused = |recorded: &RecordedCall, error: SurfaceError| {
             recorded.refused(&error, (self.code_of)(&error));
             error
         };
-        if let Err(error) = self.allow(entry, &mut call, &arguments) {
+        if let Err(error) = self.allow(entry, &mut call, &arguments, &mut recorded) {
             return Err(refused(&recorded, error));
-        }
-        if let Some(target) = &call.target {
-            recorded.on(&target.session);
         }
         if recorded_by == RecordedBy::Session {
             let answer = entry.run(call, arguments).await;
@@ -170,12 +168,18 @@ impl Gateway {
         answer
     }
 
-    /// Checks the rights of a call and gives it what it may use.
+    /// Records that an operator asks the daemon for something other than a call.
+    pub fn begin_request(&self, standing: &Standing, act: &'static str) -> BegunCall {
+        RecordedCall::request(self.daemon.sessions.recorder(), standing, act).begin_anyway()
+    }
+
+    /// Checks the rights of a call and gives it what it may use. Notes the session that it is about.
     fn allow(
         &self,
         entry: &ToolEntry,
         call: &mut Call,
         arguments: &JsonObject,
+        recorded: &mut RecordedCall,
     ) -> Result<(), SurfaceError> {
         let now = self.daemon.now();
         match entry.access {
@@ -192,30 +196,32 @@ impl Gateway {
             ToolAccess::WriteSession(act) => {
                 let given = text(arguments, "session")?;
                 let session = find_session(&self.daemon.sessions, &call.standing, given)?;
+                recorded.on(&session);
                 call.target = Some(self.target(&call.standing, session, act)?);
             }
             ToolAccess::WriteLease => {
                 let key = text(arguments, "lease_id")?;
-                call.target = Some(self.leased(&call.standing, key)?);
+                let session = self.leased(&call.standing, key)?;
+                recorded.on(&session);
+                call.target = Some(self.target(&call.standing, session, PermittedAct::Lease)?);
             }
         }
         Ok(())
     }
 
-    fn leased(&self, standing: &Standing, key: Option<&str>) -> Result<Target, SurfaceError> {
+    fn leased(&self, standing: &Standing, key: Option<&str>) -> Result<Session, SurfaceError> {
         let missing = || SurfaceError::argument("lease_id", "missing");
         let key = lease_id(key.ok_or_else(missing)?)?;
         // A lease of an invisible session gets the same answer as an unknown one.
         let session = self.daemon.sessions.of_lease(key);
         let seen = session.filter(|session| standing.sees(session.id(), session.tenant()));
-        let session = seen.ok_or_else(|| {
+        seen.ok_or_else(|| {
             // A session that does not answer yet may own the lease.
             match seen_known(&self.daemon.sessions, standing).iter().any(Known::is_silent) {
                 true => SessionError::Silent.into(),
                 false => SurfaceError::LeaseUnknown,
             }
-        })?;
-        self.target(standing, session, PermittedAct::Lease)
+        })
     }
 
     fn target(

@@ -30,6 +30,7 @@ mod outlive {
     mod full_disk;
     mod home;
     mod inside;
+    mod journal;
     mod kept;
     mod kills;
     mod lock;

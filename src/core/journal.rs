@@ -70,6 +70,11 @@ pub enum Entry<'a> {
         of: RecordNumber,
         outcome: ActOutcome<'a>,
     },
+    /// An operator's act that was recorded late, because the disk took no record before it.
+    Late {
+        intent: Intent<'a>,
+        outcome: ActOutcome<'a>,
+    },
     /// An act that did not begin.
     Refused {
         intent: Intent<'a>,

@@ -72,6 +72,12 @@ impl RecordedCall {
         }
     }
 
+    /// A request without arguments that is no call of a tool.
+    pub(super) fn request(recorder: &Recorder, standing: &Standing, act: &'static str) -> Self {
+        let (recorder, standing) = (recorder.clone(), standing.clone());
+        Self { recorder, standing, act, session: None, arguments: None }
+    }
+
     /// Names the session that the call is about.
     pub(super) fn on(&mut self, session: &Session) {
         self.session = Some(session.clone());
@@ -84,9 +90,21 @@ impl RecordedCall {
     }
 
     /// Records that the call is about to take effect.
+    ///
+    /// # Errors
+    /// Returns [`NotRecorded`] if it cannot be recorded, unless the caller is an operator, who is never refused for that.
     pub(super) fn begin(self) -> Result<BegunCall, NotRecorded> {
-        let of = self.recorder.append(&Entry::Intent(self.intent()))?;
+        if self.standing.is_operator() {
+            return Ok(self.begin_anyway());
+        }
+        let of = Some(self.recorder.append(&Entry::Intent(self.intent()))?);
         Ok(BegunCall { call: self, of, is_concluded: false })
+    }
+
+    /// Records that the call is about to take effect, or, if that fails, once it is possible.
+    pub(super) fn begin_anyway(self) -> BegunCall {
+        let of = self.recorder.append(&Entry::Intent(self.intent())).ok();
+        BegunCall { call: self, of, is_concluded: false }
     }
 
     fn intent(&self) -> Intent<'_> {
@@ -113,30 +131,39 @@ impl RecordedCall {
 /// A call whose outcome is to be recorded. If it is dropped before, its caller gave it up.
 #[derive(Debug)]
 #[must_use = "its outcome is to be recorded"]
-pub(super) struct BegunCall {
+pub struct BegunCall {
     call: RecordedCall,
-    of: RecordNumber,
+    /// `None` if the act could not be recorded before.
+    of: Option<RecordNumber>,
     is_concluded: bool,
 }
 
 impl BegunCall {
     /// Records the outcome: an error with its code, or success.
-    pub(super) fn conclude(
-        mut self,
-        error: Option<(&SurfaceError, Code)>,
-        created: Option<SessionId>,
-    ) {
-        self.is_concluded = true;
-        let recorder = &self.call.recorder;
+    pub fn conclude(mut self, error: Option<(&SurfaceError, Code)>, created: Option<SessionId>) {
         match error {
             None => {
                 let epoch = self.call.epoch();
-                recorder.conclude(self.of, ActOutcome::Done { epoch, created });
+                self.record(ActOutcome::Done { epoch, created });
             }
             Some((error, code)) => {
                 let (code, reason) = (Some(code.as_str()), &error.to_string());
-                recorder.conclude(self.of, ActOutcome::Failed { code, reason });
+                self.record(ActOutcome::Failed { code, reason });
             }
+        }
+    }
+
+    /// Records that the request failed.
+    pub fn fail(mut self, reason: &str) {
+        self.record(ActOutcome::Failed { code: None, reason });
+    }
+
+    fn record(&mut self, outcome: ActOutcome<'_>) {
+        self.is_concluded = true;
+        let recorder = &self.call.recorder;
+        match self.of {
+            Some(of) => recorder.conclude(of, outcome),
+            None => recorder.note(&Entry::Late { intent: self.call.intent(), outcome }),
         }
     }
 }
@@ -144,7 +171,7 @@ impl BegunCall {
 impl Drop for BegunCall {
     fn drop(&mut self) {
         if !self.is_concluded {
-            self.call.recorder.conclude(self.of, ActOutcome::GivenUp);
+            self.record(ActOutcome::GivenUp);
         }
     }
 }

@@ -109,6 +109,7 @@ pub(in crate::session) mod tests {
                 format!("more of {}: {}", of.0, content_in_words(content))
             }
             Entry::Outcome { of, outcome } => format!("outcome of {}: {outcome:?}", of.0),
+            Entry::Late { intent, outcome } => format!("{} late: {outcome:?}", intent.act),
             Entry::Refused { intent, code, .. } => format!("{} refused: {code}", intent.act),
             Entry::Discarded { bytes, cause, .. } => format!("{bytes} discarded: {cause}"),
             Entry::Lease { epoch, change, .. } => format!("lease {epoch}: {change}"),

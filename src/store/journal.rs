@@ -5,6 +5,7 @@
 
 pub mod chain;
 pub mod line;
+mod lock;
 mod open;
 pub mod reader;
 mod segment;

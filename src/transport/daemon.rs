@@ -11,7 +11,7 @@ pub mod upgrade;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::time::Duration;
@@ -166,14 +166,14 @@ pub async fn serve(
     let holding = ShimSetup { shims: shims_of(&paths, &lock), starter: ShimStarter::of(shim) };
     let scripts = paths.shell();
     let scripts = or_told(place_scripts(&scripts)).map(|()| scripts);
-    let journal = Journal::at(paths.journal(state.as_deref()), journal_limits(&config));
+    let journal = journal_of(&paths, state.as_deref(), &config, &lock);
     let places = Places { environment, default_cwd, holding: Some(holding), scripts, state };
     let Assembly { registry, daemon, doors, listening, door_limits, upgrades } =
         Assembly::new(&config, places, &journal)?;
     let shared = Arc::clone(&doors.shared);
     let mut tasks = JoinSet::new();
     let mut watched = Vec::new();
-    tasks.spawn(keep_journal(journal.clone(), daemon.sessions.clock().clone()));
+    tasks.spawn(keep_journal(journal.clone(), daemon.sessions.clock()));
     let Listening { facts, announcements } = listening;
     let doors_of_sessions = (doors.clone(), paths.clone(), Arc::clone(&lock));
     watched.push(tasks.spawn(open_session_doors(announcements, doors_of_sessions)));
@@ -212,6 +212,18 @@ pub async fn serve(
         () = program.replaceable(upgrades) => DaemonEnd::Replaced,
     };
     Ok(Teardown { daemon, registry, doors, notifier, tasks, kept, lock, found }.end(ended).await)
+}
+
+/// The journal of this daemon, while its lock is valid.
+fn journal_of(
+    paths: &RuntimePaths,
+    state: Option<&Path>,
+    config: &Config,
+    lock: &Arc<DaemonLock>,
+) -> Journal {
+    let (lock, limits) = (Arc::downgrade(lock), journal_limits(config));
+    let is_ours = move || lock.upgrade().is_some_and(|lock| lock.counts());
+    Journal::claimed(paths.journal(state), limits, is_ours)
 }
 
 /// Access to the shims in this daemon's directory, while its lock is valid.

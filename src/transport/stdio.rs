@@ -65,7 +65,7 @@ pub async fn serve_stdio(
     let shared = doors.shared;
     let mut tasks = JoinSet::new();
     keep_house(&mut tasks, facts, Arc::clone(&shared));
-    tasks.spawn(keep_journal(journal, clock));
+    tasks.spawn(keep_journal(journal, &clock));
 
     let standing = standing();
     shared.gateway.daemon().principals.enter(&standing.caller);

@@ -10,13 +10,16 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
+use serde_json::{Value, json};
 use tokio::io::AsyncReadExt;
 use tokio::process::{Child, Command};
 use tokio::task::JoinHandle;
 use tokio::time::sleep;
 
 use crate::harness::waiting::soon;
+use crate::outlive::client::{Client, start};
 use crate::outlive::home::Home;
+use crate::outlive::journal;
 use crate::outlive::storm::{GivesWay, Storm};
 
 const KILLS: usize = 100;
@@ -80,6 +83,9 @@ async fn the_same_holds_with_a_full_disk() {
         return;
     };
     let home = Home::with_root(|_| disk.path.join("user"));
+    // Nothing is written to a terminal that cannot be recorded, so the journal has room.
+    home.keep_state_at(&home.path("state"));
+    home.configure(journal::SETTINGS);
     let filling = disk.fill();
     let (mut storm, daemon) = Storm::begin(&home).await;
     let daemon = storm.rage(daemon, KILLS, GivesWay::Killed).await;
@@ -88,4 +94,49 @@ async fn the_same_holds_with_a_full_disk() {
     storm.settle(daemon).await;
     filling.abort();
     assert!(filling.await.unwrap_err().is_cancelled());
+}
+
+async fn type_x(client: &mut Client, session: &str) -> Result<Value, Value> {
+    client.call("send_text", json!({"session": session, "text": "x"})).await.unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nothing_is_typed_while_the_disk_of_the_journal_is_full_and_all_goes_on_after() {
+    let ground = tempfile::Builder::new().prefix("tgd").tempdir().unwrap();
+    let Some(disk) = Disk::mount(ground.path()).await else {
+        eprintln!("not tested: nobody may mount anything here");
+        return;
+    };
+    let home = Home::new();
+    home.keep_state_at(&disk.path.join("state"));
+    let daemon = home.serve().await;
+    let mut client = home.client().await;
+    let session = start(&mut client, "exec cat").await;
+    let id = session.id.as_str();
+    client.must("acquire_lease", json!({"session": id})).await;
+    assert_eq!(type_x(&mut client, id).await.unwrap()["written"], 1);
+    let filling = disk.fill();
+    // What is left of the last page takes some records.
+    let refused = loop {
+        if let Err(error) = type_x(&mut client, id).await {
+            break error;
+        }
+    };
+    assert_eq!(refused["error_code"], "storage_error", "{refused}");
+    let screen = client.must("read_screen", json!({"session": id})).await;
+    assert!(screen["text"].as_str().unwrap().contains("xx"), "{screen}");
+    // Operators are never refused for that.
+    home.printed("allow-write off");
+    home.printed("allow-write on");
+    filling.abort();
+    assert!(filling.await.unwrap_err().is_cancelled());
+    fs::remove_file(disk.path.join("filling")).unwrap();
+    client.must("acquire_lease", json!({"session": id})).await;
+    assert_eq!(type_x(&mut client, id).await.unwrap()["written"], 1);
+    let late = home.printed("journal show --act set_write");
+    assert!(late.lines().count() == 3, "{late}");
+    let verified = home.printed("journal verify");
+    assert!(verified.contains("all hashes match"), "{verified}");
+    home.printed("stop");
+    assert_eq!(daemon.ends().await.0, Some(0));
 }

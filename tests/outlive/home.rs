@@ -34,6 +34,14 @@ impl Home {
         Self { home, replaced: watch::Sender::new(()) }
     }
 
+    /// Has the user's state directory elsewhere.
+    pub(crate) fn keep_state_at(&self, place: &Path) {
+        fs::create_dir_all(place).unwrap();
+        let [.., (_, state), _, _, _] = self.environment();
+        fs::remove_dir(&state).unwrap();
+        std::os::unix::fs::symlink(place, state).unwrap();
+    }
+
     pub(crate) fn gateway(&self) -> Gateway {
         let replaced = self.replaced.subscribe();
         Gateway { path: self.runtime("gateway.sock"), replaced }

@@ -1,12 +1,14 @@
 //! A daemon may give way at any moment, and nobody who uses its sessions loses anything.
 
 use crate::outlive::home::Home;
+use crate::outlive::journal;
 use crate::outlive::storm::{GivesWay, Storm};
 
 const ROUNDS: usize = 100;
 
 async fn storm(how: GivesWay) {
     let home = Home::new();
+    home.configure(journal::SETTINGS);
     let (mut storm, daemon) = Storm::begin(&home).await;
     let daemon = storm.rage(daemon, ROUNDS, how).await;
     storm.settle(daemon).await;

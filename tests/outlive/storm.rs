@@ -19,6 +19,7 @@ use crate::outlive::client::{Client, Started, start};
 use crate::outlive::descriptors::{Kinds, are_no_more, open_in};
 use crate::outlive::dice::Dice;
 use crate::outlive::home::Home;
+use crate::outlive::journal::JournalInputs;
 use crate::outlive::observer::Observer;
 use crate::outlive::programs::{Asker, Printer, painter, recorder};
 use crate::outlive::writer::{Writer, line};
@@ -243,9 +244,15 @@ impl<'a> Storm<'a> {
     }
 
     async fn settle_writers(&mut self) {
+        let mut ended = Vec::new();
         for (writer, log) in std::mem::take(&mut self.writers) {
-            let name = writer.name.clone();
-            let count = writer.end().await;
+            ended.push((writer.name.clone(), log, writer.end().await));
+        }
+        let inputs = JournalInputs::read(self.home);
+        for (name, log, count) in ended {
+            for number in 0..count {
+                inputs.has(&name, &line(&name, number).replace('\n', "\r"));
+            }
             let mut lines = (0..count).map(|number| line(&name, number).replace('\n', "\r"));
             let mut expected = String::new();
             expected.extend(&mut lines);

@@ -27,7 +27,7 @@ impl RecordedAct {
     pub(super) fn of(record: &RecordLine<'_>, line: &str) -> Option<Self> {
         let result = match record.kind {
             RecordKind::Intent => "not known yet".to_owned(),
-            RecordKind::Refused => outcome(record),
+            RecordKind::Refused | RecordKind::Late => outcome(record),
             RecordKind::Lease | RecordKind::Discarded | RecordKind::Opened => String::new(),
             RecordKind::Segment | RecordKind::More | RecordKind::Outcome => return None,
         };
@@ -55,6 +55,7 @@ impl RecordedAct {
             | RecordKind::Segment
             | RecordKind::Intent
             | RecordKind::Refused
+            | RecordKind::Late
             | RecordKind::Discarded
             | RecordKind::Lease => {}
         }
@@ -74,13 +75,14 @@ pub(super) fn in_stream(record: &RecordLine<'_>) -> String {
         RecordKind::Outcome => format!("{}: {}", of(record), outcome(record)),
         RecordKind::Intent
         | RecordKind::Refused
+        | RecordKind::Late
         | RecordKind::Lease
         | RecordKind::Discarded
         | RecordKind::Opened => {
             let [number, time, who, session, act] = columns(record);
             let what = shortened(&what(record));
-            let result =
-                if record.kind == RecordKind::Refused { outcome(record) } else { String::new() };
+            let has_result = matches!(record.kind, RecordKind::Refused | RecordKind::Late);
+            let result = if has_result { outcome(record) } else { String::new() };
             let cells = [number, time, who, session, act, what, result];
             let cells = cells.iter().filter(|cell| !cell.is_empty());
             cells.map(|cell| one_line(cell)).collect::<Vec<_>>().join("  ")
@@ -102,7 +104,8 @@ fn columns(record: &RecordLine<'_>) -> [String; 5] {
         | RecordKind::Intent
         | RecordKind::More
         | RecordKind::Outcome
-        | RecordKind::Refused => text(&record.act),
+        | RecordKind::Refused
+        | RecordKind::Late => text(&record.act),
     };
     let time = rfc3339(record.at_ms / 1_000);
     [record.seq.to_string(), time, text(&record.by), text(&record.session), act]
@@ -139,7 +142,8 @@ fn what(record: &RecordLine<'_>) -> String {
         | RecordKind::Intent
         | RecordKind::More
         | RecordKind::Outcome
-        | RecordKind::Refused => String::new(),
+        | RecordKind::Refused
+        | RecordKind::Late => String::new(),
     }
 }
 

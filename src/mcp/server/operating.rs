@@ -29,12 +29,15 @@ impl Server {
         if !matches!(method, STOP_METHOD | UPGRADE_METHOD) {
             return self.for_people(request, context).await;
         }
-        if decide_operate(&self.standing(&context.meta)).is_err() {
+        let standing = self.standing(&context.meta);
+        if decide_operate(&standing).is_err() {
             return Err(unknown_method(method));
         }
         // Other requests need not wait until the sessions have ended or the program was tested.
         drop(Self::turn(&context));
+        let gateway = &self.shared.gateway;
         if method == STOP_METHOD {
+            gateway.begin_request(&standing, "stop").conclude(None, None);
             self.shared.stop.cancel();
             let unended = self.shared.gateway.daemon().sessions.ended().await;
             let unended = unended.iter().map(|one| UnendedSession {
@@ -44,7 +47,15 @@ impl Server {
             });
             return Ok(result(&Stopping { stopping: true, unended: unended.collect() }));
         }
-        let upgrade = ask(&self.shared.upgrades).await?;
+        let begun = gateway.begin_request(&standing, "upgrade");
+        let upgrade = match ask(&self.shared.upgrades).await {
+            Ok(upgrade) => upgrade,
+            Err(error) => {
+                begun.fail(&error.to_string());
+                return Err(error.into());
+            }
+        };
+        begun.conclude(None, None);
         let pid = std::process::id();
         Ok(result(&Upgrading { from: upgrade.from.to_owned(), to: upgrade.to, pid }))
     }

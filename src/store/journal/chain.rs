@@ -26,13 +26,15 @@ pub struct Chain {
     /// The first record that was seen, the last one, and its hash.
     first: Option<u64>,
     last: Option<(u64, RecordHash)>,
+    /// The number and the hash of the record before that.
+    before: Option<(u64, RecordHash)>,
     open: BTreeSet<u64>,
 }
 
 impl Chain {
     /// A chain of which only the number of the last record is known. What follows is a new chain.
     pub fn broken_at(last: u64, open: BTreeSet<u64>) -> Self {
-        Self { first: None, last: Some((last, NO_HASH)), open }
+        Self { first: None, last: Some((last, NO_HASH)), before: None, open }
     }
 
     pub fn first(&self) -> Option<u64> {
@@ -65,6 +67,13 @@ impl Chain {
             serde_json::from_str(line).map_err(|_| ChainError::NotARecord)?;
         let is_segment = record.kind == RecordKind::Segment;
         let told = record.after.as_deref().and_then(RecordHash::parse).filter(|_| is_segment);
+        if told.is_some()
+            && self.before.is_some_and(|(it, hash)| record.seq == it + 1 && told == Some(hash))
+        {
+            // A daemon that had to give way appended once more. Its act had no effect.
+            self.last = self.before.take();
+            self.open = record.open.iter().copied().collect();
+        }
         let (expected, before) = match (self.last, told) {
             (Some((last, hash)), _) => (last + 1, hash),
             // The oldest file that is left says what was before it.
@@ -84,7 +93,7 @@ impl Chain {
             self.first = Some(record.seq);
             self.open.extend(&record.open);
         }
-        self.last = Some((record.seq, hash));
+        self.before = self.last.replace((record.seq, hash));
         judged?;
         self.note(record.seq, record.kind, record.of)?;
         Ok(record)
@@ -94,7 +103,7 @@ impl Chain {
     pub fn advance(&mut self, kind: RecordKind, of: Option<u64>, hash: RecordHash) {
         let (seq, _) = self.next();
         self.first.get_or_insert(seq);
-        self.last = Some((seq, hash));
+        self.before = self.last.replace((seq, hash));
         let noted = self.note(seq, kind, of);
         debug_assert_eq!(noted, Ok(()), "only open intents get an outcome");
     }
@@ -113,6 +122,7 @@ impl Chain {
             RecordKind::Opened
             | RecordKind::Segment
             | RecordKind::More
+            | RecordKind::Late
             | RecordKind::Refused
             | RecordKind::Discarded
             | RecordKind::Lease => {}

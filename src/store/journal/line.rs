@@ -64,6 +64,7 @@ pub enum RecordKind {
     Intent,
     More,
     Outcome,
+    Late,
     Refused,
     Discarded,
     Lease,
@@ -190,6 +191,9 @@ impl<'a> RecordLine<'a> {
             }
             Entry::Outcome { of, outcome } => {
                 Self { of: Some(of.0), ..line(RecordKind::Outcome) }.with_outcome(outcome)
+            }
+            Entry::Late { intent, outcome } => {
+                line(RecordKind::Late).with_intent(intent, keep_input).with_outcome(outcome)
             }
             Entry::Refused { intent, code, reason } => Self {
                 result: Some("refused".into()),

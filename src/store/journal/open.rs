@@ -1,14 +1,15 @@
 //! An open journal: its newest file, the chain so far, and the lock that keeps other daemons out.
 
-use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
+use std::fs::{self, DirBuilder};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use crate::core::journal::ActOutcome;
 use crate::store::journal::chain::Chain;
 use crate::store::journal::line::{RecordKind, RecordLine, write_line};
+use crate::store::journal::lock::JournalLock;
 use crate::store::journal::reader::read_file;
 use crate::store::journal::segment::{SegmentFile, files};
 
@@ -23,7 +24,7 @@ pub(super) struct OpenJournal {
     pub(super) segment: SegmentFile,
     pub(super) chain: Chain,
     buffer: Vec<u8>,
-    _lock: File,
+    lock: JournalLock,
 }
 
 /// The newest file of a directory.
@@ -36,19 +37,27 @@ struct NewestFile {
 
 impl OpenJournal {
     /// Opens the journal in a directory. `known` is the chain as this process left it, if it had the journal open
-    /// before; if not, this notes that this process writes it from now on.
+    /// before; if not, this notes that this process writes it from now on. `may_take_over` says whether a process that
+    /// has the journal must give way to this one.
     pub(super) fn open(
         directory: &Path,
         known: Option<&Chain>,
+        may_take_over: &dyn Fn() -> bool,
         at: SystemTime,
     ) -> io::Result<Self> {
         DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
-        let lock = lock(&directory.join("lock"))?;
+        let lock = JournalLock::take(&directory.join("lock"), may_take_over)?;
         let (segment, chain) = match newest_file(directory)? {
             Some(newest)
                 if newest.is_sound && known.is_none_or(|it| it.last() == newest.chain.last()) =>
             {
-                (newest.segment, known.cloned().unwrap_or(newest.chain))
+                let mut chain = known.cloned().unwrap_or(newest.chain);
+                // Who had the journal may append once more to its file.
+                let segment = match lock.was_taken_over {
+                    true => first_of(directory, &mut chain, at)?,
+                    false => newest.segment,
+                };
+                (segment, chain)
             }
             newest => {
                 let found = newest.map(|newest| newest.chain);
@@ -65,11 +74,16 @@ impl OpenJournal {
             }
         };
         let directory = directory.to_owned();
-        let mut opened = Self { directory, segment, chain, buffer: Vec::new(), _lock: lock };
+        let mut opened = Self { directory, segment, chain, buffer: Vec::new(), lock };
         if known.is_none() {
             opened.note_opened(at)?;
         }
         Ok(opened)
+    }
+
+    /// Whether the files are as this process left them, and still its own to write.
+    pub(super) fn is_intact(&self) -> bool {
+        self.segment.is_intact() && self.lock.counts()
     }
 
     /// Notes that this process writes the journal, and that nobody knows how the acts of those before it ended.
@@ -166,13 +180,4 @@ fn newest_file(directory: &Path) -> io::Result<Option<NewestFile>> {
         return Ok(Some(NewestFile { segment, chain, is_sound }));
     }
     Ok(None)
-}
-
-fn lock(path: &Path) -> io::Result<File> {
-    let file = OpenOptions::new().append(true).create(true).mode(0o600).open(path)?;
-    match file.try_lock() {
-        Ok(()) => Ok(file),
-        Err(TryLockError::WouldBlock) => Err(io::Error::other("another daemon writes it")),
-        Err(TryLockError::Error(error)) => Err(error),
-    }
 }

@@ -1,6 +1,7 @@
 //! Appends to a journal: numbers, hashes, files of bounded size, and what to do when the disk refuses.
 
 use std::collections::VecDeque;
+use std::fmt;
 use std::io;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -38,14 +39,21 @@ pub struct JournalLimits {
     pub keep_input: bool,
 }
 
-#[derive(Debug)]
 struct Writer {
     directory: PathBuf,
+    /// Whether a process that has the journal must give way to this one.
+    may_take_over: Box<dyn Fn() -> bool + Send>,
     open: Option<OpenJournal>,
     /// The chain as it was when the journal was closed because of a change from outside.
     known: Option<Chain>,
     /// The records of what has happened already, which the disk did not take.
     unwritten: VecDeque<Unwritten>,
+}
+
+impl fmt::Debug for Writer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Writer").field("directory", &self.directory).finish_non_exhaustive()
+    }
 }
 
 #[derive(Debug)]
@@ -56,9 +64,25 @@ struct Unwritten {
 }
 
 impl Journal {
-    /// The journal in a directory, which need not exist.
+    /// The journal in a directory, which need not exist. Another process that writes it is left alone.
     pub fn at(directory: PathBuf, limits: JournalLimits) -> Self {
-        let writer = Writer { directory, open: None, known: None, unwritten: VecDeque::new() };
+        Self::claimed(directory, limits, || false)
+    }
+
+    /// The journal in a directory that belongs to this process as long as `is_ours` says so: one that writes it then
+    /// must give way.
+    pub fn claimed(
+        directory: PathBuf,
+        limits: JournalLimits,
+        is_ours: impl Fn() -> bool + Send + 'static,
+    ) -> Self {
+        let writer = Writer {
+            directory,
+            may_take_over: Box::new(is_ours),
+            open: None,
+            known: None,
+            unwritten: VecDeque::new(),
+        };
         Self(Arc::new(JournalState {
             writer: Mutex::new(writer),
             keep_input: AtomicBool::new(limits.keep_input),
@@ -137,14 +161,15 @@ impl Writer {
     fn ready(&mut self, at: SystemTime, bytes_max: u64) -> Result<&mut OpenJournal, NotRecorded> {
         let directory = &self.directory;
         let refused = |error: io::Error| NotRecorded(format!("{}: {error}", directory.display()));
-        if let Some(changed) = self.open.take_if(|open| !open.segment.is_intact()) {
+        if let Some(changed) = self.open.take_if(|open| !open.is_intact()) {
             tracing::warn!(directory = %directory.display(), "the journal was changed by others");
             self.known = Some(changed.chain);
         }
         let open = match &mut self.open {
             Some(open) => open,
             closed => {
-                let opened = OpenJournal::open(directory, self.known.as_ref(), at);
+                let may_take_over = &*self.may_take_over;
+                let opened = OpenJournal::open(directory, self.known.as_ref(), may_take_over, at);
                 closed.insert(opened.map_err(refused)?)
             }
         };

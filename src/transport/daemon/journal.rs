@@ -27,11 +27,18 @@ pub(in crate::transport) fn recorder(journal: &Journal, clock: &Clock) -> Record
     )
 }
 
-/// Opens the journal, and syncs what is appended to the disk until it is dropped.
-pub(in crate::transport) async fn keep_journal(journal: Journal, clock: Clock) {
+/// Opens the journal before anything is recorded, and returns what syncs it to the disk until that is dropped.
+pub(in crate::transport) fn keep_journal(
+    journal: Journal,
+    clock: &Clock,
+) -> impl Future<Output = ()> + Send + use<> {
     if let Err(error) = journal.open(clock.wall_time()) {
         tracing::error!(%error, "nothing can be written to sessions until the journal can be");
     }
+    sync_appended(journal)
+}
+
+async fn sync_appended(journal: Journal) {
     loop {
         journal.appended().await;
         sleep(SYNC_AFTER).await;

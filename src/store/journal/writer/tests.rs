@@ -13,7 +13,7 @@ use crate::core::ids::{ConnectionId, Epoch, PrincipalId, SessionId, TenantId};
 use crate::core::journal::{ActContent, ActOutcome, Intent};
 use crate::core::policy::Door;
 use crate::store::journal::chain::ChainError;
-use crate::store::journal::line::RecordHash;
+use crate::store::journal::line::{RecordHash, split_hash, write_line};
 use crate::store::journal::reader::{Checked, JournalTail, check};
 use crate::store::journal::segment::files;
 
@@ -249,6 +249,28 @@ fn two_daemons_never_write_one_journal() {
     assert!(refused.to_string().ends_with("another daemon writes it"), "{refused}");
     it.journal = Journal::at(it.directory.path().join("elsewhere"), LIMITS);
     other.open(at(31)).unwrap();
+}
+
+#[test]
+fn a_daemon_takes_the_journal_over_from_one_that_stands_still_and_may_append_once_more() {
+    let it = Fixture::new();
+    let known = it.intend(b"a").unwrap();
+    let path = only_file(&it.path());
+    let next = Journal::claimed(it.path(), LIMITS, || true);
+    next.open(at(30)).unwrap();
+    // What the other was about to append when it was stopped.
+    let lines = it.lines();
+    let (_, hash) = split_hash(&lines[2]).unwrap();
+    let mut line = Vec::new();
+    write_line(&mut line, known.0 + 1, r#","at_ms":1,"kind":"intent","act":"text""#, hash);
+    let text = fs::read_to_string(&path).unwrap();
+    fs::write(&path, text + str::from_utf8(&line).unwrap()).unwrap();
+    let refused = it.intend(b"late").unwrap_err();
+    assert!(refused.to_string().ends_with("another daemon writes it"), "{refused}");
+    let checked = it.check();
+    assert_eq!(errors(&checked), []);
+    assert_eq!(checked.chain.last().map(|(last, _)| last), Some(known.0 + 3));
+    assert!(checked.chain.open().is_empty());
 }
 
 #[test]

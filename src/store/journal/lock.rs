@@ -1,0 +1,48 @@
+//! The lock of a journal: one process writes it at a time.
+
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+#[derive(Debug)]
+pub(super) struct JournalLock {
+    path: PathBuf,
+    file: File,
+    /// Another process has the lock that was here before, and may not know yet that it counts no more.
+    pub(super) was_taken_over: bool,
+}
+
+impl JournalLock {
+    /// Takes the lock. If another process has it, replaces the file where `may_take_over` allows that.
+    pub(super) fn take(path: &Path, may_take_over: &dyn Fn() -> bool) -> io::Result<Self> {
+        let mut was_taken_over = false;
+        loop {
+            let file = OpenOptions::new().append(true).create(true).mode(0o600).open(path)?;
+            match file.try_lock() {
+                Ok(()) => {
+                    let lock = Self { path: path.to_owned(), file, was_taken_over };
+                    if lock.counts() {
+                        return Ok(lock);
+                    }
+                    // It was replaced meanwhile.
+                }
+                Err(TryLockError::WouldBlock) if !was_taken_over && may_take_over() => {
+                    fs::remove_file(path)?;
+                    was_taken_over = true;
+                }
+                Err(TryLockError::WouldBlock) => {
+                    return Err(io::Error::other("another daemon writes it"));
+                }
+                Err(TryLockError::Error(error)) => return Err(error),
+            }
+        }
+    }
+
+    /// Whether the locked file is still the one at its path.
+    pub(super) fn counts(&self) -> bool {
+        let identity = |metadata: fs::Metadata| (metadata.dev(), metadata.ino());
+        let (own, there) = (self.file.metadata(), fs::symlink_metadata(&self.path));
+        own.is_ok_and(|own| there.is_ok_and(|there| identity(own) == identity(there)))
+    }
+}
