@@ -11,6 +11,7 @@ pub mod frame;
 pub mod human_duration;
 pub mod ids;
 pub mod input;
+pub mod invisible;
 pub mod journal;
 pub mod keys;
 pub mod lease;

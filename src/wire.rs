@@ -15,6 +15,7 @@ pub mod rows;
 pub mod screen;
 pub mod session;
 pub mod status;
+pub mod untrusted;
 pub mod wait;
 
 use std::fmt;

@@ -71,6 +71,7 @@ mod tests {
 
     fn rows(next_row: u64) -> HistoryRows {
         HistoryRows {
+            untrusted: crate::wire::untrusted::Untrusted,
             session: "0a".to_owned(),
             first_row: 0,
             end_row: 250,

@@ -227,8 +227,8 @@ const TABLE: &[CodeTexts] = &[
         word: "storage_error",
         meaning: "The journal cannot be written, so nothing may be changed; or the tokens cannot be \
                   read, watched or written, or the directory where terminals are held cannot be used.",
-        advice: "Fix what the message, or `termgate token ls`, names, such as a full disk; reading \
-                 goes on. Deleting the token file revokes every token.",
+        advice: "Free disk space, or fix what the message or `termgate token ls` names. Reading still \
+                 works. Deleting the token file revokes every token.",
     },
     CodeTexts {
         code: Code::UpstreamUnavailable,

@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use crate::core::invisible::is_invisible;
+
 /// Escapes whatever could end a line or control a terminal: `\n`, `\u{1b}`.
 ///
 /// Backslashes stay single, so the result is for display and cannot be parsed back.
@@ -28,7 +30,7 @@ fn is_unfit(character: char) -> bool {
         character,
         '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}'
     );
-    character.is_control() || separates || reorders
+    character.is_control() || separates || reorders || is_invisible(character)
 }
 
 #[cfg(test)]

@@ -265,6 +265,11 @@ impl Screen {
         published
     }
 
+    /// How many characters were left out because nobody would see them.
+    pub fn invisible(&self) -> u64 {
+        self.emulator.invisible
+    }
+
     fn draw_first(&mut self, now: Moment, facts: &Facts) -> Frame {
         let mark = self.emulator.ledger.mark();
         let drawing = self.emulator.draw(None);

@@ -36,6 +36,7 @@ use crate::wire::rows::{CursorPlace, Grid, Viewport};
 use crate::wire::session::GapWire;
 use crate::wire::session::SessionWire;
 use crate::wire::status::DaemonStatus;
+use crate::wire::untrusted::Untrusted;
 
 /// The prefix of all URIs.
 const SCHEME: &str = "termgate://";
@@ -346,6 +347,7 @@ fn grid(session: &Session, query: &GridQuery) -> Value {
     let height = query.rows.unwrap_or(size.rows).min(size.rows - top);
     let shown = frame.base_row.0..=frame.end_row().0;
     json!(Grid {
+        untrusted: Untrusted,
         cols: size.cols,
         rows: size.rows,
         base_row: frame.base_row.0,

@@ -28,6 +28,8 @@ pub struct Live {
     /// Serializes callers that send commands.
     line: Arc<Semaphore>,
     pub output_bytes: EventCounter,
+    /// Characters that were left out of the screen because nobody would see them.
+    invisible: AtomicU64,
     directory: Mutex<Option<Arc<str>>>,
     gaps: Mutex<Gaps>,
     /// When the session entered the state of its newest frame, if that is known.
@@ -57,6 +59,7 @@ impl Live {
             row_followers: Arc::default(),
             line: Arc::new(Semaphore::new(1)),
             output_bytes: EventCounter::default(),
+            invisible: AtomicU64::new(0),
             directory: Mutex::new(None),
             state_since_ms: AtomicU64::new(NEVER),
             found_at: OnceLock::new(),
@@ -128,6 +131,15 @@ impl Live {
         let seen = |found: &Moment| *self.caught_up.borrow() && frame.screen_changed_at > *found;
         let known = self.found_at.get().is_none_or(seen);
         set_moment(&self.state_since_ms, known.then_some(now));
+    }
+
+    /// How many characters were left out of the screen because nobody would see them, in this daemon.
+    pub fn invisible(&self) -> u64 {
+        self.invisible.load(Ordering::Relaxed)
+    }
+
+    pub(in crate::session) fn set_invisible(&self, count: u64) {
+        self.invisible.store(count, Ordering::Relaxed);
     }
 
     pub fn gaps(&self) -> Gaps {

@@ -8,6 +8,7 @@ use crate::core::shell::commands::record::CommandRecord;
 use crate::wire::activity::{ActivityWire, EvidenceWord};
 use crate::wire::is_zero;
 use crate::wire::session::GapWire;
+use crate::wire::untrusted::Untrusted;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -86,6 +87,9 @@ pub struct CommandList {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub lost_output: Vec<GapWire>,
     pub watermark: u64,
+    #[schemars(skip)]
+    #[serde(default)]
+    pub untrusted: Untrusted,
 }
 
 /// The resource of a session's commands.
@@ -96,6 +100,8 @@ pub struct KnownCommands {
     pub older: usize,
     pub commands: Vec<CommandWire>,
     pub watermark: u64,
+    #[serde(default)]
+    pub untrusted: Untrusted,
 }
 
 /// What the resource of a command's output says beside the text.
@@ -171,4 +177,7 @@ pub struct Followed {
     pub elapsed_ms: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub warning: Option<String>,
+    #[schemars(skip)]
+    #[serde(default)]
+    pub untrusted: Untrusted,
 }

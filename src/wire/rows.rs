@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::wire::delta::UpdateWire;
 use crate::wire::line::LineWire;
 use crate::wire::session::GapWire;
+use crate::wire::untrusted::Untrusted;
 
 /// The resource of a session's grid.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -28,6 +29,8 @@ pub struct Grid {
     /// Only after a watermark: what changed besides rows.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub updates: Option<Vec<UpdateWire>>,
+    #[serde(default)]
+    pub untrusted: Untrusted,
 }
 
 /// The cursor as resources show it.
@@ -67,4 +70,7 @@ pub struct HistoryRows {
     pub text: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lines: Option<Vec<LineWire>>,
+    #[schemars(skip)]
+    #[serde(default)]
+    pub untrusted: Untrusted,
 }

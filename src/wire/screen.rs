@@ -6,8 +6,10 @@ use serde::{Deserialize, Serialize};
 use crate::core::frame::{Cursor, CursorShape, ScreenMode};
 use crate::core::keys::modes::{InputModes, MouseEncoding, MouseReporting};
 use crate::wire::activity::ActivityWire;
+use crate::wire::is_zero;
 use crate::wire::line::LineWire;
 use crate::wire::session::{ExitWire, GapWire};
+use crate::wire::untrusted::Untrusted;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -100,6 +102,13 @@ pub struct ScreenWire {
     /// The `top` of the next call, which reads them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next_top: Option<u64>,
+    /// How many characters of this session were left out because nobody sees them, such as tags and reading orders.
+    #[schemars(skip)]
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub invisible_left_out: u64,
+    #[schemars(skip)]
+    #[serde(default)]
+    pub untrusted: Untrusted,
 }
 
 /// What the program asked of the keyboard and the mouse; attached people set their terminal to it.

@@ -7,6 +7,7 @@ use crate::core::counted::counted;
 use crate::core::frame::Exit;
 use crate::wire::activity::ActivityWire;
 use crate::wire::lease::{GrantWire, LeaseWire};
+use crate::wire::untrusted::Untrusted;
 
 /// How a program ended; without code and signal when that is unknown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -122,6 +123,9 @@ pub struct SessionList {
     /// How many more there are; the last name listed is the `after` of the next call.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub left_out: Option<usize>,
+    #[schemars(skip)]
+    #[serde(default)]
+    pub untrusted: Untrusted,
 }
 
 /// The result of `create_session`.

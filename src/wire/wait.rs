@@ -10,6 +10,7 @@ use crate::wire::delta::DeltaWire;
 use crate::wire::is_zero;
 use crate::wire::lease::LeaseLeft;
 use crate::wire::session::ExitWire;
+use crate::wire::untrusted::Untrusted;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -91,6 +92,9 @@ pub struct Waited {
     #[serde(default, skip_serializing_if = "is_zero")]
     pub missed_rows: u64,
     pub elapsed_ms: u64,
+    #[schemars(skip)]
+    #[serde(default)]
+    pub untrusted: Untrusted,
 }
 
 /// Another line that matched by the `watermark` of the answer.

@@ -105,6 +105,7 @@ mod tests {
     fn answer(rows: Range<u64>) -> HistoryRows {
         let texts: Vec<_> = rows.clone().map(|row| format!("Row {row}.")).collect();
         HistoryRows {
+            untrusted: crate::wire::untrusted::Untrusted,
             session: "s".to_owned(),
             first_row: rows.start,
             end_row: 2_000,

@@ -45,6 +45,8 @@ pub(crate) struct Emulator {
     now: Moment,
     sync: Option<Sync>,
     pub(super) bells: u64,
+    /// How many characters were left out because nobody would see them.
+    pub(super) invisible: u64,
     pub(super) clipboard: ClipboardWrite,
     pub(super) title: Arc<str>,
     titles: VecDeque<Arc<str>>,
@@ -98,6 +100,7 @@ impl Emulator {
             now: Moment::default(),
             sync: None,
             bells: 0,
+            invisible: 0,
             clipboard: ClipboardWrite::default(),
             title: Arc::from(""),
             titles: VecDeque::new(),

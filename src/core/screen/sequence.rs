@@ -7,6 +7,7 @@
 use percent_encoding::percent_decode_str;
 
 use crate::core::frame::line::Link;
+use crate::core::invisible::is_invisible;
 use crate::core::screen::ScreenLimits;
 use crate::core::screen::guard::ControlString;
 
@@ -71,10 +72,11 @@ fn command(text: &[u8], end: &str, limits: &ScreenLimits, host: Option<&str>) ->
     }
 }
 
-/// The text of a command, without invalid UTF-8 and control characters.
+/// The text of a command, without invalid UTF-8, control characters and those that nobody sees.
 fn clean(text: &[u8]) -> String {
     let text = String::from_utf8_lossy(text);
-    text.chars().filter(|character| !character.is_control()).collect()
+    let fit = |character: &char| !character.is_control() && !is_invisible(*character);
+    text.chars().filter(fit).collect()
 }
 
 /// Parses `file://host/path`, or a bare path. A path of another machine is ignored, even if the same

@@ -403,3 +403,14 @@ fn what_is_concealed_is_in_no_row_of_history() {
     let row = terminal.frame.history.row(RowNumber(0)).unwrap();
     assert_eq!(row.text, "a        z");
 }
+
+#[test]
+fn characters_that_nobody_sees_are_left_out_and_counted() {
+    let mut terminal = Terminal::new(3, 20);
+    let hidden = "\u{e0069}\u{e0067}\u{200b}\u{202e}\u{feff}";
+    terminal.feed(format!("a{hidden}b❤\u{fe0f}e\u{301}"));
+    terminal.show(format!("\r\n\x1b]2;ti{hidden}tle\x07"));
+    assert_eq!(&*terminal.frame.lines[0].value.text, "ab❤\u{fe0f}e\u{301}");
+    assert_eq!(&*terminal.frame.title.value, "title");
+    assert_eq!(terminal.screen.invisible(), 5);
+}

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use crate::core::counted::counted;
 use crate::core::frame::Frame;
 use crate::core::ids::Watermark;
+use crate::core::one_line::one_line;
 use crate::core::shell::commands::record::CommandId;
 use crate::mcp::resource::output::OutputPiece;
 use crate::mcp::resource::query;
@@ -24,6 +25,7 @@ use crate::surface::terminal::read_commands::find;
 use crate::surface::turns::Share;
 use crate::wire::command::{CommandWire, KnownCommands};
 use crate::wire::session::GapWire;
+use crate::wire::untrusted::Untrusted;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Work {
@@ -76,7 +78,7 @@ impl Work {
                 let read = move || output(&session, &frame, (id, from_line), room);
                 share.off_worker(bytes, read).await?
             }
-            Self::Directory => ResourceContent::Facts(json!({"cwd": cwd_of(&session)})),
+            Self::Directory => ResourceContent::Facts(json!({"cwd": one_line(&cwd_of(&session))})),
             Self::Git => {
                 let cwd = cwd_of(&session);
                 let state = git::state_of(&cwd, share).await;
@@ -120,6 +122,7 @@ fn commands(session: &Session, frame: &Frame, clock: &Clock) -> Value {
     let bytes = |it: &CommandWire| escaped_bytes(&json!(it).to_string()) + 1;
     let commands = newest_that_fit(known.iter(), usize::MAX, clock, bytes);
     json!(KnownCommands {
+        untrusted: Untrusted,
         session: session.id().to_string(),
         older: known.iter().count() - commands.len(),
         commands,

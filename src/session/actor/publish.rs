@@ -88,6 +88,7 @@ impl<P: Pty> Actor<P> {
                 self.outlets.live.on_state_change(now, &frame);
             }
             self.outlets.counters.frames_published.add(1);
+            self.outlets.live.set_invisible(self.screen.invisible());
             self.frames.send_replace(frame);
             self.note_told(now);
         }

@@ -5,6 +5,7 @@ use std::time::SystemTime;
 
 use crate::core::human_duration::measured;
 use crate::core::ids::SessionId;
+use crate::core::invisible::with_invisible_shown;
 use crate::core::one_line::one_line;
 use crate::core::shell::commands::record::{CommandId, CommandRecord};
 use crate::session::clock::Clock;
@@ -32,8 +33,8 @@ impl CommandWire {
         let ago = u64::try_from(now.since(record.started).as_millis()).unwrap_or(u64::MAX);
         Self {
             command_id: record.id.0,
-            command: record.text.to_string(),
-            cwd: record.directory.as_deref().map(str::to_owned),
+            command: with_invisible_shown(&record.text).into_owned(),
+            cwd: record.directory.as_deref().map(|cwd| one_line(cwd).into_owned()),
             by: record.by.as_deref().map(str::to_owned),
             started: unix_ms.saturating_sub(ago),
             duration_ms: ended.since(record.started).as_millis() as u64,

@@ -6,6 +6,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::core::frame::Frame;
 use crate::core::human_duration::rough;
+use crate::core::invisible::with_invisible_shown;
 use crate::core::lease::request::Grant;
 use crate::core::moment::Moment;
 use crate::core::one_line::one_line;
@@ -43,9 +44,9 @@ impl SessionWire {
             id: record.id.to_string(),
             name: record.name.to_string(),
             title: String::new(),
-            command: record.command.clone(),
+            command: with_invisible_shown(&record.command).into_owned(),
             pid: 0,
-            cwd: record.cwd.display().to_string(),
+            cwd: one_line(&record.cwd.display().to_string()).into_owned(),
             rows: record.size.map_or(0, |size| size.rows),
             cols: record.size.map_or(0, |size| size.cols),
             state: SessionState::Running,
@@ -78,9 +79,9 @@ impl SessionWire {
             id: session.id().to_string(),
             name: session.name().to_string(),
             title: frame.title.value.to_string(),
-            command: about.command.clone(),
+            command: with_invisible_shown(&about.command).into_owned(),
             pid: about.pid,
-            cwd: cwd_of(session),
+            cwd: one_line(&cwd_of(session)).into_owned(),
             rows: size.rows,
             cols: size.cols,
             state: match frame.exit.value {

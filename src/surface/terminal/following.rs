@@ -27,6 +27,7 @@ use crate::surface::turns::Share;
 use crate::wire::activity::{ActivityWire, ActivityWord, EvidenceWord};
 use crate::wire::command::{CommandStatus, Followed, RunStatus};
 use crate::wire::session::GapWire;
+use crate::wire::untrusted::Untrusted;
 use crate::wire::word;
 
 /// How many bytes are told of what a command asks.
@@ -113,6 +114,7 @@ impl Following {
         let shows_screen =
             status == RunStatus::NeedsInput && activity.state == ActivityWord::FullScreen;
         let followed = Followed {
+            untrusted: Untrusted,
             session: self.session.id().to_string(),
             command_id: self.command.0,
             status,

@@ -12,6 +12,7 @@ use crate::surface::call::{Call, find_known, seen_known};
 use crate::surface::error::SurfaceError;
 use crate::surface::tool::{Answer, Tool, ToolAccess};
 use crate::wire::session::{SessionList, SessionState, SessionWire};
+use crate::wire::untrusted::Untrusted;
 
 /// How many bytes a list has between two sessions, for programs and for models.
 const BETWEEN_BYTES: usize = 3;
@@ -55,7 +56,12 @@ impl Tool for ListSessions {
             call.daemon.switchboard.could_write(&call.daemon.sessions, &call.standing, now);
         // The command line shows people all there are, and all of each.
         let listed = if call.standing.door == Door::Operator {
-            SessionList { sessions: sessions.collect(), write_allowed, left_out: None }
+            SessionList {
+                sessions: sessions.collect(),
+                write_allowed,
+                left_out: None,
+                untrusted: Untrusted,
+            }
         } else {
             SessionList::within(sessions.map(|session| session.within(most)), write_allowed)
         };
@@ -95,7 +101,7 @@ impl SessionList {
         let fits = fitting(costs, room_left(&"", "")).count;
         sessions.truncate(fits);
         let left_out = Some(count - fits).filter(|left| *left > 0);
-        Self { sessions, write_allowed, left_out }
+        Self { sessions, write_allowed, left_out, untrusted: Untrusted }
     }
 
     fn summary(&self) -> String {

@@ -18,6 +18,7 @@ use crate::surface::terminal::following::trimmed;
 use crate::surface::tool::{Answer, Tool, ToolAccess};
 use crate::wire::command::{CommandList, CommandWire};
 use crate::wire::session::GapWire;
+use crate::wire::untrusted::Untrusted;
 
 /// How many commands one answer tells at most.
 const LIMIT_MAX: u64 = 100;
@@ -147,6 +148,7 @@ pub fn find(frame: &Frame, id: CommandId) -> Result<&CommandRecord, SurfaceError
 impl CommandList {
     fn empty(session: &Session, frame: &Frame) -> Self {
         Self {
+            untrusted: Untrusted,
             session: session.id().to_string(),
             commands: Vec::new(),
             older: None,

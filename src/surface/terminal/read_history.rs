@@ -22,6 +22,7 @@ use crate::surface::turns::Share;
 use crate::wire::line::{Format, LineWire};
 use crate::wire::rows::HistoryRows;
 use crate::wire::session::GapWire;
+use crate::wire::untrusted::Untrusted;
 
 /// How many rows one call answers at most.
 pub const COUNT_MAX: u64 = 500;
@@ -125,6 +126,7 @@ fn read(
     let stop = RowNumber(start.0.saturating_add(count)).min(end);
 
     let mut rows = HistoryRows {
+        untrusted: Untrusted,
         session: session.id().to_string(),
         first_row: start.0,
         end_row: end.0,

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use crate::core::counted::counted;
 use crate::core::frame::Frame;
 use crate::core::frame::delta::{Delta, View};
 use crate::core::frame::line::Line;
@@ -19,6 +20,7 @@ use crate::surface::tool::{Answer, Tool, ToolAccess};
 use crate::wire::line::{Format, LineWire};
 use crate::wire::screen::{ScreenWire, ScreenWord};
 use crate::wire::session::{ExitWire, GapWire};
+use crate::wire::untrusted::Untrusted;
 
 /// How many bytes the rows of an answer take, as JSON, when it was asked to be large.
 pub const LARGE_BYTES_MAX: usize = 480 * 1024;
@@ -74,6 +76,7 @@ impl ScreenWire {
     fn of(session: &Session, parameters: &ReadScreen, view: &View) -> Answer<Self> {
         let frame = session.frame();
         let mut screen = ScreenWire::empty(session.id().to_string(), &frame);
+        screen.invisible_left_out = session.live().invisible();
         let gaps = session.live().gaps();
         screen.lost_output = GapWire::among(gaps.as_slice(), frame.base_row.0..=frame.end_row().0);
         let delta =
@@ -97,6 +100,8 @@ impl ScreenWire {
 
     fn empty(session: String, frame: &Frame) -> Self {
         Self {
+            untrusted: Untrusted,
+            invisible_left_out: 0,
             session,
             watermark: frame.watermark.0,
             reset: false,
@@ -173,11 +178,15 @@ impl ScreenWire {
         let activity = self.activity.summary();
         let reset = if self.reset { ", whole screen" } else { "" };
         let lost = GapWire::summary(&self.lost_output);
+        let invisible = match self.invisible_left_out {
+            0 => String::new(),
+            count => format!(", {} left out", counted(count as usize, "invisible character")),
+        };
         let mut header = String::with_capacity(TEXT_BYTES);
         // A string takes all that is written to it.
         let _ = write!(
             header,
-            "[watermark {}, {}x{}, base_row {}, cursor row {} col {}{alternate}{reset}, {activity}{exit}]{lost}",
+            "[watermark {}, {}x{}, base_row {}, cursor row {} col {}{alternate}{reset}, {activity}{exit}{invisible}]{lost}",
             self.watermark, self.cols, self.rows, self.base_row, self.cursor.row, self.cursor.col
         );
         header

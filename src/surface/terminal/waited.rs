@@ -16,6 +16,7 @@ use crate::session::handle::Session;
 use crate::surface::answer::budget::{IN_LIST, cut, escaped_bytes, fitting, json_bytes, room_left};
 use crate::wire::command::CommandWire;
 use crate::wire::session::ExitWire;
+use crate::wire::untrusted::Untrusted;
 use crate::wire::wait::{MatchWire, WaitOutcome, Waited};
 use crate::wire::word;
 
@@ -73,6 +74,7 @@ impl Waited {
         (elapsed, clock): (Duration, &Clock),
     ) -> Self {
         let mut waited = Self {
+            untrusted: Untrusted,
             outcome: WaitOutcome::Timeout,
             session: Some(session.id().to_string()),
             pattern: None,

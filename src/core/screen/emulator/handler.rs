@@ -16,6 +16,7 @@ use alacritty_terminal::vte::ansi::{
 };
 use unicode_width::UnicodeWidthChar;
 
+use crate::core::invisible::is_invisible;
 use crate::core::screen::cells::{BLINK, WIDE};
 use crate::core::screen::emulator::{Emulator, settings};
 
@@ -144,6 +145,10 @@ impl Handler for Emulator {
 
     #[inline]
     fn input(&mut self, c: char) {
+        if is_invisible(c) {
+            self.invisible += 1;
+            return;
+        }
         self.repeatable = Some(c);
         if self.is_surplus_mark(c) {
             return;
