@@ -59,12 +59,17 @@ impl Calls {
     }
 }
 
+/// How many refusals a second are recorded of each user. Calls that are done are not limited.
+const REFUSALS: Quota = Quota { own: 20, others: 1 };
+
 #[derive(Debug)]
 pub struct Gateway {
     daemon: Arc<Daemon>,
     entries: Vec<ToolEntry>,
     rates: Mutex<CallRates>,
     calls: Calls,
+    /// How many refusals are recorded, and how many were left out since the last one.
+    refusals: Mutex<(CallRates, u64)>,
     /// Finds the code of an error, for the journal.
     code_of: fn(&SurfaceError) -> Code,
 }
@@ -77,9 +82,10 @@ impl Gateway {
         per_second: Quota,
         code_of: fn(&SurfaceError) -> Code,
     ) -> Self {
+        let refusals = Mutex::new((CallRates::new(own.clone(), REFUSALS), 0));
         let rates = Mutex::new(CallRates::new(own, per_second));
         let (entries, calls) = (crate::surface::entries(), Calls::default());
-        Self { daemon, entries, rates, calls, code_of }
+        Self { daemon, entries, rates, calls, refusals, code_of }
     }
 
     /// Sets the limit of calls per second and tenant.
@@ -148,9 +154,9 @@ impl Gateway {
             self.allow(entry, &mut call, &arguments, &mut unrecorded)?;
             return entry.run(call, arguments).await;
         }
-        let mut recorded = RecordedCall::new(recorder, &call.standing, entry, &arguments);
+        let mut recorded = RecordedCall::new(recorder, &call, entry, &arguments);
         let refused = |recorded: &RecordedCall, error: SurfaceError| {
-            recorded.refused(&error, (self.code_of)(&error));
+            self.note_refused(recorded, &error);
             error
         };
         if let Err(error) = self.allow(entry, &mut call, &arguments, &mut recorded) {
@@ -161,11 +167,23 @@ impl Gateway {
             return answer.map_err(|error| refused(&recorded, error));
         }
         let begun = recorded.begin().map_err(SessionError::from)?;
-        let created = Arc::clone(&call.created);
         let answer = entry.run(call, arguments).await;
-        let error = answer.as_ref().err().map(|error| (error, (self.code_of)(error)));
-        begun.conclude(error, created.get().copied());
+        begun.conclude(answer.as_ref().err().map(|error| (error, (self.code_of)(error))));
         answer
+    }
+
+    /// Records a refusal, unless there are so many that they would push other records out of the journal.
+    fn note_refused(&self, recorded: &RecordedCall, error: &SurfaceError) {
+        let now = self.daemon.now();
+        let mut refusals = self.refusals.lock().unwrap_or_else(PoisonError::into_inner);
+        let (rates, left_out) = &mut *refusals;
+        if rates.take(now, recorded.tenant()).is_err() {
+            *left_out += 1;
+            return;
+        }
+        let left_out = std::mem::take(left_out);
+        drop(refusals);
+        recorded.refused(error, (self.code_of)(error), left_out);
     }
 
     /// Records that an operator asks the daemon for something other than a call.
@@ -192,7 +210,15 @@ impl Gateway {
                 }
                 call.permit = Some(permit);
             }
-            ToolAccess::Operate => call.permit = Some(decide_operate(&call.standing)?),
+            ToolAccess::Operate => {
+                call.permit = Some(decide_operate(&call.standing)?);
+                let given = arguments.get("session").and_then(serde_json::Value::as_str);
+                let session = given
+                    .map(|given| find_session(&self.daemon.sessions, &call.standing, Some(given)));
+                if let Some(Ok(session)) = session {
+                    recorded.on(&session);
+                }
+            }
             ToolAccess::WriteSession(act) => {
                 let given = text(arguments, "session")?;
                 let session = find_session(&self.daemon.sessions, &call.standing, given)?;

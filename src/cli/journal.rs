@@ -21,7 +21,7 @@ use crate::cli::context::Context;
 use crate::cli::duration::{millis, parse_duration};
 use crate::cli::exit::CommandExit;
 use crate::cli::failure::CliFailure;
-use crate::cli::journal::act::{HEAD, RecordedAct, in_stream};
+use crate::cli::journal::act::{HEAD, RecordedAct, act_of, in_stream};
 use crate::cli::number::number;
 use crate::cli::output::{CommandReport, OutputForm, reader_gone};
 use crate::cli::table::render;
@@ -30,6 +30,9 @@ use crate::core::counted::counted;
 use crate::core::ids::SessionId;
 use crate::store::journal::line::{RecordHash, RecordLine};
 use crate::store::journal::reader::{Checked, JournalTail, check};
+
+/// The act whose session is known at its end.
+const CREATES: &str = "create_session";
 
 /// How often to look for new records.
 const LOOK_AGAIN: Duration = Duration::from_millis(200);
@@ -102,7 +105,7 @@ struct ActFilter {
     /// Only of principals whose name contains this
     #[arg(long, value_name = "TEXT")]
     by: Option<String>,
-    /// Only this kind, such as text, command, typing, kill or set_write
+    /// Only this kind, such as text, command, typing, kill, lease or set_write
     #[arg(long)]
     act: Option<String>,
     /// Only of this last time
@@ -125,9 +128,10 @@ impl KnownFilter {
             wanted.as_ref().is_none_or(|wanted| fits(given, wanted))
         };
         record.at_ms >= self.since_ms
-            && is(&self.session, &record.session, |given, wanted| given.starts_with(wanted))
+            && (record.act.as_deref() == Some(CREATES)
+                || is(&self.session, &record.session, |given, wanted| given.starts_with(wanted)))
             && is(&self.by, &record.by, |given, wanted| given.contains(wanted))
-            && is(&self.act, &record.act, |given, wanted| given == wanted)
+            && self.act.as_ref().is_none_or(|wanted| act_of(record) == wanted)
     }
 }
 
@@ -140,7 +144,11 @@ impl JournalCommand {
                 paths.journal(state_directory(|name| env::var_os(name)).as_deref())
             }
         };
-        if !directory.is_dir() {
+        let needs_directory = match &self.action {
+            JournalAction::Verify(verify) => verify.file.is_none(),
+            JournalAction::Show(_) | JournalAction::Follow(_) | JournalAction::Export(_) => true,
+        };
+        if needs_directory && !directory.is_dir() {
             let directory = directory.display();
             return Err(anyhow::anyhow!("there is no journal in {directory}").into());
         }
@@ -201,6 +209,9 @@ impl ShowJournal {
             }
             Ok(())
         })?;
+        if let Some(session) = &filter.session {
+            acts.retain(|act| act.is_about(session));
+        }
         if context.output.form() == OutputForm::Json {
             for line in acts.iter().flat_map(|act| &act.lines) {
                 context.output.item(&record_of(line)?, "")?;
@@ -271,10 +282,13 @@ impl VerifyJournal {
         if let Some((number, hash)) = self.expect
             && checked.asked != Some(hash)
         {
-            let found = checked.asked.map_or("is not there".to_owned(), |it| format!("has {it}"));
-            problems.push(format!("record {number} {found}, and not the expected hash"));
+            problems.push(match checked.asked {
+                Some(found) => format!("record {number} has another hash: {found}"),
+                None => format!("record {number} is not in the journal"),
+            });
         }
-        let mut report = CommandReport::new(member(&checked, &problems), in_words(&checked));
+        let text = in_words(&checked, problems.len());
+        let mut report = CommandReport::new(member(&checked, &problems), text);
         if !problems.is_empty() {
             report.notes = problems;
             report.exit = CommandExit::Failed;
@@ -293,14 +307,15 @@ fn member(checked: &Checked, problems: &[String]) -> Value {
         "last": last.map(|(last, _)| last),
         "hash": last.map(|(_, hash)| hash.to_string()),
         "without_outcome": checked.chain.open(),
+        "replaced_daemons": checked.chain.void(),
     })
 }
 
-fn in_words(checked: &Checked) -> String {
+fn in_words(checked: &Checked, problems: usize) -> String {
     let (Some(first), Some((last, hash))) = (checked.chain.first(), checked.chain.last()) else {
         return "the journal has no record".to_owned();
     };
-    let records = counted((last + 1 - first) as usize, "record");
+    let records = counted((last - first.min(last)) as usize + 1, "record");
     let files = counted(checked.files, "file");
     let mut text = format!("{records} in {files}, from {first} to {last}");
     if first > 1 {
@@ -310,9 +325,16 @@ fn in_words(checked: &Checked) -> String {
     if open > 0 {
         text += &format!("; {} without an outcome yet", counted(open, "act"));
     }
-    match checked.damage.is_empty() {
-        true => text += "; all hashes match",
-        false => text += &format!("; {}", counted(checked.damage.len(), "problem")),
+    match checked.chain.void() {
+        0 => {}
+        count => {
+            let records = counted(count, "record");
+            text += &format!("; without {records} of a daemon that had already been replaced");
+        }
+    }
+    match problems {
+        0 => text += "; all hashes match",
+        count => text += &format!("; {}", counted(count, "problem")),
     }
     format!("{text}\nlast record: {last}:{hash}")
 }

@@ -28,6 +28,11 @@ pub struct Intent<'a> {
 pub enum ActContent<'a> {
     /// The bytes for the terminal.
     Bytes(&'a [u8]),
+    /// The bytes for the terminal that have it run a command, which may be in a file that they name.
+    Command {
+        bytes: &'a [u8],
+        command: &'a str,
+    },
     /// Bytes for a program that reads a secret; nothing of them is recorded.
     Secret,
     /// A JSON object.
@@ -52,7 +57,7 @@ pub enum ActOutcome<'a> {
         reason: &'a str,
     },
     /// The caller did not wait for it.
-    GivenUp,
+    GivenUp { created: Option<SessionId> },
     /// The daemon, or its part for the session, failed first.
     Unknown,
 }
@@ -79,7 +84,9 @@ pub enum Entry<'a> {
     Refused {
         intent: Intent<'a>,
         code: &'a str,
-        reason: &'a str,
+        reason: Option<&'a str>,
+        /// How many were refused before that have no record.
+        left_out: u64,
     },
     /// Bytes of an earlier act that the terminal will never take, after the outcome of the act.
     Discarded {

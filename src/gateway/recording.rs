@@ -1,20 +1,32 @@
 //! What the gateway has recorded: acts that a session does not record itself, and all that were refused.
 
+use std::sync::{Arc, OnceLock};
+
 use rmcp::model::JsonObject;
 use serde_json::Value;
 
 use crate::core::caller::Caller;
 use crate::core::code::Code;
-use crate::core::ids::{Epoch, SessionId};
+use crate::core::ids::{Epoch, SessionId, TenantId};
 use crate::core::journal::{ActContent, ActOutcome, Entry, Intent, NotRecorded, RecordNumber};
 use crate::core::policy::{PermittedAct, Standing};
+use crate::session::error::SessionError;
 use crate::session::handle::Session;
 use crate::session::recorder::Recorder;
+use crate::surface::answer::budget::ends;
+use crate::surface::call::Call;
 use crate::surface::error::SurfaceError;
 use crate::surface::tool::{ToolAccess, ToolEntry};
 
 /// The longest recorded arguments, in bytes of JSON.
 const ARGUMENTS_MAX: usize = 16 * 1024;
+
+/// The longest recorded reason of a refusal, in bytes of JSON, and the longest name of an act.
+const REASON_MAX: usize = 200;
+const ACT_MAX: usize = 24;
+
+/// The argument that proves the right to a lease.
+const LEASE_ID: &str = "lease_id";
 
 /// The arguments whose values may be secrets; their names are recorded.
 const ENVIRONMENTS: [&str; 2] = ["env", "env_client"];
@@ -33,10 +45,11 @@ impl RecordedBy {
     pub(super) fn of(entry: &ToolEntry, arguments: &JsonObject) -> Self {
         let only_reads = |(name, value): (&str, &str)| arguments.get(name) == Some(&value.into());
         match entry.access {
-            ToolAccess::Read => Self::Nobody,
+            _ if entry.only_reads => Self::Nobody,
             _ if entry.reads_if.is_some_and(only_reads) => Self::Nobody,
             ToolAccess::WriteSession(PermittedAct::Type) => Self::Session,
-            ToolAccess::WriteSession(_)
+            ToolAccess::Read
+            | ToolAccess::WriteSession(_)
             | ToolAccess::WriteLease
             | ToolAccess::Create
             | ToolAccess::Operate => Self::Gateway,
@@ -49,33 +62,46 @@ impl RecordedBy {
 pub(super) struct RecordedCall {
     recorder: Recorder,
     standing: Standing,
-    act: &'static str,
+    act: String,
     session: Option<Session>,
-    /// None for what may be typed, which only the session may judge.
+    /// `None` for what may be typed, which only the session may judge.
     arguments: Option<String>,
+    /// The session that the call creates.
+    created: Arc<OnceLock<SessionId>>,
 }
 
 impl RecordedCall {
     pub(super) fn new(
         recorder: &Recorder,
-        standing: &Standing,
+        call: &Call,
         entry: &ToolEntry,
         arguments: &JsonObject,
     ) -> Self {
         let is_typed = entry.access == ToolAccess::WriteSession(PermittedAct::Type);
+        // A tool of several acts is known by the act.
+        let action = arguments
+            .get("action")
+            .and_then(Value::as_str)
+            .filter(|action| entry.knows("action") && action.len() <= ACT_MAX && action.is_ascii());
         Self {
             recorder: recorder.clone(),
-            standing: standing.clone(),
-            act: entry.name,
+            standing: call.standing.clone(),
+            act: action.unwrap_or(entry.name).to_owned(),
             session: None,
-            arguments: (!is_typed).then(|| recordable(arguments)),
+            arguments: (!is_typed).then(|| recordable(arguments, |name| entry.knows(name))),
+            created: Arc::clone(&call.created),
         }
     }
 
     /// A request without arguments that is no call of a tool.
     pub(super) fn request(recorder: &Recorder, standing: &Standing, act: &'static str) -> Self {
         let (recorder, standing) = (recorder.clone(), standing.clone());
-        Self { recorder, standing, act, session: None, arguments: None }
+        let (act, created) = (act.to_owned(), Arc::default());
+        Self { recorder, standing, act, session: None, arguments: None, created }
+    }
+
+    pub(super) fn tenant(&self) -> &TenantId {
+        &self.standing.caller.tenant
     }
 
     /// Names the session that the call is about.
@@ -83,10 +109,17 @@ impl RecordedCall {
         self.session = Some(session.clone());
     }
 
-    /// Records that the call was refused, or failed before it had an effect.
-    pub(super) fn refused(&self, error: &SurfaceError, code: Code) {
-        let (code, reason) = (code.as_str(), &error.to_string());
-        self.recorder.note(&Entry::Refused { intent: self.intent(), code, reason });
+    /// Records that the call was refused before it had an effect. `left_out` refusals before it have no record.
+    pub(super) fn refused(&self, error: &SurfaceError, code: Code, left_out: u64) {
+        if had_effect(error) {
+            return;
+        }
+        let reason = error.to_string();
+        // Whoever may fill the journal with refusals fills it slowly; and the text may quote what was to be typed.
+        let reason = self.arguments.is_some().then(|| ends(&reason, REASON_MAX));
+        let intent = Intent { content: ActContent::Nothing, ..self.intent() };
+        let (code, reason) = (code.as_str(), reason.as_deref());
+        self.recorder.note(&Entry::Refused { intent, code, reason, left_out });
     }
 
     /// Records that the call is about to take effect.
@@ -128,6 +161,20 @@ impl RecordedCall {
     }
 }
 
+/// Whether a call that failed like this may have had an effect, which its session has recorded.
+fn had_effect(error: &SurfaceError) -> bool {
+    let SurfaceError::Session(error) = error else {
+        return matches!(error, SurfaceError::DaemonLeaves);
+    };
+    matches!(
+        error,
+        SessionError::Restarted
+            | SessionError::Closed
+            | SessionError::Terminal(_)
+            | SessionError::NotRecorded(_)
+    )
+}
+
 /// A call whose outcome is to be recorded. If it is dropped before, its caller gave it up.
 #[derive(Debug)]
 #[must_use = "its outcome is to be recorded"]
@@ -140,14 +187,14 @@ pub struct BegunCall {
 
 impl BegunCall {
     /// Records the outcome: an error with its code, or success.
-    pub fn conclude(mut self, error: Option<(&SurfaceError, Code)>, created: Option<SessionId>) {
+    pub fn conclude(mut self, error: Option<(&SurfaceError, Code)>) {
         match error {
             None => {
-                let epoch = self.call.epoch();
+                let (epoch, created) = (self.call.epoch(), self.created());
                 self.record(ActOutcome::Done { epoch, created });
             }
             Some((error, code)) => {
-                let (code, reason) = (Some(code.as_str()), &error.to_string());
+                let (code, reason) = (Some(code.as_str()), &ends(&error.to_string(), REASON_MAX));
                 self.record(ActOutcome::Failed { code, reason });
             }
         }
@@ -156,6 +203,10 @@ impl BegunCall {
     /// Records that the request failed.
     pub fn fail(mut self, reason: &str) {
         self.record(ActOutcome::Failed { code: None, reason });
+    }
+
+    fn created(&self) -> Option<SessionId> {
+        self.call.created.get().copied()
     }
 
     fn record(&mut self, outcome: ActOutcome<'_>) {
@@ -171,22 +222,27 @@ impl BegunCall {
 impl Drop for BegunCall {
     fn drop(&mut self) {
         if !self.is_concluded {
-            self.record(ActOutcome::GivenUp);
+            self.record(ActOutcome::GivenUp { created: self.created() });
         }
     }
 }
 
-/// The arguments of a call without the values of environment variables, as JSON.
-fn recordable(arguments: &JsonObject) -> String {
-    let mut arguments = arguments.clone();
-    for name in ENVIRONMENTS {
-        if let Some(Value::Object(variables)) = arguments.get_mut(name) {
-            let names = std::mem::take(variables).into_iter().map(|(name, _)| Value::from(name));
-            let names = names.collect();
-            arguments.insert(name.to_owned(), Value::Array(names));
+/// The arguments of a call that its tool knows, without lease ids and the values of environment variables, as JSON.
+fn recordable(arguments: &JsonObject, knows: impl Fn(&str) -> bool) -> String {
+    let mut recorded = JsonObject::new();
+    for (name, value) in arguments {
+        if !knows(name) || name == LEASE_ID {
+            continue;
         }
+        let value = if ENVIRONMENTS.contains(&name.as_str()) {
+            let variables = value.as_object().map(|variables| variables.keys());
+            variables.map_or(Value::Null, |names| names.map(String::as_str).collect())
+        } else {
+            value.clone()
+        };
+        recorded.insert(name.clone(), value);
     }
-    let text = Value::Object(arguments).to_string();
+    let text = Value::Object(recorded).to_string();
     if text.len() > ARGUMENTS_MAX {
         return format!(r#"{{"left_out_bytes":{}}}"#, text.len());
     }
@@ -200,13 +256,17 @@ mod tests {
     use super::*;
 
     fn recorded(arguments: &Value) -> String {
-        recordable(arguments.as_object().expect("an object"))
+        recordable(arguments.as_object().expect("an object"), |name| name != "password")
     }
 
     #[test]
-    fn of_environment_variables_only_the_names_are_recorded() {
-        let arguments = json!({"command": "make", "env": {"TOKEN": "s3cret"}});
-        assert_eq!(recorded(&arguments), r#"{"command":"make","env":["TOKEN"]}"#);
+    fn what_may_be_secret_in_arguments_is_not_recorded() {
+        let arguments = json!({
+            "command": "make", "env": {"TOKEN": "s3cret"}, "env_client": ["A=s3cret"],
+            "lease_id": "s3cret", "password": "s3cret",
+        });
+        let expected = r#"{"command":"make","env":["TOKEN"],"env_client":null}"#;
+        assert_eq!(recorded(&arguments), expected);
     }
 
     #[test]

@@ -118,6 +118,7 @@ pub(in crate::session) mod tests {
 
     fn content_in_words(content: &ActContent<'_>) -> String {
         match content {
+            ActContent::Command { command, .. } => format!("command {command}"),
             ActContent::Bytes(bytes) => String::from_utf8_lossy(bytes).escape_debug().to_string(),
             ActContent::Secret => "(secret)".to_owned(),
             ActContent::Arguments(json) => (*json).to_owned(),

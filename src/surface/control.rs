@@ -40,6 +40,7 @@ impl Tool for FindLease {
     const TITLE: &'static str = "Find your lease";
     const DESCRIPTION: &'static str = "Tells the id of the lease that the command line holds.";
     const ACCESS: ToolAccess = ToolAccess::Operate;
+    const ONLY_READS: bool = true;
     const IDEMPOTENT: bool = true;
 
     type Result = FoundLease;

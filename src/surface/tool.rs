@@ -83,6 +83,8 @@ pub trait Tool: DeserializeOwned + JsonSchema + Send {
     const OPEN_WORLD: bool = false;
     /// Whether calling it again with the same arguments changes nothing more.
     const IDEMPOTENT: bool = false;
+    /// Whether it changes nothing though it needs a right, and so is not recorded.
+    const ONLY_READS: bool = matches!(Self::ACCESS, ToolAccess::Read);
     /// The argument with which a tool that may change something only reads.
     const READS_IF: Option<(&'static str, &'static str)> = None;
     /// Whether it needs its parameter `session` where a door has several of them.
@@ -108,6 +110,7 @@ type Running = Pin<Box<dyn Future<Output = Result<Answer, SurfaceError>> + Send>
 pub struct ToolEntry {
     pub name: &'static str,
     pub access: ToolAccess,
+    pub only_reads: bool,
     /// The argument with which it only reads.
     pub reads_if: Option<(&'static str, &'static str)>,
     /// The tool as clients of one session are told of it.
@@ -130,12 +133,19 @@ impl ToolEntry {
         Self {
             name: T::NAME,
             access: T::ACCESS,
+            only_reads: T::ONLY_READS,
             reads_if: T::READS_IF,
             description: describe::<T>(&parameters),
             parameters,
             needs_session: T::NEEDS_SESSION,
             run: run::<T>,
         }
+    }
+
+    /// Whether the tool has a parameter of this name.
+    pub fn knows(&self, parameter: &str) -> bool {
+        let properties = self.parameters.get("properties").and_then(Value::as_object);
+        properties.is_some_and(|properties| properties.contains_key(parameter))
     }
 
     /// The tool as clients are told of it at a door that has one session, or several.

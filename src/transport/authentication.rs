@@ -229,7 +229,8 @@ impl Authority {
 impl FileWatch {
     /// Sends changes until the directory of the tokens is removed.
     fn of(store: &TokenStore) -> io::Result<Self> {
-        let file = Changes::of(store.path())?;
+        // The daemon itself has files open in the same directory.
+        let file = Changes::of_file_in_use(store.path())?;
         let (told, changes) = watch::channel(());
         let watching =
             tokio::spawn(

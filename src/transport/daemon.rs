@@ -197,7 +197,7 @@ pub async fn serve(
         running: config,
         shared: Arc::clone(&shared),
         door_limits,
-        journal,
+        journal: journal.clone(),
         notifier: Arc::clone(&notifier),
     };
     tasks.spawn(reloading.run(hangups));
@@ -211,7 +211,11 @@ pub async fn serve(
         () = doors.presence.forsaken(&daemon, linger) => DaemonEnd::Stopped,
         () = program.replaceable(upgrades) => DaemonEnd::Replaced,
     };
-    Ok(Teardown { daemon, registry, doors, notifier, tasks, kept, lock, found }.end(ended).await)
+    let clock = daemon.sessions.clock().clone();
+    let teardown = Teardown { daemon, registry, doors, notifier, tasks, kept, lock, found };
+    let ended = teardown.end(ended).await;
+    journal.sync(clock.wall_time());
+    Ok(ended)
 }
 
 /// The journal of this daemon, while its lock is valid.

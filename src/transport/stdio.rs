@@ -90,7 +90,8 @@ fn own_journal(directory: &Path, limits: JournalLimits, at: SystemTime) -> Journ
         Journal::at(directory.join(name), limits)
     };
     let mut journals = (1..=JOURNALS_MAX).map(numbered);
-    let free = journals.find(|journal| journal.open(at).is_ok());
+    // One that fails otherwise reports it.
+    let free = journals.find(|journal| journal.open(at).is_ok() || !journal.is_taken());
     free.unwrap_or_else(|| numbered(1))
 }
 

@@ -61,6 +61,11 @@ impl RecordedAct {
         }
     }
 
+    /// Whether it is about a session whose id starts like this; for one that is created, that is known at the end.
+    pub(super) fn is_about(&self, session: &str) -> bool {
+        self.columns[3].starts_with(session)
+    }
+
     pub(super) fn row(&self) -> [String; 7] {
         let [number, time, who, session, act] = self.columns.clone();
         [number, time, who, session, act, shortened(&self.what), self.result.clone()]
@@ -72,7 +77,7 @@ pub(super) fn in_stream(record: &RecordLine<'_>) -> String {
     match record.kind {
         RecordKind::Segment => String::new(),
         RecordKind::More => format!("{}: then {}", of(record), shortened(&what(record))),
-        RecordKind::Outcome => format!("{}: {}", of(record), outcome(record)),
+        RecordKind::Outcome => one_line(&format!("{}: {}", of(record), outcome(record))).into(),
         RecordKind::Intent
         | RecordKind::Refused
         | RecordKind::Late
@@ -96,25 +101,33 @@ fn of(record: &RecordLine<'_>) -> u64 {
 
 fn columns(record: &RecordLine<'_>) -> [String; 5] {
     let text = |member: &Option<Cow<'_, str>>| member.as_deref().unwrap_or_default().to_owned();
-    let act = match record.kind {
-        RecordKind::Lease => "lease".to_owned(),
-        RecordKind::Discarded => "discarded".to_owned(),
-        RecordKind::Opened => "daemon".to_owned(),
+    let act = act_of(record).to_owned();
+    let time = rfc3339(record.at_ms / 1_000);
+    [record.seq.to_string(), time, text(&record.by), text(&record.session), act]
+}
+
+/// The word for an act.
+pub(super) fn act_of<'a>(record: &'a RecordLine<'_>) -> &'a str {
+    match record.kind {
+        RecordKind::Lease => "lease",
+        RecordKind::Discarded => "discarded",
+        RecordKind::Opened => "daemon",
         RecordKind::Segment
         | RecordKind::Intent
         | RecordKind::More
         | RecordKind::Outcome
         | RecordKind::Refused
-        | RecordKind::Late => text(&record.act),
-    };
-    let time = rfc3339(record.at_ms / 1_000);
-    [record.seq.to_string(), time, text(&record.by), text(&record.session), act]
+        | RecordKind::Late => record.act.as_deref().unwrap_or_default(),
+    }
 }
 
 /// What was done, as far as it is recorded.
 fn what(record: &RecordLine<'_>) -> String {
     if record.secret {
         return "(a secret)".to_owned();
+    }
+    if let Some(command) = &record.command {
+        return command.to_string();
     }
     if let Some(bytes) = record.input() {
         return String::from_utf8_lossy(&bytes).into_owned();
@@ -156,7 +169,9 @@ fn outcome(record: &RecordLine<'_>) -> String {
     };
     let (discarded, queued) =
         (count(record.discarded, "discarded"), count(record.queued, "queued"));
-    format!("{result}{code}{reason}{discarded}{queued}")
+    let left_out =
+        record.left_out.map(|count| format!(", {count} more like it")).unwrap_or_default();
+    format!("{result}{code}{reason}{discarded}{queued}{left_out}")
 }
 
 /// On one line, with an ellipsis if it is long.

@@ -37,7 +37,7 @@ impl Server {
         drop(Self::turn(&context));
         let gateway = &self.shared.gateway;
         if method == STOP_METHOD {
-            gateway.begin_request(&standing, "stop").conclude(None, None);
+            gateway.begin_request(&standing, "stop").conclude(None);
             self.shared.stop.cancel();
             let unended = self.shared.gateway.daemon().sessions.ended().await;
             let unended = unended.iter().map(|one| UnendedSession {
@@ -55,7 +55,7 @@ impl Server {
                 return Err(error.into());
             }
         };
-        begun.conclude(None, None);
+        begun.conclude(None);
         let pid = std::process::id();
         Ok(result(&Upgrading { from: upgrade.from.to_owned(), to: upgrade.to, pid }))
     }

@@ -186,6 +186,7 @@ impl<P: Pty> Actor<P> {
     }
 
     pub(super) async fn part(mut self) {
+        self.record_failure();
         if self.ending.parting == Some(Parting::Leave)
             && self.pty.outlives_daemon()
             && !self.ending.removing

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::core::caller::Caller;
 use crate::core::ids::Epoch;
-use crate::core::input::request::{Completion, DiscardCause, Discarded, WriteId};
+use crate::core::input::request::{Completion, DiscardCause, Discarded, WriteId, WriteOutcome};
 use crate::core::journal::{ActContent, ActOutcome, Entry, Intent, RecordNumber};
 use crate::core::keys::Unit;
 use crate::core::lease::error::EndCause;
@@ -29,9 +29,22 @@ pub(super) struct Recording {
 }
 
 #[derive(Debug)]
-struct RecordedWrite {
+enum RecordedWrite {
+    Act {
+        of: RecordNumber,
+        epoch: Epoch,
+        /// Not even its length is recorded.
+        is_secret: bool,
+    },
+    /// A part of what this person types.
+    Typing(Caller),
+}
+
+/// A write that was recorded and is about to be queued.
+#[derive(Debug)]
+pub(super) struct RecordedIntent {
     of: RecordNumber,
-    epoch: Epoch,
+    is_secret: bool,
 }
 
 /// What one person types without a pause.
@@ -42,6 +55,8 @@ struct Burst {
     epoch: Option<Epoch>,
     bytes: usize,
     last: Moment,
+    /// Its last record is of a secret, of which no more is recorded.
+    is_secret: bool,
 }
 
 impl<P: Pty> Actor<P> {
@@ -50,7 +65,7 @@ impl<P: Pty> Actor<P> {
         &mut self,
         order: &WriteOrder,
         unit: &Unit,
-    ) -> Result<RecordNumber, SessionError> {
+    ) -> Result<RecordedIntent, SessionError> {
         let act = match (&order.command, &order.content) {
             (Some(_), _) => "command",
             (None, Content::Keys(_)) => "keys",
@@ -58,32 +73,46 @@ impl<P: Pty> Actor<P> {
             (None, Content::Mouse(_)) => "mouse",
         };
         self.end_burst();
-        let bytes = unit.bytes();
-        let content = self.content(&bytes);
-        self.intend(&order.caller, Some(order.door), act, content)
+        let (bytes, is_secret) = (unit.bytes(), self.reads_secret());
+        let content = match &order.command {
+            _ if is_secret => ActContent::Secret,
+            Some(command) => ActContent::Command { bytes: &bytes, command: &command.text },
+            None => ActContent::Bytes(&bytes),
+        };
+        let of = self.intend(&order.caller, Some(order.door), act, content)?;
+        Ok(RecordedIntent { of, is_secret })
     }
 
     /// Awaits the outcome of a recorded write, which was queued.
-    pub(super) fn follow_record(&mut self, write: WriteId, of: RecordNumber, epoch: Epoch) {
-        self.recording.writes.insert(write, RecordedWrite { of, epoch });
+    pub(super) fn follow_record(&mut self, write: WriteId, intent: RecordedIntent, epoch: Epoch) {
+        let RecordedIntent { of, is_secret } = intent;
+        self.recording.writes.insert(write, RecordedWrite::Act { of, epoch, is_secret });
     }
 
     pub(super) fn record_completion(&mut self, completion: &Completion) {
-        let Some(RecordedWrite { of, epoch }) = self.recording.writes.remove(&completion.write)
-        else {
-            return;
-        };
-        let outcome = completion.outcome;
-        let (written, discarded, queued) = (outcome.written, outcome.discarded, outcome.queued);
-        let epoch = Some(epoch);
-        let outcome = ActOutcome::Written { epoch, written, discarded, queued };
-        self.outlets.recorder.conclude(of, outcome);
+        let WriteOutcome { written, discarded, queued } = completion.outcome;
+        let recorder = &self.outlets.recorder;
+        match self.recording.writes.remove(&completion.write) {
+            None => {}
+            Some(RecordedWrite::Act { of, epoch, is_secret: true }) => {
+                recorder.conclude(of, ActOutcome::Done { epoch: Some(epoch), created: None });
+            }
+            Some(RecordedWrite::Act { of, epoch, is_secret: false }) => {
+                let epoch = Some(epoch);
+                recorder.conclude(of, ActOutcome::Written { epoch, written, discarded, queued });
+            }
+            Some(RecordedWrite::Typing(by)) if discarded > 0 => {
+                let (session, writer, cause) = (self.id, &by, "it was not typed");
+                recorder.note(&Entry::Discarded { session, writer, bytes: discarded, cause });
+            }
+            Some(RecordedWrite::Typing(_)) => {}
+        }
     }
 
     /// Records what a person is about to type: as a part of the same act, unless there was a pause.
     pub(super) fn record_typing(&mut self, by: &Caller, unit: &Unit) -> Result<(), SessionError> {
         let now = self.clock.now();
-        let bytes = unit.bytes();
+        let (bytes, is_secret) = (unit.bytes(), self.reads_secret());
         let goes_on = self.recording.burst.as_ref().is_some_and(|burst| {
             burst.by.principal == by.principal
                 && burst.bytes < BURST_BYTES
@@ -92,23 +121,31 @@ impl<P: Pty> Actor<P> {
         if !goes_on {
             self.end_burst();
         }
-        let content = self.content(&bytes);
-        let recorder = &self.outlets.recorder;
+        let content = if is_secret { ActContent::Secret } else { ActContent::Bytes(&bytes) };
         if let Some(burst) = &mut self.recording.burst {
-            if !bytes.is_empty() {
-                recorder.append(&Entry::More { of: burst.of, content })?;
+            // Neither how many keys a secret has is recorded, nor when they were pressed.
+            let is_known = is_secret && burst.is_secret;
+            if !bytes.is_empty() && !is_known {
+                self.outlets.recorder.append(&Entry::More { of: burst.of, content })?;
             }
-            (burst.bytes, burst.last) = (burst.bytes + bytes.len(), now);
+            (burst.bytes, burst.last, burst.is_secret) =
+                (burst.bytes + bytes.len(), now, is_secret);
             return Ok(());
         }
         let of = self.intend(by, Some(Door::Operator), "typing", content)?;
         let (by, bytes) = (by.clone(), bytes.len());
-        self.recording.burst = Some(Burst { of, by, epoch: None, bytes, last: now });
+        self.recording.burst = Some(Burst { of, by, epoch: None, bytes, last: now, is_secret });
         Ok(())
     }
 
+    /// Awaits what becomes of bytes that a person typed.
+    pub(super) fn follow_typing(&mut self, write: WriteId, by: &Caller, epoch: Epoch) {
+        self.recording.writes.insert(write, RecordedWrite::Typing(by.clone()));
+        self.note_typing(epoch);
+    }
+
     /// Notes the epoch of the keyboard of the person who types.
-    pub(super) fn note_typing(&mut self, epoch: Epoch) {
+    fn note_typing(&mut self, epoch: Epoch) {
         if let Some(burst) = &mut self.recording.burst {
             burst.epoch = Some(epoch);
         }
@@ -132,17 +169,40 @@ impl<P: Pty> Actor<P> {
     ) -> Result<T, SessionError> {
         let of = self.intend(by, door, act, content)?;
         let done = effect(self);
-        match &done {
-            Ok(_) => {
-                let epoch = self.epoch_of(by);
-                self.outlets.recorder.conclude(of, ActOutcome::Done { epoch, created: None });
-            }
-            Err(error) => {
-                let reason = &error.to_string();
-                self.outlets.recorder.conclude(of, ActOutcome::Failed { code: None, reason });
+        let reason = done.as_ref().err().map(ToString::to_string);
+        self.outlets.recorder.conclude(of, self.outcome(by, reason.as_deref()));
+        done
+    }
+
+    /// The same for what must not wait for a journal that cannot be written: then it is recorded late.
+    pub(super) fn recorded_anyway<T>(
+        &mut self,
+        by: &Caller,
+        door: Option<Door>,
+        act: &str,
+        effect: impl FnOnce(&mut Self) -> Result<T, SessionError>,
+    ) -> Result<T, SessionError> {
+        let content = ActContent::Nothing;
+        let of = self.intend(by, door, act, content.clone());
+        let (session, epoch) = (Some(self.id), self.epoch_of(by));
+        let done = effect(self);
+        let reason = done.as_ref().err().map(ToString::to_string);
+        let outcome = self.outcome(by, reason.as_deref());
+        match of {
+            Ok(of) => self.outlets.recorder.conclude(of, outcome),
+            Err(_) => {
+                let intent = Intent { by, door, session, act, epoch, content };
+                self.outlets.recorder.note(&Entry::Late { intent, outcome });
             }
         }
         done
+    }
+
+    fn outcome<'a>(&self, by: &Caller, reason: Option<&'a str>) -> ActOutcome<'a> {
+        match reason {
+            None => ActOutcome::Done { epoch: self.epoch_of(by), created: None },
+            Some(reason) => ActOutcome::Failed { code: None, reason },
+        }
     }
 
     /// Records a change of the lease that is not an act of its holder, which has a record of its own.
@@ -179,8 +239,10 @@ impl<P: Pty> Actor<P> {
     /// Says of all writes without an outcome that it is unknown.
     pub(super) fn record_failure(&mut self) {
         self.end_burst();
-        for (_, RecordedWrite { of, .. }) in self.recording.writes.drain() {
-            self.outlets.recorder.conclude(of, ActOutcome::Unknown);
+        for (_, recorded) in self.recording.writes.drain() {
+            if let RecordedWrite::Act { of, .. } = recorded {
+                self.outlets.recorder.conclude(of, ActOutcome::Unknown);
+            }
         }
     }
 
@@ -203,10 +265,8 @@ impl<P: Pty> Actor<P> {
         holds.then(|| lease.grant(self.clock.now()))?.map(|grant| grant.epoch)
     }
 
-    /// What is recorded of bytes for the terminal. The kernel is asked, since a prompt for a secret may have come since
-    /// the last look.
-    fn content<'a>(&self, bytes: &'a [u8]) -> ActContent<'a> {
-        let reads_secret = self.pty.evidence().is_ok_and(|it| it.canonical && !it.echo);
-        if reads_secret { ActContent::Secret } else { ActContent::Bytes(bytes) }
+    /// Whether what is typed now may be a secret. The kernel is asked, since the prompt may have come since the last look.
+    fn reads_secret(&self) -> bool {
+        self.pty.evidence().map_or(true, |it| it.canonical && !it.echo)
     }
 }

@@ -171,7 +171,7 @@ impl<P: Pty> Actor<P> {
             self.typists.unfinished.insert(caller.principal, (caller.connection, keys));
         }
         let grant = granted?;
-        self.note_typing(grant.epoch);
+        self.follow_typing(write, caller, grant.epoch);
         self.take_size(caller, typed.view);
         Ok(Keyed::New(write, grant))
     }
@@ -215,9 +215,10 @@ impl<P: Pty> Actor<P> {
         }
         self.end_burst();
         let door = Some(Door::Operator);
-        // What ends a right needs no record before it.
-        let _ = self.recorded(caller, door, "hand_back", ActContent::Nothing, |_| Ok(()));
-        let had = self.input.hand_back(self.clock.now(), caller);
+        let had = self.recorded_anyway(caller, door, "hand_back", |actor| {
+            Ok(actor.input.hand_back(actor.clock.now(), caller))
+        });
+        let had = had.unwrap_or_default();
         if had {
             self.note(caller, "handed back");
         }

@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use crate::core::caller::Caller;
 use crate::core::input::idempotency::earlier_writes::WriteStamp;
-use crate::core::journal::ActContent;
 use crate::core::keys::Piece;
 use crate::core::keys::encode::encode_keys;
 use crate::core::moment::Moment;
@@ -267,7 +266,7 @@ impl<P: Pty> Actor<P> {
             so_far.writes = self.callers.writes;
             so_far.by.kept = None;
             let by = so_far.by.by.clone();
-            let interrupted = self.recorded(&by, None, "interrupt", ActContent::Nothing, |actor| {
+            let interrupted = self.recorded_anyway(&by, None, "interrupt", |actor| {
                 Ok(actor.pty.signal(Signal::Interrupt)?)
             });
             if let Err(error) = interrupted {

@@ -29,12 +29,14 @@ pub struct Chain {
     /// The number and the hash of the record before that.
     before: Option<(u64, RecordHash)>,
     open: BTreeSet<u64>,
+    /// How many records were appended by daemons that had to give way.
+    void: usize,
 }
 
 impl Chain {
     /// A chain of which only the number of the last record is known. What follows is a new chain.
     pub fn broken_at(last: u64, open: BTreeSet<u64>) -> Self {
-        Self { first: None, last: Some((last, NO_HASH)), before: None, open }
+        Self { first: None, last: Some((last, NO_HASH)), before: None, open, void: 0 }
     }
 
     pub fn first(&self) -> Option<u64> {
@@ -48,12 +50,17 @@ impl Chain {
 
     /// The number of the next record, and the hash that its hash covers.
     pub fn next(&self) -> (u64, RecordHash) {
-        self.last.map_or((1, NO_HASH), |(last, hash)| (last + 1, hash))
+        self.last.map_or((1, NO_HASH), |(last, hash)| (last.saturating_add(1), hash))
     }
 
     /// The intents without an outcome.
     pub fn open(&self) -> &BTreeSet<u64> {
         &self.open
+    }
+
+    /// How many records were appended by daemons that had to give way. They are in no chain.
+    pub fn void(&self) -> usize {
+        self.void
     }
 
     /// Takes the next line, without its end. A line that is a record is the last one afterwards, whatever is wrong
@@ -67,15 +74,19 @@ impl Chain {
             serde_json::from_str(line).map_err(|_| ChainError::NotARecord)?;
         let is_segment = record.kind == RecordKind::Segment;
         let told = record.after.as_deref().and_then(RecordHash::parse).filter(|_| is_segment);
-        if told.is_some()
-            && self.before.is_some_and(|(it, hash)| record.seq == it + 1 && told == Some(hash))
+        if record.took_over
+            && told.is_some()
+            && self
+                .before
+                .is_some_and(|(it, hash)| record.seq == it.saturating_add(1) && told == Some(hash))
         {
-            // A daemon that had to give way appended once more. Its act had no effect.
+            // The daemon that stood still appended once more. Its act had no effect.
+            self.void += 1;
             self.last = self.before.take();
             self.open = record.open.iter().copied().collect();
         }
         let (expected, before) = match (self.last, told) {
-            (Some((last, hash)), _) => (last + 1, hash),
+            (Some((last, hash)), _) => (last.saturating_add(1), hash),
             // The oldest file that is left says what was before it.
             (None, Some(told)) => (record.seq, told),
             (None, None) => return Err(ChainError::NotARecord),

@@ -18,6 +18,9 @@ pub const NO_HASH: RecordHash = RecordHash([0; 32]);
 /// The longest line that a reader accepts: a message of 4 MiB, escaped.
 pub const LINE_MAX: usize = 32 << 20;
 
+/// Shorter inputs could be guessed from their hash.
+const HASHED_MIN: usize = 16;
+
 /// How each line begins, and what it begins with before it has a number.
 const NUMBER_MEMBER: &str = "{\"seq\":";
 const UNNUMBERED: &str = "{\"seq\":0";
@@ -104,6 +107,9 @@ pub struct RecordLine<'a> {
     /// The bytes otherwise.
     #[serde(skip_serializing_if = "Option::is_none", default, borrow)]
     pub base64: Option<Cow<'a, str>>,
+    /// The command that the bytes have the terminal run.
+    #[serde(skip_serializing_if = "Option::is_none", default, borrow)]
+    pub command: Option<Cow<'a, str>>,
     /// How many bytes, where they are not kept.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub bytes: Option<usize>,
@@ -128,6 +134,12 @@ pub struct RecordLine<'a> {
     pub code: Option<Cow<'a, str>>,
     #[serde(skip_serializing_if = "Option::is_none", default, borrow)]
     pub reason: Option<Cow<'a, str>>,
+    /// How many were refused before that have no record.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub left_out: Option<u64>,
+    /// Of a segment: the daemon took the journal over from one that stood still.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub took_over: bool,
     /// Of a segment: the hash that its own hash covers.
     #[serde(skip_serializing_if = "Option::is_none", default, borrow)]
     pub after: Option<Cow<'a, str>>,
@@ -163,6 +175,7 @@ impl<'a> RecordLine<'a> {
             epoch: None,
             text: None,
             base64: None,
+            command: None,
             bytes: None,
             sha256: None,
             secret: false,
@@ -173,6 +186,8 @@ impl<'a> RecordLine<'a> {
             queued: None,
             code: None,
             reason: None,
+            left_out: None,
+            took_over: false,
             after: None,
             open: Vec::new(),
             version: None,
@@ -195,10 +210,11 @@ impl<'a> RecordLine<'a> {
             Entry::Late { intent, outcome } => {
                 line(RecordKind::Late).with_intent(intent, keep_input).with_outcome(outcome)
             }
-            Entry::Refused { intent, code, reason } => Self {
+            Entry::Refused { intent, code, reason, left_out } => Self {
                 result: Some("refused".into()),
                 code: Some((*code).into()),
-                reason: Some((*reason).into()),
+                reason: reason.map(Cow::Borrowed),
+                left_out: (*left_out > 0).then_some(*left_out),
                 ..line(RecordKind::Refused).with_intent(intent, keep_input)
             },
             Entry::Discarded { session, writer, bytes, cause } => Self {
@@ -245,8 +261,16 @@ impl<'a> RecordLine<'a> {
                 Err(_) => Self { base64: Some(STANDARD.encode(bytes).into()), ..self },
             },
             ActContent::Bytes(bytes) => {
-                let hash = RecordHash(Sha256::digest(bytes).into());
-                Self { bytes: Some(bytes.len()), sha256: Some(hash.to_string().into()), ..self }
+                let hash = (bytes.len() >= HASHED_MIN)
+                    .then(|| RecordHash(Sha256::digest(bytes).into()).to_string().into());
+                Self { bytes: Some(bytes.len()), sha256: hash, ..self }
+            }
+            ActContent::Command { bytes, command } if keep_input => {
+                let command = Some((*command).into());
+                Self { command, ..self.with_content(&ActContent::Bytes(bytes), keep_input) }
+            }
+            ActContent::Command { command, .. } => {
+                self.with_content(&ActContent::Bytes(command.as_bytes()), keep_input)
             }
             ActContent::Secret => Self { secret: true, ..self },
             ActContent::Arguments(json) => {
@@ -280,7 +304,11 @@ impl<'a> RecordLine<'a> {
                 reason: Some(reason.into()),
                 ..self
             },
-            ActOutcome::GivenUp => Self { result: result("given_up"), ..self },
+            ActOutcome::GivenUp { created } => Self {
+                result: result("given_up"),
+                session: created.map(|created| created.to_string().into()),
+                ..self
+            },
             ActOutcome::Unknown => Self { result: result("unknown"), ..self },
         }
     }

@@ -5,34 +5,40 @@ use std::io;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+/// Why a journal cannot be opened that another process writes.
+pub(super) const TAKEN: &str = "another daemon writes it";
+
 #[derive(Debug)]
 pub(super) struct JournalLock {
     path: PathBuf,
     file: File,
-    /// Another process has the lock that was here before, and may not know yet that it counts no more.
-    pub(super) was_taken_over: bool,
 }
 
 impl JournalLock {
-    /// Takes the lock. If another process has it, replaces the file where `may_take_over` allows that.
-    pub(super) fn take(path: &Path, may_take_over: &dyn Fn() -> bool) -> io::Result<Self> {
-        let mut was_taken_over = false;
+    /// Takes the lock. If another process has it, replaces the file where `may_take_over` allows that, and sets
+    /// `took_over`: the other one may not know yet that its lock counts no more.
+    pub(super) fn take(
+        path: &Path,
+        may_take_over: &dyn Fn() -> bool,
+        took_over: &mut bool,
+    ) -> io::Result<Self> {
+        let mut replaced = false;
         loop {
             let file = OpenOptions::new().append(true).create(true).mode(0o600).open(path)?;
             match file.try_lock() {
                 Ok(()) => {
-                    let lock = Self { path: path.to_owned(), file, was_taken_over };
+                    let lock = Self { path: path.to_owned(), file };
                     if lock.counts() {
                         return Ok(lock);
                     }
                     // It was replaced meanwhile.
                 }
-                Err(TryLockError::WouldBlock) if !was_taken_over && may_take_over() => {
+                Err(TryLockError::WouldBlock) if !replaced && may_take_over() => {
                     fs::remove_file(path)?;
-                    was_taken_over = true;
+                    (replaced, *took_over) = (true, true);
                 }
                 Err(TryLockError::WouldBlock) => {
-                    return Err(io::Error::other("another daemon writes it"));
+                    return Err(io::Error::other(TAKEN));
                 }
                 Err(TryLockError::Error(error)) => return Err(error),
             }

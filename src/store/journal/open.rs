@@ -1,6 +1,6 @@
 //! An open journal: its newest file, the chain so far, and the lock that keeps other daemons out.
 
-use std::fs::{self, DirBuilder};
+use std::fs::{self, DirBuilder, File};
 use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
@@ -22,6 +22,8 @@ const BUFFER_KEPT: usize = 64 * 1024;
 pub(super) struct OpenJournal {
     directory: PathBuf,
     pub(super) segment: SegmentFile,
+    /// Files that ended since the last sync, and their directory.
+    pub(super) unsynced: Vec<File>,
     pub(super) chain: Chain,
     buffer: Vec<u8>,
     lock: JournalLock,
@@ -43,18 +45,19 @@ impl OpenJournal {
         directory: &Path,
         known: Option<&Chain>,
         may_take_over: &dyn Fn() -> bool,
+        took_over: &mut bool,
         at: SystemTime,
     ) -> io::Result<Self> {
         DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
-        let lock = JournalLock::take(&directory.join("lock"), may_take_over)?;
+        let lock = JournalLock::take(&directory.join("lock"), may_take_over, took_over)?;
         let (segment, chain) = match newest_file(directory)? {
             Some(newest)
                 if newest.is_sound && known.is_none_or(|it| it.last() == newest.chain.last()) =>
             {
                 let mut chain = known.cloned().unwrap_or(newest.chain);
                 // Who had the journal may append once more to its file.
-                let segment = match lock.was_taken_over {
-                    true => first_of(directory, &mut chain, at)?,
+                let segment = match *took_over {
+                    true => first_of(directory, &mut chain, true, at)?,
                     false => newest.segment,
                 };
                 (segment, chain)
@@ -70,11 +73,11 @@ impl OpenJournal {
                         Chain::broken_at(last(&found).max(known.map_or(0, last)), open)
                     }
                 };
-                (first_of(directory, &mut chain, at)?, chain)
+                (first_of(directory, &mut chain, false, at)?, chain)
             }
         };
-        let directory = directory.to_owned();
-        let mut opened = Self { directory, segment, chain, buffer: Vec::new(), lock };
+        let (directory, unsynced) = (directory.to_owned(), Vec::new());
+        let mut opened = Self { directory, segment, unsynced, chain, buffer: Vec::new(), lock };
         if known.is_none() {
             opened.note_opened(at)?;
         }
@@ -132,7 +135,9 @@ impl OpenJournal {
         if self.segment.length < SEGMENT_BYTES {
             return Ok(());
         }
-        self.segment = first_of(&self.directory, &mut self.chain, at)?;
+        let next = first_of(&self.directory, &mut self.chain, false, at)?;
+        let ended = std::mem::replace(&mut self.segment, next);
+        self.unsynced.extend([ended.for_sync()?, File::open(&self.directory)?]);
         let mut files = files(&self.directory)?;
         // The newest one stays, and the next one gets as long.
         let newest = files.pop();
@@ -148,10 +153,16 @@ impl OpenJournal {
 }
 
 /// Begins a file, whose first record says what was before it.
-fn first_of(directory: &Path, chain: &mut Chain, at: SystemTime) -> io::Result<SegmentFile> {
+fn first_of(
+    directory: &Path,
+    chain: &mut Chain,
+    took_over: bool,
+    at: SystemTime,
+) -> io::Result<SegmentFile> {
     let (seq, before) = chain.next();
     let header = RecordLine {
         after: Some(before.to_string().into()),
+        took_over,
         open: chain.open().iter().copied().collect(),
         ..RecordLine::new(at, RecordKind::Segment)
     };

@@ -41,8 +41,7 @@ pub fn check(path: &Path, asked: Option<u64>) -> io::Result<Checked> {
     };
     let mut checked = Checked::default();
     for path in paths {
-        checked.files += 1;
-        read_file(&path, |number, line| {
+        let read = read_file(&path, |number, line| {
             let judged = line.ok_or(ChainError::NotARecord).and_then(|it| checked.chain.push(it));
             if let Err(error) = judged
                 && checked.damage.len() < DAMAGE_MAX
@@ -54,7 +53,15 @@ pub fn check(path: &Path, asked: Option<u64>) -> io::Result<Checked> {
             {
                 checked.asked = Some(hash);
             }
-        })?;
+        });
+        match read {
+            // Retention has removed it since.
+            Err(error) if error.kind() == io::ErrorKind::NotFound && checked.files == 0 => {}
+            read => {
+                read?;
+                checked.files += 1;
+            }
+        }
     }
     Ok(checked)
 }
@@ -91,6 +98,10 @@ impl JournalTail {
             let Some((first, path)) = files(&self.directory)?.into_iter().find(newer) else {
                 return Ok(());
             };
+            // What was appended before that file began.
+            if let Some((_, file)) = &mut self.file {
+                read_lines(file, &mut self.begun, &mut each)?;
+            }
             self.begun.clear();
             match File::open(path) {
                 Ok(file) => self.file = Some((first, file)),
@@ -137,11 +148,12 @@ pub(super) fn read_file(path: &Path, mut each: impl FnMut(u64, Option<&str>)) ->
     loop {
         line.clear();
         reader.by_ref().take(LINE_MAX as u64).read_until(b'\n', &mut line)?;
-        if line.pop() != Some(b'\n') {
-            // The daemon is about to write the rest, or no record is as long.
+        let is_too_long = line.len() == LINE_MAX;
+        if line.pop() != Some(b'\n') && !is_too_long {
+            // The daemon is about to write the rest.
             return Ok(());
         }
         number += 1;
-        each(number, str::from_utf8(&line).ok());
+        each(number, str::from_utf8(&line).ok().filter(|_| !is_too_long));
     }
 }

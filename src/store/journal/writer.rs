@@ -6,15 +6,18 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use tokio::sync::Notify;
 
 use crate::core::journal::{Entry, NotRecorded, RecordNumber};
 use crate::store::journal::chain::Chain;
 use crate::store::journal::line::{RecordKind, RecordLine};
+use crate::store::journal::lock::TAKEN;
 use crate::store::journal::open::OpenJournal;
 
+/// How soon to open a journal again after that failed.
+const OPEN_AGAIN: Duration = Duration::from_millis(100);
 /// How many records may wait for a disk that takes none.
 const UNWRITTEN_MAX: usize = 4_096;
 
@@ -44,6 +47,10 @@ struct Writer {
     /// Whether a process that has the journal must give way to this one.
     may_take_over: Box<dyn Fn() -> bool + Send>,
     open: Option<OpenJournal>,
+    /// A process that stands still had the journal, and no file of this one has begun yet.
+    took_over: bool,
+    /// When opening failed last, and why.
+    failed: Option<(SystemTime, String)>,
     /// The chain as it was when the journal was closed because of a change from outside.
     known: Option<Chain>,
     /// The records of what has happened already, which the disk did not take.
@@ -80,6 +87,8 @@ impl Journal {
             directory,
             may_take_over: Box::new(is_ours),
             open: None,
+            took_over: false,
+            failed: None,
             known: None,
             unwritten: VecDeque::new(),
         };
@@ -131,13 +140,29 @@ impl Journal {
         self.0.unsynced.notified().await;
     }
 
-    /// Syncs all appended records to the disk; blocks.
-    pub fn sync(&self) {
-        let file = self.writer().open.as_ref().map(|open| open.segment.for_sync());
-        let synced = file.map(|file| file.and_then(|file| file.sync_data()));
-        if let Some(Err(error)) = synced {
+    /// Appends what waits, and syncs all appended records to the disk; blocks. Says whether something still waits.
+    pub fn sync(&self, at: SystemTime) -> bool {
+        let mut writer = self.writer();
+        if !writer.unwritten.is_empty() {
+            // It is tried again.
+            let _ = writer.ready(at, self.bytes_max());
+        }
+        let waits = !writer.unwritten.is_empty();
+        let files = writer.open.as_mut().map_or_else(Vec::new, |open| {
+            let mut files = std::mem::take(&mut open.unsynced);
+            files.extend(open.segment.for_sync());
+            files
+        });
+        drop(writer);
+        if let Err(error) = files.iter().try_for_each(std::fs::File::sync_data) {
             tracing::warn!(%error, "the journal cannot be synced to the disk");
         }
+        waits
+    }
+
+    /// Whether another process writes this journal, as far as [`Journal::open`] found.
+    pub fn is_taken(&self) -> bool {
+        self.writer().failed.as_ref().is_some_and(|(_, why)| why.ends_with(TAKEN))
     }
 
     fn unwritten(&self, at: SystemTime, entry: &Entry<'_>) -> Result<Unwritten, NotRecorded> {
@@ -165,12 +190,22 @@ impl Writer {
             tracing::warn!(directory = %directory.display(), "the journal was changed by others");
             self.known = Some(changed.chain);
         }
+        if let Some((failed, why)) = &self.failed
+            && at.duration_since(*failed).is_ok_and(|since| since < OPEN_AGAIN)
+        {
+            return Err(NotRecorded(why.clone()));
+        }
         let open = match &mut self.open {
             Some(open) => open,
             closed => {
-                let may_take_over = &*self.may_take_over;
-                let opened = OpenJournal::open(directory, self.known.as_ref(), may_take_over, at);
-                closed.insert(opened.map_err(refused)?)
+                let (known, took_over) = (self.known.as_ref(), &mut self.took_over);
+                let opened =
+                    OpenJournal::open(directory, known, &*self.may_take_over, took_over, at);
+                let opened = opened.map_err(refused);
+                self.failed = opened.as_ref().err().map(|NotRecorded(why)| (at, why.clone()));
+                let opened = opened?;
+                self.took_over = false;
+                closed.insert(opened)
             }
         };
         open.rotate(at, bytes_max).map_err(refused)?;
@@ -200,7 +235,7 @@ impl Writer {
         if self.unwritten.len() < UNWRITTEN_MAX {
             self.unwritten.push_back(record);
         } else {
-            tracing::error!(record = record.unnumbered, "a record is lost: too many wait");
+            tracing::error!(kind = ?record.kind, "a record is lost: too many wait");
         }
     }
 }

@@ -40,6 +40,7 @@ impl Tool for FollowCommand {
     const TITLE: &'static str = "Follow a command";
     const DESCRIPTION: &'static str = "Waits for a command that run sent, and answers as run does.";
     const ACCESS: ToolAccess = ToolAccess::Operate;
+    const ONLY_READS: bool = true;
 
     type Result = Followed;
 

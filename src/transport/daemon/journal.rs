@@ -14,6 +14,9 @@ use crate::store::journal::writer::{Journal, JournalLimits};
 /// How long records wait to be synced to the disk together. What a power failure loses.
 const SYNC_AFTER: Duration = Duration::from_millis(200);
 
+/// How soon to try again to write what the disk did not take.
+const WRITE_AGAIN: Duration = Duration::from_secs(1);
+
 pub(in crate::transport) fn journal_limits(config: &Config) -> JournalLimits {
     JournalLimits { bytes_max: config.journal.bytes as u64, keep_input: config.journal.keep_input }
 }
@@ -35,15 +38,20 @@ pub(in crate::transport) fn keep_journal(
     if let Err(error) = journal.open(clock.wall_time()) {
         tracing::error!(%error, "nothing can be written to sessions until the journal can be");
     }
-    sync_appended(journal)
+    sync_appended(journal, clock.clone())
 }
 
-async fn sync_appended(journal: Journal) {
+async fn sync_appended(journal: Journal, clock: Clock) {
+    let mut waits = false;
     loop {
-        journal.appended().await;
+        match waits {
+            // The disk may take it now.
+            true => sleep(WRITE_AGAIN).await,
+            false => journal.appended().await,
+        }
         sleep(SYNC_AFTER).await;
-        let synced = journal.clone();
+        let (synced, at) = (journal.clone(), clock.wall_time());
         // It was reported there if it failed.
-        let _ = spawn_blocking(move || synced.sync()).await;
+        waits = spawn_blocking(move || synced.sync(at)).await.unwrap_or(false);
     }
 }

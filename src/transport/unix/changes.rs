@@ -8,7 +8,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 
 use nix::errno::Errno;
-use nix::sys::inotify::{AddWatchFlags, InitFlags, Inotify, InotifyEvent};
+use nix::sys::inotify::{AddWatchFlags, InitFlags, Inotify, InotifyEvent, WatchDescriptor};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
@@ -32,6 +32,8 @@ pub struct Changes {
     inotify: Inotify,
     ready: AsyncFd<OwnedFd>,
     name: OsString,
+    /// The directory above the file's, with the name of that.
+    above: Option<(WatchDescriptor, OsString)>,
 }
 
 impl Changes {
@@ -47,7 +49,23 @@ impl Changes {
         let flags = OF_FILE | AddWatchFlags::IN_DELETE_SELF | AddWatchFlags::IN_MOVE_SELF;
         inotify.add_watch(directory, flags | AddWatchFlags::IN_ONLYDIR)?;
         let ready = watch(inotify.as_fd().try_clone_to_owned()?, Interest::READABLE)?;
-        Ok(Self { inotify, ready, name: name.to_owned() })
+        Ok(Self { inotify, ready, name: name.to_owned(), above: None })
+    }
+
+    /// The same, and told at once when the directory is removed: the kernel tells the directory itself only when
+    /// nobody has a file open anywhere in it.
+    ///
+    /// # Errors
+    /// As for [`Changes::of`].
+    pub fn of_file_in_use(path: &Path) -> io::Result<Self> {
+        let mut changes = Self::of(path)?;
+        let directory = path.parent();
+        if let Some((above, name)) = directory.and_then(|it| it.parent().zip(it.file_name())) {
+            let removed = AddWatchFlags::IN_DELETE | AddWatchFlags::IN_MOVED_FROM;
+            let watch = changes.inotify.add_watch(above, removed | AddWatchFlags::IN_ONLYDIR)?;
+            changes.above = Some((watch, name.to_owned()));
+        }
+        Ok(changes)
     }
 
     /// Waits for the next change; several changes may be reported as one.
@@ -59,7 +77,7 @@ impl Changes {
         loop {
             let mut guard = self.ready.readable().await?;
             match self.inotify.read_events() {
-                Ok(events) if events.iter().any(|it| it.mask.intersects(OF_DIRECTORY)) => {
+                Ok(events) if events.iter().any(|event| self.ends(event)) => {
                     return Err(io::ErrorKind::NotFound.into());
                 }
                 Ok(events) if events.iter().any(|event| self.concerns(event)) => return Ok(()),
@@ -70,9 +88,19 @@ impl Changes {
         }
     }
 
+    /// Whether the directory is gone, or nothing more will be told of it.
+    fn ends(&self, event: &InotifyEvent) -> bool {
+        match &self.above {
+            Some((above, name)) if event.wd == *above => event.name.as_ref() == Some(name),
+            Some(_) | None => event.mask.intersects(OF_DIRECTORY),
+        }
+    }
+
     fn concerns(&self, event: &InotifyEvent) -> bool {
+        let is_above = self.above.as_ref().is_some_and(|(above, _)| event.wd == *above);
+        let is_named = event.name.as_ref() == Some(&self.name);
         // After a queue overflow the lost events are unknown.
-        event.name.as_ref() == Some(&self.name) || event.mask.contains(AddWatchFlags::IN_Q_OVERFLOW)
+        is_named && !is_above || event.mask.contains(AddWatchFlags::IN_Q_OVERFLOW)
     }
 }
 
@@ -101,6 +129,18 @@ mod tests {
         told(&changes).await.unwrap();
         fs::remove_file(&path).unwrap();
         told(&changes).await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_directory_that_is_removed_is_told_while_a_file_in_it_is_open() {
+        let ground = tempfile::tempdir().unwrap();
+        let directory = ground.path().join("state");
+        fs::create_dir_all(directory.join("deep")).unwrap();
+        let changes = Changes::of_file_in_use(&directory.join("file")).unwrap();
+        let open = fs::File::create(directory.join("deep/open")).unwrap();
+        fs::remove_dir_all(&directory).unwrap();
+        assert_eq!(told(&changes).await.unwrap_err().kind(), io::ErrorKind::NotFound);
+        drop(open);
     }
 
     #[tokio::test]

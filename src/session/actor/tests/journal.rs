@@ -2,6 +2,8 @@
 
 use super::*;
 use crate::core::keys::Key;
+use crate::core::shell::commands::EndsBy;
+use crate::session::command::CommandOrder;
 use crate::session::command::TypedInput;
 use crate::session::pty::TerminalEvidence;
 
@@ -78,11 +80,31 @@ async fn nothing_of_what_is_typed_at_a_prompt_for_a_secret_is_recorded() {
     desk.acquire(&agent(1)).await.expect("free");
     desk.ask_for_a_secret();
     desk.write(typing(&agent(1), "hunter2\n")).await.expect("the holder writes");
-    desk.type_as(5, b"hunter3\r").await.expect("people come first");
+    for key in [b"s", b"3", b"\r"] {
+        desk.type_as(5, key).await.expect("people come first");
+    }
     let records = desk.records().join("\n");
     assert!(!records.contains("hunter"), "{records}");
     assert!(records.contains("1 text by agent#p1 in 1: (secret)"), "{records}");
     assert!(records.contains("typing by ada#p5 in -: (secret)"), "{records}");
+    // Nor how long it is.
+    assert!(!records.contains("written") && !records.contains("more of"), "{records}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_a_command_its_text_is_recorded_wherever_it_is() {
+    let desk = Desk::open();
+    desk.acquire(&agent(1)).await.expect("free");
+    let command = CommandOrder {
+        text: "rm -r all".to_owned(),
+        typed: ". 'file'".to_owned(),
+        ends_by: EndsBy::Kernel,
+        provision: None,
+        interrupts: false,
+    };
+    let order = WriteOrder { command: Some(command), ..typing(&agent(1), ". 'file'") };
+    desk.write(order).await.expect("the holder writes");
+    assert_eq!(desk.records()[0], "1 command by agent#p1 in 1: command rm -r all");
 }
 
 #[tokio::test(start_paused = true)]
@@ -131,7 +153,7 @@ async fn taking_over_and_handing_back_are_acts() {
         r#"3 resize by ada#p5 in 1: {"rows":30,"cols":90}"#,
         "4 outcome of 3: Done { epoch: Some(Epoch(1)), created: None }",
         "5 hand_back by ada#p5 in 1: ()",
-        "6 outcome of 5: Done { epoch: Some(Epoch(1)), created: None }",
+        "6 outcome of 5: Done { epoch: None, created: None }",
     ];
     assert_eq!(desk.records(), expected);
 }

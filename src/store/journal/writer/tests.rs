@@ -36,13 +36,15 @@ fn agent() -> Caller {
 struct Fixture {
     directory: TempDir,
     journal: Journal,
+    /// Each act comes a second after the one before.
+    second: std::cell::Cell<u64>,
 }
 
 impl Fixture {
     fn new() -> Self {
         let directory = tempfile::tempdir().unwrap();
         let journal = Journal::at(directory.path().join("journal"), LIMITS);
-        Self { directory, journal }
+        Self { directory, journal, second: std::cell::Cell::new(9) }
     }
 
     fn path(&self) -> std::path::PathBuf {
@@ -55,7 +57,8 @@ impl Fixture {
         let content = ActContent::Bytes(bytes);
         let (door, epoch) = (Some(Door::Gateway), Some(Epoch(4)));
         let intent = Intent { by: &by, door, session, act: "text", epoch, content };
-        self.journal.append(at(10), &Entry::Intent(intent))
+        self.second.set(self.second.get() + 1);
+        self.journal.append(at(self.second.get()), &Entry::Intent(intent))
     }
 
     fn conclude(&self, of: RecordNumber, written: usize) {
@@ -268,9 +271,27 @@ fn a_daemon_takes_the_journal_over_from_one_that_stands_still_and_may_append_onc
     let refused = it.intend(b"late").unwrap_err();
     assert!(refused.to_string().ends_with("another daemon writes it"), "{refused}");
     let checked = it.check();
-    assert_eq!(errors(&checked), []);
+    assert_eq!((errors(&checked), checked.chain.void()), (vec![], 1));
     assert_eq!(checked.chain.last().map(|(last, _)| last), Some(known.0 + 3));
     assert!(checked.chain.open().is_empty());
+}
+
+#[test]
+fn a_record_that_others_append_to_a_file_that_has_ended_is_found() {
+    let it = Fixture::new();
+    let text = vec![b'x'; 300_000];
+    while files(&it.path()).unwrap().len() < 2 {
+        it.intend(&text).unwrap();
+    }
+    let (_, path) = files(&it.path()).unwrap().remove(0);
+    let ended = fs::read_to_string(&path).unwrap();
+    let (_, hash) = split_hash(ended.lines().last().unwrap()).unwrap();
+    let mut line = Vec::new();
+    let number = ended.lines().count() as u64 + 1;
+    write_line(&mut line, number, r#","at_ms":1,"kind":"intent","act":"text""#, hash);
+    fs::write(&path, ended + str::from_utf8(&line).unwrap()).unwrap();
+    let expected = ChainError::Number { expected: number + 1, found: number };
+    assert_eq!(errors(&it.check())[0], expected);
 }
 
 #[test]
@@ -299,12 +320,16 @@ fn old_files_are_removed_beyond_the_limit_and_the_rest_is_a_chain() {
 fn bytes_can_be_counted_and_hashed_instead_of_kept() {
     let it = Fixture::new();
     it.journal.set_limits(JournalLimits { keep_input: false, ..LIMITS });
-    it.intend(b"abc").unwrap();
+    // Of FIPS 180-2, appendix B.2.
+    it.intend(b"abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq").unwrap();
     let last: serde_json::Value = serde_json::from_str(it.lines().last().unwrap()).unwrap();
-    // Of FIPS 180-2, appendix B.1.
-    let sha256 = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
-    assert_eq!((&last["bytes"], &last["sha256"]), (&3.into(), &sha256.into()));
+    let sha256 = "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1";
+    assert_eq!((&last["bytes"], &last["sha256"]), (&56.into(), &sha256.into()));
     assert!(last["text"].is_null());
+    // What is short could be guessed.
+    it.intend(b"y").unwrap();
+    let last: serde_json::Value = serde_json::from_str(it.lines().last().unwrap()).unwrap();
+    assert_eq!((&last["bytes"], &last["sha256"]), (&1.into(), &serde_json::Value::Null));
 }
 
 #[test]
