@@ -7,13 +7,17 @@ use unicode_width::UnicodeWidthChar;
 /// Below this character there is none.
 const FIRST: char = '\u{ad}';
 
-/// Whether a character takes no place and shows nothing: formats, joiners, reading orders, tags and selectors.
+/// Whether a character takes no place and shows nothing: formats, reading orders, tags and selectors.
 ///
 /// These are the characters with Unicode's property `Default_Ignorable_Code_Point`, as far as terminals give them no
-/// width. The selectors of text and emoji style (U+FE0E, U+FE0F) show, so they stay.
-pub fn is_invisible(character: char) -> bool {
+/// width. The selectors of text and emoji style (U+FE0E, U+FE0F) show, so they stay. So does a single joiner (U+200C,
+/// U+200D) `after` a character that is not ASCII: it shapes scripts and makes one emoji of several.
+pub fn is_invisible(after: Option<char>, character: char) -> bool {
     if character < FIRST {
         return false;
+    }
+    if is_joiner(character) {
+        return after.is_none_or(|after| after < FIRST || is_joiner(after));
     }
     let ignorable = matches!(
         character,
@@ -38,14 +42,29 @@ pub fn is_invisible(character: char) -> bool {
     ignorable && character.width().is_none_or(|width| width == 0)
 }
 
+fn is_joiner(character: char) -> bool {
+    matches!(character, '\u{200c}' | '\u{200d}')
+}
+
+/// The characters of a text, each with whether nobody sees it.
+pub fn seen(text: &str) -> impl Iterator<Item = (char, bool)> {
+    text.chars().scan(None, |before, character| {
+        let is_invisible = is_invisible(*before, character);
+        if !is_invisible {
+            *before = Some(character);
+        }
+        Some((character, is_invisible))
+    })
+}
+
 /// The text with the characters that nobody sees written out, such as `\u{200b}`.
 pub fn with_invisible_shown(text: &str) -> Cow<'_, str> {
-    if !text.contains(is_invisible) {
+    if !seen(text).any(|(_, is_invisible)| is_invisible) {
         return Cow::Borrowed(text);
     }
     let mut shown = String::with_capacity(text.len() + 8);
-    for character in text.chars() {
-        match is_invisible(character) {
+    for (character, is_invisible) in seen(text) {
+        match is_invisible {
             true => shown.extend(character.escape_unicode()),
             false => shown.push(character),
         }
@@ -65,17 +84,32 @@ mod tests {
             ("joiners and spaces without width", "a\u{200b}\u{200c}\u{200d}\u{2060}\u{feff}b"),
             ("selectors of variants", "a\u{fe00}\u{e0100}\u{e01ef}b"),
         ] {
-            let seen: String = text.chars().filter(|it| !is_invisible(*it)).collect();
-            assert_eq!(seen, "ab", "{name}");
+            let shown = seen(text).filter(|(_, is_invisible)| !is_invisible);
+            let shown: String = shown.map(|(character, _)| character).collect();
+            assert_eq!(shown, "ab", "{name}");
         }
     }
 
     #[test]
     fn what_shows_stays() {
-        for text in ["plain", "naïve e\u{301}", "❤\u{fe0f}", "日本語", "नमस्ते", "שלום"]
-        {
+        for text in [
+            "plain",
+            "naïve e\u{301}",
+            "❤\u{fe0f}",
+            "日本語",
+            "नमस्ते",
+            "שלום",
+            "👩\u{200d}👧",
+            "می\u{200c}خواهم",
+        ] {
             assert_eq!(with_invisible_shown(text), text);
         }
+    }
+
+    #[test]
+    fn joiners_join_what_they_can_and_carry_nothing() {
+        let text = "é\u{200d}\u{200c}\u{200d}";
+        assert_eq!(with_invisible_shown(text), "é\u{200d}\\u{200c}\\u{200d}");
     }
 
     #[test]

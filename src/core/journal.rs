@@ -64,7 +64,7 @@ pub enum ActOutcome<'a> {
 
 /// One entry of the journal.
 #[derive(Clone, Debug)]
-pub enum Entry<'a> {
+pub enum JournalEntry<'a> {
     Intent(Intent<'a>),
     /// Further bytes of an intent.
     More {

@@ -2,18 +2,19 @@
 
 use std::borrow::Cow;
 
-use crate::core::invisible::is_invisible;
+use crate::core::invisible::seen;
 
 /// Escapes whatever could end a line or control a terminal: `\n`, `\u{1b}`.
 ///
 /// Backslashes stay single, so the result is for display and cannot be parsed back.
 pub fn one_line(text: &str) -> Cow<'_, str> {
-    if !text.contains(is_unfit) {
+    let is_unfit = |(character, is_invisible): (char, bool)| is_invisible || is_unfit(character);
+    if !seen(text).any(is_unfit) {
         return Cow::Borrowed(text);
     }
     let mut line = String::with_capacity(text.len() + 8);
-    for character in text.chars() {
-        if is_unfit(character) {
+    for (character, is_invisible) in seen(text) {
+        if is_unfit((character, is_invisible)) {
             line.extend(character.escape_default());
         } else {
             line.push(character);
@@ -22,15 +23,9 @@ pub fn one_line(text: &str) -> Cow<'_, str> {
     Cow::Owned(line)
 }
 
-/// Whether it is a control character, a line or paragraph separator, or changes the reading order
-/// (Unicode's property `Bidi_Control`).
+/// Whether it is a control character, or a line or paragraph separator.
 fn is_unfit(character: char) -> bool {
-    let separates = matches!(character, '\u{2028}' | '\u{2029}');
-    let reorders = matches!(
-        character,
-        '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}'
-    );
-    character.is_control() || separates || reorders || is_invisible(character)
+    character.is_control() || matches!(character, '\u{2028}' | '\u{2029}')
 }
 
 #[cfg(test)]

@@ -8,11 +8,13 @@ use serde_json::Value;
 use crate::core::caller::Caller;
 use crate::core::code::Code;
 use crate::core::ids::{Epoch, SessionId, TenantId};
-use crate::core::journal::{ActContent, ActOutcome, Entry, Intent, NotRecorded, RecordNumber};
+use crate::core::journal::{
+    ActContent, ActOutcome, Intent, JournalEntry, NotRecorded, RecordNumber,
+};
 use crate::core::policy::{PermittedAct, Standing};
 use crate::session::error::SessionError;
 use crate::session::handle::Session;
-use crate::session::recorder::Recorder;
+use crate::session::recorder::ActRecorder;
 use crate::surface::answer::budget::ends;
 use crate::surface::call::Call;
 use crate::surface::error::SurfaceError;
@@ -60,7 +62,7 @@ impl RecordedBy {
 /// One call that is to be recorded.
 #[derive(Debug)]
 pub(super) struct RecordedCall {
-    recorder: Recorder,
+    recorder: ActRecorder,
     standing: Standing,
     act: String,
     session: Option<Session>,
@@ -72,7 +74,7 @@ pub(super) struct RecordedCall {
 
 impl RecordedCall {
     pub(super) fn new(
-        recorder: &Recorder,
+        recorder: &ActRecorder,
         call: &Call,
         entry: &ToolEntry,
         arguments: &JsonObject,
@@ -94,7 +96,7 @@ impl RecordedCall {
     }
 
     /// A request without arguments that is no call of a tool.
-    pub(super) fn request(recorder: &Recorder, standing: &Standing, act: &'static str) -> Self {
+    pub(super) fn request(recorder: &ActRecorder, standing: &Standing, act: &'static str) -> Self {
         let (recorder, standing) = (recorder.clone(), standing.clone());
         let (act, created) = (act.to_owned(), Arc::default());
         Self { recorder, standing, act, session: None, arguments: None, created }
@@ -119,7 +121,7 @@ impl RecordedCall {
         let reason = self.arguments.is_some().then(|| ends(&reason, REASON_MAX));
         let intent = Intent { content: ActContent::Nothing, ..self.intent() };
         let (code, reason) = (code.as_str(), reason.as_deref());
-        self.recorder.note(&Entry::Refused { intent, code, reason, left_out });
+        self.recorder.note(&JournalEntry::Refused { intent, code, reason, left_out });
     }
 
     /// Records that the call is about to take effect.
@@ -130,13 +132,13 @@ impl RecordedCall {
         if self.standing.is_operator() {
             return Ok(self.begin_anyway());
         }
-        let of = Some(self.recorder.append(&Entry::Intent(self.intent()))?);
+        let of = Some(self.recorder.append(&JournalEntry::Intent(self.intent()))?);
         Ok(BegunCall { call: self, of, is_concluded: false })
     }
 
     /// Records that the call is about to take effect, or, if that fails, once it is possible.
     pub(super) fn begin_anyway(self) -> BegunCall {
-        let of = self.recorder.append(&Entry::Intent(self.intent())).ok();
+        let of = self.recorder.append(&JournalEntry::Intent(self.intent())).ok();
         BegunCall { call: self, of, is_concluded: false }
     }
 
@@ -214,7 +216,7 @@ impl BegunCall {
         let recorder = &self.call.recorder;
         match self.of {
             Some(of) => recorder.conclude(of, outcome),
-            None => recorder.note(&Entry::Late { intent: self.call.intent(), outcome }),
+            None => recorder.note(&JournalEntry::Late { intent: self.call.intent(), outcome }),
         }
     }
 }

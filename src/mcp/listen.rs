@@ -12,7 +12,7 @@ use tokio::task::{AbortHandle, JoinSet};
 use crate::core::policy::Standing;
 use crate::mcp::connection::Connection;
 use crate::mcp::notifications::{
-    Announcement, NoticeLane, resource_changes, tool_changes, updates,
+    ChangeNotices, NoticeLane, resource_changes, tool_changes, updates,
 };
 use crate::mcp::outbox::PushLane;
 use crate::mcp::resource::{Resource, Watched};
@@ -123,14 +123,14 @@ pub struct Acknowledged(Mutex<Vec<ListenRequest>>);
 #[derive(Debug)]
 struct ListenRequest {
     requested: SubscriptionFilter,
-    lists: Vec<Announcement>,
+    lists: Vec<ChangeNotices>,
     resources: Vec<Promised>,
 }
 
 #[derive(Debug)]
 struct Promised {
     uri: String,
-    updates: Announcement,
+    updates: ChangeNotices,
     place: SubscriptionPlace,
 }
 

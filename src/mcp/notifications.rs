@@ -30,9 +30,9 @@ const PAUSE: Duration = Duration::from_millis(50);
 type Telling = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// The changes since this was made, for a destination that is named later.
-pub struct Announcement(Box<dyn FnOnce(NoticeLane) -> Telling + Send>);
+pub struct ChangeNotices(Box<dyn FnOnce(NoticeLane) -> Telling + Send>);
 
-impl Announcement {
+impl ChangeNotices {
     fn new<T>(tell: impl FnOnce(NoticeLane) -> T + Send + 'static) -> Self
     where
         T: Future<Output = ()> + Send + 'static,
@@ -46,9 +46,9 @@ impl Announcement {
     }
 }
 
-impl fmt::Debug for Announcement {
+impl fmt::Debug for ChangeNotices {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Announcement")
+        f.write_str("ChangeNotices")
     }
 }
 
@@ -84,15 +84,15 @@ pub fn updates(
     standing: Standing,
     watched: Watched,
     uri: String,
-) -> Announcement {
+) -> ChangeNotices {
     match watched {
         Watched::Part(session, part) => {
             let (frames, told) = WatchedPart::of(session, part);
-            Announcement::new(async move |wire| {
+            ChangeNotices::new(async move |wire| {
                 tell_part(&daemon, frames, told, &uri, &wire).await;
             })
         }
-        Watched::Silent(id, part) => Announcement::new(async move |wire| {
+        Watched::Silent(id, part) => ChangeNotices::new(async move |wire| {
             let session = daemon.sessions.once_here(id).await;
             let seen = |session: &Session| standing.sees(id, session.tenant());
             let Some(session) = session.filter(seen) else { return };
@@ -129,10 +129,10 @@ fn list_changes(
     standing: Standing,
     state: fn(&Daemon, &Standing) -> Vec<String>,
     (method, params): (&'static str, Value),
-) -> Announcement {
+) -> ChangeNotices {
     let mut changes = daemon.sessions.changes();
     let mut known = state(&daemon, &standing);
-    Announcement::new(async move |wire: NoticeLane| {
+    ChangeNotices::new(async move |wire: NoticeLane| {
         while changes.changed().await.is_ok() {
             let now = state(&daemon, &standing);
             if now != known {
@@ -188,10 +188,10 @@ fn of_resource(uri: &str) -> (&'static str, Value) {
 
 /// The changes to a client's tool list from the return of this call on. People at the command line are notified of
 /// each switch: one of a single session changes what they may do there, and no list.
-pub fn tool_changes(daemon: Arc<Daemon>, standing: Standing) -> Announcement {
+pub fn tool_changes(daemon: Arc<Daemon>, standing: Standing) -> ChangeNotices {
     let mut changes = daemon.switchboard.changes();
     let mut writable = could_write(&daemon, &standing);
-    Announcement::new(async move |wire: NoticeLane| {
+    ChangeNotices::new(async move |wire: NoticeLane| {
         while changes.changed().await.is_ok() {
             let before = std::mem::replace(&mut writable, could_write(&daemon, &standing));
             if before != writable || standing.door == Door::Operator {
@@ -206,7 +206,7 @@ fn could_write(daemon: &Daemon, standing: &Standing) -> bool {
 }
 
 /// The visible sessions that are added or removed from the return of this call on.
-pub fn resource_changes(daemon: Arc<Daemon>, standing: Standing) -> Announcement {
+pub fn resource_changes(daemon: Arc<Daemon>, standing: Standing) -> ChangeNotices {
     let changed = ("notifications/resources/list_changed", json!({}));
     list_changes(daemon, standing, listed, changed)
 }

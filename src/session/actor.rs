@@ -37,7 +37,7 @@ use crate::core::shell::Shell;
 use crate::session::actor::callers::Callers;
 use crate::session::actor::checkpoint::KeptScreen;
 use crate::session::actor::ending::Ending;
-use crate::session::actor::journal::Recording;
+use crate::session::actor::journal::RecordedActs;
 use crate::session::actor::looks::Looks;
 use crate::session::actor::output::Unfed;
 use crate::session::actor::people::Typists;
@@ -52,7 +52,7 @@ use crate::session::control::Urgent;
 use crate::session::error::SessionError;
 use crate::session::facts::Board;
 use crate::session::pty::{Pty, Stamp};
-use crate::session::recorder::Recorder;
+use crate::session::recorder::ActRecorder;
 use crate::session::records::commands::CommandsRecord;
 use crate::session::records::identity::SessionRecord;
 use crate::session::restore::OpeningState;
@@ -90,7 +90,7 @@ pub struct Outlets {
     /// Of all sessions together.
     pub counters: Arc<Counters>,
     pub urgent: Arc<Urgent>,
-    pub recorder: Recorder,
+    pub recorder: ActRecorder,
 }
 
 pub struct Actor<P> {
@@ -110,7 +110,7 @@ pub struct Actor<P> {
     ending: Ending,
     pace: FramePace,
     callers: Callers,
-    recording: Recording,
+    recording: RecordedActs,
     typists: Typists,
     /// What goes with commands that have not ended.
     running: RunningCommands,
@@ -165,7 +165,7 @@ impl<P: Pty> Actor<P> {
             ending: Ending::default(),
             pace: FramePace::default(),
             callers: Callers::default(),
-            recording: Recording::default(),
+            recording: RecordedActs::default(),
             typists: Typists::default(),
             running: RunningCommands::default(),
             records: Records::begin(record, commands, input.lease(), gaps).into(),

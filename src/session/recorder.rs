@@ -3,29 +3,29 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::core::journal::{ActOutcome, Entry, NotRecorded, RecordNumber};
+use crate::core::journal::{ActOutcome, JournalEntry, NotRecorded, RecordNumber};
 
-type Append = dyn Fn(&Entry<'_>) -> Result<RecordNumber, NotRecorded> + Send + Sync;
-type Note = dyn Fn(&Entry<'_>) + Send + Sync;
+type Append = dyn Fn(&JournalEntry<'_>) -> Result<RecordNumber, NotRecorded> + Send + Sync;
+type Note = dyn Fn(&JournalEntry<'_>) + Send + Sync;
 
 /// Appends to the journal; cheap to clone.
 #[derive(Clone)]
-pub struct Recorder {
+pub struct ActRecorder {
     append: Arc<Append>,
     note: Arc<Note>,
 }
 
-impl fmt::Debug for Recorder {
+impl fmt::Debug for ActRecorder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Recorder")
+        f.write_str("ActRecorder")
     }
 }
 
-impl Recorder {
+impl ActRecorder {
     /// `append` fails where nothing may be done that is not recorded. `note` keeps what has happened already.
     pub fn new(
-        append: impl Fn(&Entry<'_>) -> Result<RecordNumber, NotRecorded> + Send + Sync + 'static,
-        note: impl Fn(&Entry<'_>) + Send + Sync + 'static,
+        append: impl Fn(&JournalEntry<'_>) -> Result<RecordNumber, NotRecorded> + Send + Sync + 'static,
+        note: impl Fn(&JournalEntry<'_>) + Send + Sync + 'static,
     ) -> Self {
         Self { append: Arc::new(append), note: Arc::new(note) }
     }
@@ -34,17 +34,17 @@ impl Recorder {
     ///
     /// # Errors
     /// Returns [`NotRecorded`] if it cannot be. Then it must not be done.
-    pub fn append(&self, entry: &Entry<'_>) -> Result<RecordNumber, NotRecorded> {
+    pub fn append(&self, entry: &JournalEntry<'_>) -> Result<RecordNumber, NotRecorded> {
         (self.append)(entry)
     }
 
     /// Records what has happened.
-    pub fn note(&self, entry: &Entry<'_>) {
+    pub fn note(&self, entry: &JournalEntry<'_>) {
         (self.note)(entry);
     }
 
     pub fn conclude(&self, of: RecordNumber, outcome: ActOutcome<'_>) {
-        self.note(&Entry::Outcome { of, outcome });
+        self.note(&JournalEntry::Outcome { of, outcome });
     }
 }
 
@@ -67,15 +67,15 @@ pub(in crate::session) mod tests {
     }
 
     impl TestJournal {
-        pub(in crate::session) fn recorder(&self) -> Recorder {
+        pub(in crate::session) fn recorder(&self) -> ActRecorder {
             let (appended, noted) = (self.clone(), self.clone());
-            let append = move |entry: &Entry<'_>| {
+            let append = move |entry: &JournalEntry<'_>| {
                 if appended.0.is_full.load(Ordering::Relaxed) {
                     return Err(NotRecorded("full".to_owned()));
                 }
                 Ok(appended.add(entry))
             };
-            Recorder::new(append, move |entry: &Entry<'_>| {
+            ActRecorder::new(append, move |entry: &JournalEntry<'_>| {
                 noted.add(entry);
             })
         }
@@ -90,7 +90,7 @@ pub(in crate::session) mod tests {
             self.0.lines.lock().unwrap_or_else(PoisonError::into_inner).clone()
         }
 
-        fn add(&self, entry: &Entry<'_>) -> RecordNumber {
+        fn add(&self, entry: &JournalEntry<'_>) -> RecordNumber {
             let mut lines = self.0.lines.lock().unwrap_or_else(PoisonError::into_inner);
             let number = lines.len() as u64 + 1;
             lines.push(format!("{number} {}", in_words(entry)));
@@ -98,21 +98,21 @@ pub(in crate::session) mod tests {
         }
     }
 
-    fn in_words(entry: &Entry<'_>) -> String {
+    fn in_words(entry: &JournalEntry<'_>) -> String {
         match entry {
-            Entry::Intent(intent) => {
+            JournalEntry::Intent(intent) => {
                 let by = intent.by.name();
                 let epoch = intent.epoch.map_or("-".to_owned(), |epoch| epoch.to_string());
                 format!("{} by {by} in {epoch}: {}", intent.act, content_in_words(&intent.content))
             }
-            Entry::More { of, content } => {
+            JournalEntry::More { of, content } => {
                 format!("more of {}: {}", of.0, content_in_words(content))
             }
-            Entry::Outcome { of, outcome } => format!("outcome of {}: {outcome:?}", of.0),
-            Entry::Late { intent, outcome } => format!("{} late: {outcome:?}", intent.act),
-            Entry::Refused { intent, code, .. } => format!("{} refused: {code}", intent.act),
-            Entry::Discarded { bytes, cause, .. } => format!("{bytes} discarded: {cause}"),
-            Entry::Lease { epoch, change, .. } => format!("lease {epoch}: {change}"),
+            JournalEntry::Outcome { of, outcome } => format!("outcome of {}: {outcome:?}", of.0),
+            JournalEntry::Late { intent, outcome } => format!("{} late: {outcome:?}", intent.act),
+            JournalEntry::Refused { intent, code, .. } => format!("{} refused: {code}", intent.act),
+            JournalEntry::Discarded { bytes, cause, .. } => format!("{bytes} discarded: {cause}"),
+            JournalEntry::Lease { epoch, change, .. } => format!("lease {epoch}: {change}"),
         }
     }
 

@@ -30,7 +30,7 @@ use crate::session::error::{CreateError, SessionError};
 use crate::session::facts::Board;
 use crate::session::handle::Session;
 use crate::session::pty::held::shims::{HoldOptions, HoldingLimits, ShimSetup, Shims};
-use crate::session::recorder::Recorder;
+use crate::session::recorder::ActRecorder;
 use crate::session::records::identity::SessionRecord;
 use crate::session::stats::{Counters, Live};
 
@@ -48,7 +48,7 @@ pub struct Settings {
     /// Where the scripts of [`SCRIPTS`](crate::session::pty::shell::SCRIPTS) are; none where shells
     /// are started as they are.
     pub scripts: Option<PathBuf>,
-    pub recorder: Recorder,
+    pub recorder: ActRecorder,
 }
 
 /// How much of what sessions may have; other limits hold for those created after they were set.
@@ -106,7 +106,7 @@ struct RegistryState {
     default_cwd: PathBuf,
     holding: Option<ShimSetup>,
     scripts: Option<PathBuf>,
-    recorder: Recorder,
+    recorder: ActRecorder,
     limits: RwLock<Arc<SessionLimits>>,
     clock: Clock,
     entries: DashMap<SessionId, SessionEntry>,
@@ -267,7 +267,7 @@ impl Registry {
     }
 
     /// The way to the journal.
-    pub fn recorder(&self) -> &Recorder {
+    pub fn recorder(&self) -> &ActRecorder {
         &self.0.recorder
     }
 

@@ -7,7 +7,7 @@
 use percent_encoding::percent_decode_str;
 
 use crate::core::frame::line::Link;
-use crate::core::invisible::is_invisible;
+use crate::core::invisible::seen;
 use crate::core::screen::ScreenLimits;
 use crate::core::screen::guard::ControlString;
 
@@ -75,8 +75,8 @@ fn command(text: &[u8], end: &str, limits: &ScreenLimits, host: Option<&str>) ->
 /// The text of a command, without invalid UTF-8, control characters and those that nobody sees.
 fn clean(text: &[u8]) -> String {
     let text = String::from_utf8_lossy(text);
-    let fit = |character: &char| !character.is_control() && !is_invisible(*character);
-    text.chars().filter(fit).collect()
+    let fit = seen(&text).filter(|(character, invisible)| !character.is_control() && !invisible);
+    fit.map(|(character, _)| character).collect()
 }
 
 /// Parses `file://host/path`, or a bare path. A path of another machine is ignored, even if the same

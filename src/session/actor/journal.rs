@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::core::caller::Caller;
 use crate::core::ids::Epoch;
 use crate::core::input::request::{Completion, DiscardCause, Discarded, WriteId, WriteOutcome};
-use crate::core::journal::{ActContent, ActOutcome, Entry, Intent, RecordNumber};
+use crate::core::journal::{ActContent, ActOutcome, Intent, JournalEntry, RecordNumber};
 use crate::core::keys::Unit;
 use crate::core::lease::error::EndCause;
 use crate::core::lease::view::{LeaseChange, LeaseEvent};
@@ -23,7 +23,7 @@ const BURST_BYTES: usize = 4_096;
 
 /// The acts of a session whose outcome is awaited.
 #[derive(Debug, Default)]
-pub(super) struct Recording {
+pub(super) struct RecordedActs {
     writes: HashMap<WriteId, RecordedWrite>,
     burst: Option<Burst>,
 }
@@ -103,7 +103,12 @@ impl<P: Pty> Actor<P> {
             }
             Some(RecordedWrite::Typing(by)) if discarded > 0 => {
                 let (session, writer, cause) = (self.id, &by, "it was not typed");
-                recorder.note(&Entry::Discarded { session, writer, bytes: discarded, cause });
+                recorder.note(&JournalEntry::Discarded {
+                    session,
+                    writer,
+                    bytes: discarded,
+                    cause,
+                });
             }
             Some(RecordedWrite::Typing(_)) => {}
         }
@@ -126,7 +131,7 @@ impl<P: Pty> Actor<P> {
             // Neither how many keys a secret has is recorded, nor when they were pressed.
             let is_known = is_secret && burst.is_secret;
             if !bytes.is_empty() && !is_known {
-                self.outlets.recorder.append(&Entry::More { of: burst.of, content })?;
+                self.outlets.recorder.append(&JournalEntry::More { of: burst.of, content })?;
             }
             (burst.bytes, burst.last, burst.is_secret) =
                 (burst.bytes + bytes.len(), now, is_secret);
@@ -192,7 +197,7 @@ impl<P: Pty> Actor<P> {
             Ok(of) => self.outlets.recorder.conclude(of, outcome),
             Err(_) => {
                 let intent = Intent { by, door, session, act, epoch, content };
-                self.outlets.recorder.note(&Entry::Late { intent, outcome });
+                self.outlets.recorder.note(&JournalEntry::Late { intent, outcome });
             }
         }
         done
@@ -220,7 +225,7 @@ impl<P: Pty> Actor<P> {
             LeaseChange::Ended(cause) => (cause.as_str(), cause.by()),
         };
         let (session, holder, epoch) = (self.id, &event.holder, event.epoch);
-        self.outlets.recorder.note(&Entry::Lease { session, holder, epoch, change, by });
+        self.outlets.recorder.note(&JournalEntry::Lease { session, holder, epoch, change, by });
     }
 
     pub(super) fn record_discarded(&self, discarded: &Discarded) {
@@ -233,7 +238,7 @@ impl<P: Pty> Actor<P> {
             DiscardCause::TerminalSilent => "the terminal did not answer",
         };
         let (session, bytes) = (self.id, *bytes);
-        self.outlets.recorder.note(&Entry::Discarded { session, writer, bytes, cause });
+        self.outlets.recorder.note(&JournalEntry::Discarded { session, writer, bytes, cause });
     }
 
     /// Says of all writes without an outcome that it is unknown.
@@ -255,7 +260,7 @@ impl<P: Pty> Actor<P> {
     ) -> Result<RecordNumber, SessionError> {
         let (session, epoch) = (Some(self.id), self.epoch_of(by));
         let intent = Intent { by, door, session, act, epoch, content };
-        Ok(self.outlets.recorder.append(&Entry::Intent(intent))?)
+        Ok(self.outlets.recorder.append(&JournalEntry::Intent(intent))?)
     }
 
     /// The epoch of the lease that a caller holds.

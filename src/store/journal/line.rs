@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 use sha2::{Digest as _, Sha256};
 
 use crate::core::caller::Caller;
-use crate::core::journal::{ActContent, ActOutcome, Entry, Intent};
+use crate::core::journal::{ActContent, ActOutcome, Intent, JournalEntry};
 
 /// What the hash of the first record of a journal covers.
 pub const NO_HASH: RecordHash = RecordHash([0; 32]);
@@ -57,13 +57,14 @@ impl std::fmt::Display for RecordHash {
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RecordKind {
     /// A daemon begins to write the journal.
     Opened,
     /// A file begins.
     Segment,
+    #[default]
     Intent,
     More,
     Outcome,
@@ -74,85 +75,85 @@ pub enum RecordKind {
 }
 
 /// One record. Members that do not apply are left out.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
 pub struct RecordLine<'a> {
     pub seq: u64,
     /// Milliseconds since 1970.
     pub at_ms: u64,
     pub kind: RecordKind,
     /// The intent that this belongs to.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub of: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none", default, borrow)]
+    #[serde(skip_serializing_if = "Option::is_none", borrow)]
     pub act: Option<Cow<'a, str>>,
-    #[serde(skip_serializing_if = "Option::is_none", default, borrow)]
+    #[serde(skip_serializing_if = "Option::is_none", borrow)]
     pub session: Option<Cow<'a, str>>,
-    #[serde(skip_serializing_if = "Option::is_none", default, borrow)]
+    #[serde(skip_serializing_if = "Option::is_none", borrow)]
     pub by: Option<Cow<'a, str>>,
     /// `agent`, `human` or `operator`.
-    #[serde(skip_serializing_if = "Option::is_none", default, borrow)]
+    #[serde(skip_serializing_if = "Option::is_none", borrow)]
     pub by_kind: Option<Cow<'a, str>>,
-    #[serde(skip_serializing_if = "Option::is_none", default, borrow)]
+    #[serde(skip_serializing_if = "Option::is_none", borrow)]
     pub tenant: Option<Cow<'a, str>>,
-    #[serde(skip_serializing_if = "Option::is_none", default)]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub connection: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none", default, borrow)]
+    #[serde(skip_serializing_if = "Option::is_none", borrow)]
     pub door: Option<Cow<'a, str>>,
-    #[serde(skip_serializing_if = "Option::is_none", default)]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub epoch: Option<u64>,
     /// The bytes, where they are UTF-8.
-    #[serde(skip_serializing_if = "Option::is_none", default, borrow)]
+    #[serde(skip_serializing_if = "Option::is_none", borrow)]
     pub text: Option<Cow<'a, str>>,
     /// The bytes otherwise.
-    #[serde(skip_serializing_if = "Option::is_none", default, borrow)]
+    #[serde(skip_serializing_if = "Option::is_none", borrow)]
     pub base64: Option<Cow<'a, str>>,
     /// The command that the bytes have the terminal run.
-    #[serde(skip_serializing_if = "Option::is_none", default, borrow)]
+    #[serde(skip_serializing_if = "Option::is_none", borrow)]
     pub command: Option<Cow<'a, str>>,
     /// How many bytes, where they are not kept.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub bytes: Option<usize>,
     /// SHA-256 of the bytes, where they are not kept.
-    #[serde(skip_serializing_if = "Option::is_none", default, borrow)]
+    #[serde(skip_serializing_if = "Option::is_none", borrow)]
     pub sha256: Option<Cow<'a, str>>,
     /// The bytes are withheld, because a program read a secret.
-    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub secret: bool,
-    #[serde(skip_serializing_if = "Option::is_none", default, borrow)]
+    #[serde(skip_serializing_if = "Option::is_none", borrow)]
     pub arguments: Option<Cow<'a, RawValue>>,
     /// `done`, `failed`, `refused`, `given_up`, `unknown`, or how a lease changed.
-    #[serde(skip_serializing_if = "Option::is_none", default, borrow)]
+    #[serde(skip_serializing_if = "Option::is_none", borrow)]
     pub result: Option<Cow<'a, str>>,
-    #[serde(skip_serializing_if = "Option::is_none", default)]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub written: Option<usize>,
-    #[serde(skip_serializing_if = "Option::is_none", default)]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub discarded: Option<usize>,
-    #[serde(skip_serializing_if = "Option::is_none", default)]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub queued: Option<usize>,
-    #[serde(skip_serializing_if = "Option::is_none", default, borrow)]
+    #[serde(skip_serializing_if = "Option::is_none", borrow)]
     pub code: Option<Cow<'a, str>>,
-    #[serde(skip_serializing_if = "Option::is_none", default, borrow)]
+    #[serde(skip_serializing_if = "Option::is_none", borrow)]
     pub reason: Option<Cow<'a, str>>,
     /// How many were refused before that have no record.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub left_out: Option<u64>,
     /// Of a segment: the daemon took the journal over from one that stood still.
-    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub took_over: bool,
     /// Of a segment: the hash that its own hash covers.
-    #[serde(skip_serializing_if = "Option::is_none", default, borrow)]
+    #[serde(skip_serializing_if = "Option::is_none", borrow)]
     pub after: Option<Cow<'a, str>>,
     /// Of a segment: the intents without an outcome so far.
-    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub open: Vec<u64>,
     /// Of a daemon: its version and process.
-    #[serde(skip_serializing_if = "Option::is_none", default, borrow)]
+    #[serde(skip_serializing_if = "Option::is_none", borrow)]
     pub version: Option<Cow<'a, str>>,
-    #[serde(skip_serializing_if = "Option::is_none", default)]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub pid: Option<u32>,
     /// SHA-256 of the hash before and this line without this member.
-    #[serde(skip_serializing, default, borrow)]
+    #[serde(skip_serializing, borrow)]
     pub hash: Option<Cow<'a, str>>,
 }
 
@@ -160,70 +161,40 @@ impl<'a> RecordLine<'a> {
     /// A record without a number.
     pub fn new(at: SystemTime, kind: RecordKind) -> Self {
         let at = at.duration_since(UNIX_EPOCH).unwrap_or_default();
-        Self {
-            seq: 0,
-            at_ms: u64::try_from(at.as_millis()).unwrap_or(u64::MAX),
-            kind,
-            of: None,
-            act: None,
-            session: None,
-            by: None,
-            by_kind: None,
-            tenant: None,
-            connection: None,
-            door: None,
-            epoch: None,
-            text: None,
-            base64: None,
-            command: None,
-            bytes: None,
-            sha256: None,
-            secret: false,
-            arguments: None,
-            result: None,
-            written: None,
-            discarded: None,
-            queued: None,
-            code: None,
-            reason: None,
-            left_out: None,
-            took_over: false,
-            after: None,
-            open: Vec::new(),
-            version: None,
-            pid: None,
-            hash: None,
-        }
+        let at_ms = u64::try_from(at.as_millis()).unwrap_or(u64::MAX);
+        Self { at_ms, kind, ..Self::default() }
     }
 
     /// The record of an entry. Without `keep_input`, bytes are counted and hashed instead.
-    pub fn of_entry(at: SystemTime, entry: &Entry<'a>, keep_input: bool) -> Self {
+    pub fn of_entry(at: SystemTime, entry: &JournalEntry<'a>, keep_input: bool) -> Self {
         let line = |kind| Self::new(at, kind);
         match entry {
-            Entry::Intent(intent) => line(RecordKind::Intent).with_intent(intent, keep_input),
-            Entry::More { of, content } => {
+            JournalEntry::Intent(intent) => {
+                line(RecordKind::Intent).with_intent(intent, keep_input)
+            }
+            JournalEntry::More { of, content } => {
                 Self { of: Some(of.0), ..line(RecordKind::More) }.with_content(content, keep_input)
             }
-            Entry::Outcome { of, outcome } => {
+            JournalEntry::Outcome { of, outcome } => {
                 Self { of: Some(of.0), ..line(RecordKind::Outcome) }.with_outcome(outcome)
             }
-            Entry::Late { intent, outcome } => {
+            JournalEntry::Late { intent, outcome } => {
                 line(RecordKind::Late).with_intent(intent, keep_input).with_outcome(outcome)
             }
-            Entry::Refused { intent, code, reason, left_out } => Self {
+            JournalEntry::Refused { intent, code, reason, left_out } => Self {
                 result: Some("refused".into()),
                 code: Some((*code).into()),
                 reason: reason.map(Cow::Borrowed),
                 left_out: (*left_out > 0).then_some(*left_out),
                 ..line(RecordKind::Refused).with_intent(intent, keep_input)
             },
-            Entry::Discarded { session, writer, bytes, cause } => Self {
+            JournalEntry::Discarded { session, writer, bytes, cause } => Self {
                 session: Some(session.to_string().into()),
                 discarded: Some(*bytes),
                 reason: Some((*cause).into()),
                 ..line(RecordKind::Discarded).with_caller(writer)
             },
-            Entry::Lease { session, holder, epoch, change, by } => Self {
+            JournalEntry::Lease { session, holder, epoch, change, by } => Self {
                 session: Some(session.to_string().into()),
                 epoch: Some(epoch.0),
                 result: Some((*change).into()),

@@ -11,7 +11,7 @@ use crate::store::journal::chain::Chain;
 use crate::store::journal::line::{RecordKind, RecordLine, write_line};
 use crate::store::journal::lock::JournalLock;
 use crate::store::journal::reader::read_file;
-use crate::store::journal::segment::{SegmentFile, files};
+use crate::store::journal::segment::{JournalFile, files};
 
 /// When a file is long enough that the next record begins another.
 const SEGMENT_BYTES: u64 = 4 << 20;
@@ -21,7 +21,7 @@ const BUFFER_KEPT: usize = 64 * 1024;
 #[derive(Debug)]
 pub(super) struct OpenJournal {
     directory: PathBuf,
-    pub(super) segment: SegmentFile,
+    pub(super) segment: JournalFile,
     /// Files that ended since the last sync, and their directory.
     pub(super) unsynced: Vec<File>,
     pub(super) chain: Chain,
@@ -31,7 +31,7 @@ pub(super) struct OpenJournal {
 
 /// The newest file of a directory.
 struct NewestFile {
-    segment: SegmentFile,
+    segment: JournalFile,
     chain: Chain,
     /// Whether its records are as they were written.
     is_sound: bool,
@@ -158,7 +158,7 @@ fn first_of(
     chain: &mut Chain,
     took_over: bool,
     at: SystemTime,
-) -> io::Result<SegmentFile> {
+) -> io::Result<JournalFile> {
     let (seq, before) = chain.next();
     let header = RecordLine {
         after: Some(before.to_string().into()),
@@ -168,7 +168,7 @@ fn first_of(
     };
     let mut line = Vec::new();
     let hash = write_line(&mut line, seq, &header.unnumbered()?, before);
-    let segment = SegmentFile::create(directory, seq, &line)?;
+    let segment = JournalFile::create(directory, seq, &line)?;
     chain.advance(RecordKind::Segment, None, hash);
     Ok(segment)
 }
@@ -176,7 +176,7 @@ fn first_of(
 /// Opens the newest file that has a record, and removes those without one, which were about to begin.
 fn newest_file(directory: &Path) -> io::Result<Option<NewestFile>> {
     for (first, path) in files(directory)?.into_iter().rev() {
-        let segment = SegmentFile::reopen(&path)?;
+        let segment = JournalFile::reopen(&path)?;
         if segment.length == 0 {
             fs::remove_file(path)?;
             continue;

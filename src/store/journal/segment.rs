@@ -7,12 +7,12 @@ use std::path::{Path, PathBuf};
 
 /// An open file. Nobody else changes it, and what is wrong with it shows before the next append.
 #[derive(Debug)]
-pub(super) struct SegmentFile {
+pub(super) struct JournalFile {
     file: File,
     pub(super) length: u64,
 }
 
-impl SegmentFile {
+impl JournalFile {
     /// Creates the file of the records from `first` on, with its first line. Leaves no file behind if that fails.
     pub(super) fn create(directory: &Path, first: u64, line: &[u8]) -> io::Result<Self> {
         let path = path_of(directory, first);

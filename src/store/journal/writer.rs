@@ -10,7 +10,7 @@ use std::time::{Duration, SystemTime};
 
 use tokio::sync::Notify;
 
-use crate::core::journal::{Entry, NotRecorded, RecordNumber};
+use crate::core::journal::{JournalEntry, NotRecorded, RecordNumber};
 use crate::store::journal::chain::Chain;
 use crate::store::journal::line::{RecordKind, RecordLine};
 use crate::store::journal::lock::TAKEN;
@@ -117,7 +117,11 @@ impl Journal {
     ///
     /// # Errors
     /// Returns [`NotRecorded`] if the disk did not take it. Then the act must not be done.
-    pub fn append(&self, at: SystemTime, entry: &Entry<'_>) -> Result<RecordNumber, NotRecorded> {
+    pub fn append(
+        &self,
+        at: SystemTime,
+        entry: &JournalEntry<'_>,
+    ) -> Result<RecordNumber, NotRecorded> {
         let record = self.unwritten(at, entry)?;
         let number = self.writer().write(at, self.bytes_max(), &record)?;
         self.0.unsynced.notify_one();
@@ -125,7 +129,7 @@ impl Journal {
     }
 
     /// Appends what has happened already. If the disk does not take it, it is appended before the next entry.
-    pub fn note(&self, at: SystemTime, entry: &Entry<'_>) {
+    pub fn note(&self, at: SystemTime, entry: &JournalEntry<'_>) {
         let Ok(record) = self.unwritten(at, entry) else { return };
         let mut writer = self.writer();
         if writer.write(at, self.bytes_max(), &record).is_err() {
@@ -165,7 +169,11 @@ impl Journal {
         self.writer().failed.as_ref().is_some_and(|(_, why)| why.ends_with(TAKEN))
     }
 
-    fn unwritten(&self, at: SystemTime, entry: &Entry<'_>) -> Result<Unwritten, NotRecorded> {
+    fn unwritten(
+        &self,
+        at: SystemTime,
+        entry: &JournalEntry<'_>,
+    ) -> Result<Unwritten, NotRecorded> {
         let keep_input = self.0.keep_input.load(Ordering::Relaxed);
         let line = RecordLine::of_entry(at, entry, keep_input);
         let unnumbered = line.unnumbered().map_err(|error| NotRecorded(error.to_string()))?;

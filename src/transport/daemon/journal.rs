@@ -6,9 +6,9 @@ use tokio::task::spawn_blocking;
 use tokio::time::sleep;
 
 use crate::config::Config;
-use crate::core::journal::Entry;
+use crate::core::journal::JournalEntry;
 use crate::session::clock::Clock;
-use crate::session::recorder::Recorder;
+use crate::session::recorder::ActRecorder;
 use crate::store::journal::writer::{Journal, JournalLimits};
 
 /// How long records wait to be synced to the disk together. What a power failure loses.
@@ -21,12 +21,12 @@ pub(in crate::transport) fn journal_limits(config: &Config) -> JournalLimits {
     JournalLimits { bytes_max: config.journal.bytes as u64, keep_input: config.journal.keep_input }
 }
 
-pub(in crate::transport) fn recorder(journal: &Journal, clock: &Clock) -> Recorder {
+pub(in crate::transport) fn recorder(journal: &Journal, clock: &Clock) -> ActRecorder {
     let (appends, append_clock) = (journal.clone(), clock.clone());
     let (notes, note_clock) = (journal.clone(), clock.clone());
-    Recorder::new(
-        move |entry: &Entry<'_>| appends.append(append_clock.wall_time(), entry),
-        move |entry: &Entry<'_>| notes.note(note_clock.wall_time(), entry),
+    ActRecorder::new(
+        move |entry: &JournalEntry<'_>| appends.append(append_clock.wall_time(), entry),
+        move |entry: &JournalEntry<'_>| notes.note(note_clock.wall_time(), entry),
     )
 }
 

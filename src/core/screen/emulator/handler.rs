@@ -32,11 +32,20 @@ const ALTERNATE_SCREEN: PrivateMode =
     PrivateMode::Named(NamedPrivateMode::SwapScreenAndSetRestoreCursor);
 
 impl Emulator {
-    /// Whether the cell that this combining mark would join already has the most marks allowed.
-    fn is_surplus_mark(&self, character: char) -> bool {
-        if character < FIRST_MARK || character.width() != Some(0) {
-            return false;
-        }
+    /// Whether nobody would see this mark.
+    fn is_unseen(&self, mark: char) -> bool {
+        let joined = self.joined_cell();
+        let after = joined.zerowidth().and_then(<[char]>::last).unwrap_or(&joined.c);
+        is_invisible(Some(*after), mark)
+    }
+
+    /// Whether the cell that a mark would join already has the most marks allowed.
+    fn has_all_marks(&self) -> bool {
+        self.joined_cell().zerowidth().is_some_and(|marks| marks.len() >= self.limits.marks_max)
+    }
+
+    /// The cell that a mark joins.
+    fn joined_cell(&self) -> &Cell {
         let cursor = &self.term.grid().cursor;
         let row = &self.term.grid()[cursor.point.line];
         let back = usize::from(!cursor.input_needs_wrap);
@@ -44,7 +53,7 @@ impl Emulator {
         if row[column].flags.contains(Flags::WIDE_CHAR_SPACER) && column.0 > 0 {
             column -= 1;
         }
-        row[column].zerowidth().is_some_and(|marks| marks.len() >= self.limits.marks_max)
+        &row[column]
     }
 }
 
@@ -145,12 +154,13 @@ impl Handler for Emulator {
 
     #[inline]
     fn input(&mut self, c: char) {
-        if is_invisible(c) {
+        let is_mark = c >= FIRST_MARK && c.width() == Some(0);
+        if is_mark && self.is_unseen(c) {
             self.invisible += 1;
             return;
         }
         self.repeatable = Some(c);
-        if self.is_surplus_mark(c) {
+        if is_mark && self.has_all_marks() {
             return;
         }
         self.term.input(c);

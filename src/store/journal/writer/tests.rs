@@ -58,13 +58,13 @@ impl Fixture {
         let (door, epoch) = (Some(Door::Gateway), Some(Epoch(4)));
         let intent = Intent { by: &by, door, session, act: "text", epoch, content };
         self.second.set(self.second.get() + 1);
-        self.journal.append(at(self.second.get()), &Entry::Intent(intent))
+        self.journal.append(at(self.second.get()), &JournalEntry::Intent(intent))
     }
 
     fn conclude(&self, of: RecordNumber, written: usize) {
         let epoch = Some(Epoch(4));
         let outcome = ActOutcome::Written { epoch, written, discarded: 0, queued: 0 };
-        self.journal.note(at(11), &Entry::Outcome { of, outcome });
+        self.journal.note(at(11), &JournalEntry::Outcome { of, outcome });
     }
 
     /// What the next daemon makes of the same files.
@@ -338,7 +338,7 @@ fn of_a_secret_nothing_is_recorded() {
     let by = agent();
     let content = ActContent::Secret;
     let intent = Intent { by: &by, door: None, session: None, act: "text", epoch: None, content };
-    it.journal.append(at(1), &Entry::Intent(intent)).unwrap();
+    it.journal.append(at(1), &JournalEntry::Intent(intent)).unwrap();
     let last: serde_json::Value = serde_json::from_str(it.lines().last().unwrap()).unwrap();
     assert_eq!(last["secret"], true);
     for member in ["text", "base64", "bytes", "sha256"] {
