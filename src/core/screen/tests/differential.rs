@@ -156,6 +156,9 @@ impl Model {
             }
             Step::EnterAlternate if !self.alternate() => {
                 self.feed("\x1b[?1049h");
+                // It is cleared then, also where it was painted before it got other columns.
+                self.settle();
+                self.feed("\x1b[2J");
             }
             Step::LeaveAlternate if self.alternate() => {
                 self.parser.advance(&mut self.term, b"\x1b[?1049l");
@@ -264,6 +267,18 @@ fn agree(steps: &[Step], piece: usize, size: Size) {
             }
         }
     }
+}
+
+#[test]
+fn an_alternate_screen_that_was_painted_and_widened_while_hidden_is_empty_when_it_appears() {
+    let steps = [
+        Step::EnterAlternate,
+        Step::Output("\x1b[44m\n\n".to_owned()),
+        Step::LeaveAlternate,
+        Step::Resize(Size { rows: 2, cols: 3 }),
+        Step::EnterAlternate,
+    ];
+    agree(&steps, 1, Size { rows: 2, cols: 2 });
 }
 
 #[test]
