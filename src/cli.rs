@@ -14,6 +14,7 @@ pub mod context;
 pub mod daemon;
 pub mod doctor;
 pub mod duration;
+pub mod events;
 pub mod exit;
 pub mod failure;
 pub mod hint;
@@ -98,6 +99,7 @@ enum AnyCommand {
     History(history::HistoryCommand),
     Wait(wait::WaitCommand),
     Watch(watch::WatchCommand),
+    Events(events::EventsCommand),
     Lease(lease::LeaseCommand),
     AllowWrite(allow_write::AllowWriteCommand),
     Token(token::TokenCommand),
@@ -169,6 +171,7 @@ impl AnyCommand {
             Self::History(_) => history::TYPED,
             Self::Wait(_) => wait::TYPED,
             Self::Watch(_) => watch::TYPED,
+            Self::Events(_) => events::TYPED,
             Self::Lease(_) => lease::TYPED,
             Self::AllowWrite(_) => allow_write::TYPED,
             Self::Serve(_)
@@ -208,6 +211,7 @@ impl AnyCommand {
             Self::History(history) => history.run(context).await?.into(),
             Self::Wait(wait) => wait.run(context).await?.into(),
             Self::Watch(watch) => watch.run(context).await?.into(),
+            Self::Events(events) => events.run(context).await?.into(),
             Self::Lease(lease) => lease.run(context).await?.into(),
             Self::AllowWrite(allow_write) => allow_write.run(context).await?.into(),
             Self::Token(token) => token.run(context)?.into(),

@@ -6,6 +6,7 @@
 pub mod caller;
 pub mod code;
 pub mod counted;
+pub mod event;
 pub mod fnv;
 pub mod frame;
 pub mod human_duration;

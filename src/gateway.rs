@@ -149,17 +149,18 @@ impl Gateway {
         self.admit(&call.standing)?;
         let recorded_by = RecordedBy::of(entry, &arguments);
         let recorder = self.daemon.sessions.recorder();
+        let mut about = None;
+        let allowed = self.allow(entry, &mut call, &arguments, &mut about);
         if recorded_by == RecordedBy::Nobody {
-            let mut unrecorded = RecordedCall::request(recorder, &call.standing, entry.name);
-            self.allow(entry, &mut call, &arguments, &mut unrecorded)?;
+            allowed?;
             return entry.run(call, arguments).await;
         }
-        let mut recorded = RecordedCall::new(recorder, &call, entry, &arguments);
+        let recorded = RecordedCall::new(recorder, &call, entry, &arguments, about);
         let refused = |recorded: &RecordedCall, error: SurfaceError| {
             self.note_refused(recorded, &error);
             error
         };
-        if let Err(error) = self.allow(entry, &mut call, &arguments, &mut recorded) {
+        if let Err(error) = allowed {
             return Err(refused(&recorded, error));
         }
         if recorded_by == RecordedBy::Session {
@@ -191,13 +192,14 @@ impl Gateway {
         RecordedCall::request(self.daemon.sessions.recorder(), standing, act).begin_anyway()
     }
 
-    /// Checks the rights of a call and gives it what it may use. Notes the session that it is about.
+    /// Checks the rights of a call and gives it what it may use. Notes the session that it is about, if it is known
+    /// before the tool runs, also for a call that is refused.
     fn allow(
         &self,
         entry: &ToolEntry,
         call: &mut Call,
         arguments: &JsonObject,
-        recorded: &mut RecordedCall,
+        about: &mut Option<Session>,
     ) -> Result<(), SurfaceError> {
         let now = self.daemon.now();
         match entry.access {
@@ -216,19 +218,19 @@ impl Gateway {
                 let session = given
                     .map(|given| find_session(&self.daemon.sessions, &call.standing, Some(given)));
                 if let Some(Ok(session)) = session {
-                    recorded.on(&session);
+                    *about = Some(session);
                 }
             }
             ToolAccess::WriteSession(act) => {
                 let given = text(arguments, "session")?;
                 let session = find_session(&self.daemon.sessions, &call.standing, given)?;
-                recorded.on(&session);
+                *about = Some(session.clone());
                 call.target = Some(self.target(&call.standing, session, act)?);
             }
             ToolAccess::WriteLease => {
                 let key = text(arguments, "lease_id")?;
                 let session = self.leased(&call.standing, key)?;
-                recorded.on(&session);
+                *about = Some(session.clone());
                 call.target = Some(self.target(&call.standing, session, PermittedAct::Lease)?);
             }
         }

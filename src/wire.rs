@@ -9,6 +9,7 @@ pub mod command;
 pub mod date;
 pub mod delta;
 pub mod error;
+pub mod event;
 pub mod lease;
 pub mod line;
 pub mod rows;

@@ -28,6 +28,7 @@ mod daemon {
     mod driven;
     mod endings;
     mod eras;
+    mod events;
     mod harness;
     mod kept_switches;
     mod leases;

@@ -25,6 +25,7 @@ mod outlive {
     mod commands;
     mod descriptors;
     mod dice;
+    mod events;
     mod forged;
     mod former;
     mod full_disk;

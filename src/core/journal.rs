@@ -1,6 +1,7 @@
 //! What the journal is told of an act: facts without a number, a time or a form.
 
-use crate::core::caller::{Caller, PrincipalName};
+use crate::core::caller::Caller;
+use crate::core::event::{Event, EventScope};
 use crate::core::ids::{Epoch, SessionId};
 use crate::core::policy::Door;
 
@@ -95,13 +96,10 @@ pub enum JournalEntry<'a> {
         bytes: usize,
         cause: &'a str,
     },
-    /// A change of a lease that is no act of its holder, such as its expiry.
-    Lease {
-        session: SessionId,
-        holder: &'a Caller,
-        epoch: Epoch,
-        change: &'a str,
-        by: Option<&'a PrincipalName>,
+    /// Something that happened.
+    Event {
+        scope: EventScope<'a>,
+        event: Event,
     },
 }
 

@@ -78,6 +78,7 @@ impl RecordedCall {
         call: &Call,
         entry: &ToolEntry,
         arguments: &JsonObject,
+        session: Option<Session>,
     ) -> Self {
         let is_typed = entry.access == ToolAccess::WriteSession(PermittedAct::Type);
         // A tool of several acts is known by the act.
@@ -89,7 +90,7 @@ impl RecordedCall {
             recorder: recorder.clone(),
             standing: call.standing.clone(),
             act: action.unwrap_or(entry.name).to_owned(),
-            session: None,
+            session,
             arguments: (!is_typed).then(|| recordable(arguments, |name| entry.knows(name))),
             created: Arc::clone(&call.created),
         }
@@ -104,11 +105,6 @@ impl RecordedCall {
 
     pub(super) fn tenant(&self) -> &TenantId {
         &self.standing.caller.tenant
-    }
-
-    /// Names the session that the call is about.
-    pub(super) fn on(&mut self, session: &Session) {
-        self.session = Some(session.clone());
     }
 
     /// Records that the call was refused before it had an effect. `left_out` refusals before it have no record.

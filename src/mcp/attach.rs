@@ -9,9 +9,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use rmcp::model::RequestId;
 
 use crate::core::caller::{Caller, Kind};
+use crate::core::event::Event;
 use crate::core::frame::Size;
 use crate::core::ids::SessionId;
 use crate::session::handle::Session;
+use crate::session::registry::Registry;
 use crate::wire::attach::AttachRequest;
 
 /// The name of the extension that declares these methods.
@@ -36,18 +38,24 @@ pub struct AttachedPerson {
     pub person: Caller,
     pub view_only: bool,
     room: Mutex<Size>,
+    sessions: Registry,
     /// Reserves the person's name at this session.
     _name: Name,
 }
 
 impl AttachedPerson {
     /// Attaches `caller`, named by login, with a terminal of the requested size.
-    pub fn new(session: Session, caller: &Caller, names: &Names, open: &AttachRequest) -> Self {
+    pub fn new(
+        (sessions, session): (Registry, Session),
+        caller: &Caller,
+        names: &Names,
+        open: &AttachRequest,
+    ) -> Self {
         let name = names.call(session.id(), &caller.label);
         let label = Arc::clone(&name.label);
         let person = Caller { kind: Kind::Human, label, ..caller.clone() };
         let room = Mutex::new(Size::nearest(open.rows, open.cols));
-        Self { session, person, view_only: open.view_only, room, _name: name }
+        Self { session, person, view_only: open.view_only, room, sessions, _name: name }
     }
 
     /// The size that the session should have for this person.
@@ -63,12 +71,26 @@ impl AttachedPerson {
     fn lock(&self) -> MutexGuard<'_, Size> {
         self.room.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
 
-/// Logs what a person did at a session: attached, took over, handed back, detached.
-pub fn note(attached: &AttachedPerson, did: &'static str) {
-    let (session, by) = (attached.session.id(), attached.person.name());
-    tracing::info!(%session, %by, tenant = %attached.person.tenant, "{did}");
+    /// Logs and records that the person attached.
+    pub fn note_attached(&self) {
+        self.log("attached");
+        self.tell(Event::Attached { person: self.person.clone() });
+    }
+
+    fn note_detached(&self) {
+        self.log("detached");
+        self.tell(Event::Detached { person: self.person.clone() });
+    }
+
+    fn log(&self, did: &'static str) {
+        let (session, by) = (self.session.id(), self.person.name());
+        tracing::info!(%session, %by, tenant = %self.person.tenant, "{did}");
+    }
+
+    fn tell(&self, event: Event) {
+        self.sessions.tell_event(Some(&self.session), event);
+    }
 }
 
 /// The people of one connection by their attach requests, bounded by the requests that may stay open.
@@ -108,7 +130,7 @@ impl Drop for Seat {
     fn drop(&mut self) {
         let attached = self.people.lock().remove(&self.request);
         if let Some(attached) = attached {
-            note(&attached, "detached");
+            attached.note_detached();
             attached.session.detached(attached.person.principal);
         }
     }

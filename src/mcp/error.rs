@@ -109,6 +109,7 @@ impl From<&SurfaceError> for ErrorWire {
             SurfaceError::DaemonLeaves => {
                 Self::because(Code::UpstreamUnavailable, error).retry_after(NEXT_DAEMON_MS)
             }
+            SurfaceError::Unreadable(_) => Self::because(Code::StorageError, error),
             SurfaceError::Quota(_) => Self::because(Code::QuotaExceeded, error),
             SurfaceError::RateLimited { retry_after } => {
                 // Round up, so that a client that waits this long is not refused again.
@@ -156,7 +157,7 @@ impl From<SurfaceError> for ErrorData {
             | SurfaceError::LeaseUnknown
             | SurfaceError::Quota(_) => ErrorCode::INVALID_PARAMS,
             SurfaceError::RateLimited { .. } | SurfaceError::DaemonLeaves => BUSY,
-            SurfaceError::Internal(_) => ErrorCode::INTERNAL_ERROR,
+            SurfaceError::Unreadable(_) | SurfaceError::Internal(_) => ErrorCode::INTERNAL_ERROR,
         };
         ErrorWire::from(&error).refusal_of_request(code)
     }

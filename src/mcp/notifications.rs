@@ -21,7 +21,9 @@ use crate::mcp::resource::work::State;
 use crate::mcp::resource::{SessionPart, Watched, known, seen};
 use crate::session::handle::Session;
 use crate::session::registry::silent::Known;
+use crate::store::journal::writer::Audience;
 use crate::surface::call::Daemon;
+use crate::surface::control::list_events::sees;
 
 /// The shortest time between two notifications of one resource to one client.
 const PAUSE: Duration = Duration::from_millis(50);
@@ -103,7 +105,23 @@ pub fn updates(
         }),
         Watched::Sessions => list_changes(daemon, standing, listed, of_resource(&uri)),
         Watched::Leases => list_changes(daemon, standing, leased, of_resource(&uri)),
+        Watched::Events => event_news(daemon, standing, uri),
     }
+}
+
+/// The events that the caller may see and that are recorded from the return of this call on.
+fn event_news(daemon: Arc<Daemon>, standing: Standing, uri: String) -> ChangeNotices {
+    let mut newest = daemon.journal.newest_event();
+    let mut told = *newest.borrow_and_update();
+    ChangeNotices::new(async move |wire: NoticeLane| {
+        while newest.changed().await.is_ok() {
+            let after = std::mem::replace(&mut told, *newest.borrow_and_update());
+            let seen = |it: &Audience| sees(&standing, &it.tenant, it.session);
+            if daemon.journal.any_event_after(after, seen) {
+                updated(&daemon, &uri, &wire).await;
+            }
+        }
+    })
 }
 
 /// The state of the session list that the caller may see. Notifications compare it, so they reveal nothing else.

@@ -26,6 +26,7 @@ use crate::session::registry::silent::Known;
 use crate::surface::answer::budget::{IN_LIST, room_left};
 use crate::surface::answer::page::{Form, Larger, Page, PageRoom};
 use crate::surface::call::{Daemon, find_known, find_session, seen_known};
+use crate::surface::control::list_events::ListEvents;
 use crate::surface::error::SurfaceError;
 use crate::surface::terminal::read_history::{HistoryReader, ReadHistory, rows_of};
 use crate::surface::terminal::read_screen::LARGE_BYTES_MAX;
@@ -77,6 +78,7 @@ pub enum Resource {
     Daemon,
     Sessions { after: Option<String> },
     Leases { after: Option<String> },
+    Events(ListEvents),
     Grid { session: String, query: GridQuery },
     Cursor { session: String },
     History { session: String, query: ReadHistory },
@@ -90,6 +92,7 @@ pub enum Resource {
 pub enum Watched {
     Sessions,
     Leases,
+    Events,
     Part(Session, SessionPart),
     /// A part of a session whose shim does not answer yet.
     Silent(SessionId, SessionPart),
@@ -139,6 +142,7 @@ impl Resource {
                     after: query::only(query, "after")?.map(str::to_owned),
                 }));
             }
+            ["events"] => return Ok(Some(Self::Events(query::events(query)?))),
             ["session", session, part @ ..] if !session.is_empty() => {
                 return Self::parse_part((*session).to_owned(), part, query);
             }
@@ -182,6 +186,7 @@ impl Resource {
             Self::Daemon => standing.is_operator(),
             Self::Sessions { .. }
             | Self::Leases { .. }
+            | Self::Events(_)
             | Self::Grid { .. }
             | Self::Cursor { .. }
             | Self::History { .. }
@@ -235,6 +240,11 @@ impl Resource {
                     })
                 })
             }
+            Self::Events(query) => {
+                let events = query.read(daemon, standing, &share).await?;
+                serde_json::to_value(events)
+                    .map_err(|error| SurfaceError::Internal(error.to_string()))?
+            }
             Self::Grid { session, query } => {
                 let (session, query) = (find(session)?, query.clone());
                 let size = session.frame().size.value;
@@ -283,6 +293,7 @@ impl Resource {
             }
             Self::Sessions { .. } => Watched::Sessions,
             Self::Leases { .. } => Watched::Leases,
+            Self::Events(_) => Watched::Events,
             Self::Grid { session, query } => {
                 let changes = query.since.is_some();
                 let watched = if changes { SessionPart::GridChanges } else { SessionPart::Grid };

@@ -6,6 +6,7 @@
 mod callers;
 mod checkpoint;
 mod ending;
+mod events;
 mod idle;
 mod journal;
 mod looks;
@@ -26,17 +27,20 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 
+use crate::core::event::Event;
+use crate::core::event::source::ToldEvents;
 use crate::core::frame::{Frame, Size};
 use crate::core::ids::SessionId;
 use crate::core::input::Input;
 use crate::core::input::request::{InputEvent, NextBytes};
-use crate::core::lease::view::LeaseChange;
+use crate::core::lease::view::{LeaseChange, LeaseEvent};
 use crate::core::moment::Moment;
 use crate::core::screen::{Facts, Screen, ScreenLimits};
 use crate::core::shell::Shell;
 use crate::session::actor::callers::Callers;
 use crate::session::actor::checkpoint::KeptScreen;
 use crate::session::actor::ending::Ending;
+use crate::session::actor::events::SessionEvents;
 use crate::session::actor::journal::RecordedActs;
 use crate::session::actor::looks::Looks;
 use crate::session::actor::output::Unfed;
@@ -76,6 +80,8 @@ pub struct Setup<P> {
     pub record: SessionRecord,
     pub commands: CommandsRecord,
     pub opening: OpeningState,
+    /// The events that a daemon before told of it.
+    pub told: Option<ToldEvents>,
     pub input: Input,
     pub pty: P,
 }
@@ -111,6 +117,7 @@ pub struct Actor<P> {
     pace: FramePace,
     callers: Callers,
     recording: RecordedActs,
+    events: SessionEvents,
     typists: Typists,
     /// What goes with commands that have not ended.
     running: RunningCommands,
@@ -138,7 +145,7 @@ impl<P: Pty> Actor<P> {
         clock: Clock,
         outlets: Outlets,
     ) -> (Self, watch::Receiver<Arc<Frame>>) {
-        let Setup { record, mut commands, opening, input, pty } = setup;
+        let Setup { record, mut commands, opening, told, input, pty } = setup;
         let OpeningState {
             mut screen, offset, answered, kept_rows, gaps, found, still_since, ..
         } = opening;
@@ -149,7 +156,9 @@ impl<P: Pty> Actor<P> {
         let (paste, uncovered) = (commands.paste, commands.uncovered.clone());
         outlets.live.set_found_still(now, still_since);
         outlets.live.begin_state(now, found);
-        let (frames, receiver) = watch::channel(screen.first_frame(now, &facts));
+        let first = screen.first_frame(now, &facts);
+        let events = SessionEvents::begin(record.tenant.clone(), &first, told);
+        let (frames, receiver) = watch::channel(first);
         let mut actor = Self {
             id: record.id,
             rules,
@@ -166,6 +175,7 @@ impl<P: Pty> Actor<P> {
             pace: FramePace::default(),
             callers: Callers::default(),
             recording: RecordedActs::default(),
+            events,
             typists: Typists::default(),
             running: RunningCommands::default(),
             records: Records::begin(record, commands, input.lease(), gaps).into(),
@@ -194,7 +204,8 @@ impl<P: Pty> Actor<P> {
         let (checkpoint, look, ending) =
             (self.checkpoint_due(), self.look_due(), self.ending.deadline());
         let (running, held) = (self.running.deadline(), self.unfed.held_until());
-        let all = [input, frame, checkpoint, look, ending, running, held, self.idle_due()];
+        let (idle, events) = (self.idle_due(), self.events_due());
+        let all = [input, frame, checkpoint, look, ending, running, held, idle, events];
         all.into_iter().flatten().min()
     }
 
@@ -259,6 +270,7 @@ impl<P: Pty> Actor<P> {
         self.remember_lease();
         self.tell_events();
         self.publish_if_due();
+        self.tell_due_events();
         self.answer_patient_killers();
         self.answer_preempts();
     }
@@ -303,7 +315,9 @@ impl<P: Pty> Actor<P> {
         while let Some(event) = self.reserve.untold.pop_front() {
             match event {
                 InputEvent::Lease(event) => {
-                    self.record_lease(&event);
+                    self.end_burst_of_former();
+                    let LeaseEvent { holder, epoch, change } = event.clone();
+                    self.tell_event(Event::Lease { holder, epoch, change });
                     let granted = event.change == LeaseChange::Granted;
                     self.outlets.counters.leases_granted.add(u64::from(granted));
                     self.count_change();

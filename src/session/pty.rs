@@ -97,6 +97,11 @@ impl TerminalEvidence {
         }
     }
 
+    /// Whether the kernel collects a line without showing it, as for a password.
+    pub fn hides_typing(&self) -> bool {
+        self.canonical && !self.echo
+    }
+
     /// Whether the session's program is in the foreground. A shell with job control then shows its prompt.
     pub fn leader_in_front(&self) -> bool {
         self.foreground == Some(self.leader)
@@ -235,6 +240,11 @@ pub trait Pty: Send + Sync + 'static {
 
     /// Reads what the kernel knows about the terminal now.
     fn evidence(&self) -> io::Result<TerminalEvidence>;
+
+    /// Whether the kernel collects a line now without showing it.
+    fn hides_typing(&self) -> io::Result<bool> {
+        Ok(self.evidence()?.hides_typing())
+    }
 
     /// Reads more from the kernel. The search for a process that waits for input may take some hundred
     /// microseconds.

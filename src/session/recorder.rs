@@ -3,16 +3,20 @@
 use std::fmt;
 use std::sync::Arc;
 
+use crate::core::event::source::ToldEvents;
+use crate::core::ids::SessionId;
 use crate::core::journal::{ActOutcome, JournalEntry, NotRecorded, RecordNumber};
 
 type Append = dyn Fn(&JournalEntry<'_>) -> Result<RecordNumber, NotRecorded> + Send + Sync;
 type Note = dyn Fn(&JournalEntry<'_>) + Send + Sync;
+type Told = dyn Fn(SessionId) -> Option<ToldEvents> + Send + Sync;
 
 /// Appends to the journal; cheap to clone.
 #[derive(Clone)]
 pub struct ActRecorder {
     append: Arc<Append>,
     note: Arc<Note>,
+    told: Arc<Told>,
 }
 
 impl fmt::Debug for ActRecorder {
@@ -27,7 +31,21 @@ impl ActRecorder {
         append: impl Fn(&JournalEntry<'_>) -> Result<RecordNumber, NotRecorded> + Send + Sync + 'static,
         note: impl Fn(&JournalEntry<'_>) + Send + Sync + 'static,
     ) -> Self {
-        Self { append: Arc::new(append), note: Arc::new(note) }
+        Self { append: Arc::new(append), note: Arc::new(note), told: Arc::new(|_| None) }
+    }
+
+    /// `told` says what daemons before told of a session.
+    #[must_use]
+    pub fn with_told(
+        self,
+        told: impl Fn(SessionId) -> Option<ToldEvents> + Send + Sync + 'static,
+    ) -> Self {
+        Self { told: Arc::new(told), ..self }
+    }
+
+    /// The events of a session that are recorded, if it is of a daemon before.
+    pub fn told(&self, session: SessionId) -> Option<ToldEvents> {
+        (self.told)(session)
     }
 
     /// Records what is about to be done.
@@ -54,6 +72,7 @@ pub(in crate::session) mod tests {
     use std::sync::{Mutex, PoisonError};
 
     use super::*;
+    use crate::core::event::Event;
     use crate::core::journal::ActContent;
 
     /// A journal in memory.
@@ -63,6 +82,7 @@ pub(in crate::session) mod tests {
     #[derive(Debug, Default)]
     struct TestRecords {
         lines: Mutex<Vec<String>>,
+        events: Mutex<Vec<Event>>,
         is_full: AtomicBool,
     }
 
@@ -76,7 +96,11 @@ pub(in crate::session) mod tests {
                 Ok(appended.add(entry))
             };
             ActRecorder::new(append, move |entry: &JournalEntry<'_>| {
-                noted.add(entry);
+                if let JournalEntry::Event { event, .. } = entry {
+                    noted.events_of().push(event.clone());
+                } else {
+                    noted.add(entry);
+                }
             })
         }
 
@@ -85,7 +109,16 @@ pub(in crate::session) mod tests {
             self.0.is_full.store(is_full, Ordering::Relaxed);
         }
 
-        /// The records so far, each in a few words.
+        /// The events so far.
+        pub(in crate::session) fn events(&self) -> Vec<Event> {
+            self.events_of().clone()
+        }
+
+        fn events_of(&self) -> std::sync::MutexGuard<'_, Vec<Event>> {
+            self.0.events.lock().unwrap_or_else(PoisonError::into_inner)
+        }
+
+        /// The records of acts so far, each in a few words.
         pub(in crate::session) fn lines(&self) -> Vec<String> {
             self.0.lines.lock().unwrap_or_else(PoisonError::into_inner).clone()
         }
@@ -112,7 +145,7 @@ pub(in crate::session) mod tests {
             JournalEntry::Late { intent, outcome } => format!("{} late: {outcome:?}", intent.act),
             JournalEntry::Refused { intent, code, .. } => format!("{} refused: {code}", intent.act),
             JournalEntry::Discarded { bytes, cause, .. } => format!("{bytes} discarded: {cause}"),
-            JournalEntry::Lease { epoch, change, .. } => format!("lease {epoch}: {change}"),
+            JournalEntry::Event { event, .. } => format!("event {event:?}"),
         }
     }
 

@@ -95,7 +95,9 @@ impl Registry {
         let held = lease.holding.as_ref().map(|holding| holding.lease);
         let lease = LeaseManager::recovered(lease, newest, self.limits().lease.clone(), now);
         let input = Input::new(lease, window).with_former(now, writes).after_paste(commands.paste);
-        let (session, task) = make(self, pid, Setup { record, commands, opening, input, pty });
+        let told = self.recorder().told(record.id);
+        let (session, task) =
+            make(self, pid, Setup { record, commands, opening, told, input, pty });
         let task = tokio::spawn(task);
         // A terminal that falls silent again is shown as it was stored.
         let _ = timeout(CATCHES_UP, session.live().caught_up()).await;

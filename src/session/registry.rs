@@ -3,6 +3,7 @@
 //! It finds sessions and never waits for one; a session that ended its task is forgotten here.
 
 pub mod creating;
+mod events;
 mod names;
 pub mod silent;
 
@@ -246,7 +247,7 @@ impl Registry {
         self.0.holding.as_ref().map(|holding| &holding.shims)
     }
 
-    pub(in crate::session) fn own_tenant(&self) -> &TenantId {
+    pub fn own_tenant(&self) -> &TenantId {
         &self.0.own_tenant
     }
 
@@ -264,11 +265,6 @@ impl Registry {
     /// Where the scripts are that shells which are started now read; none where they read none.
     pub(in crate::session) fn scripts(&self) -> Option<&Path> {
         self.0.scripts.as_deref().filter(|_| self.limits().shell_marks)
-    }
-
-    /// The way to the journal.
-    pub fn recorder(&self) -> &ActRecorder {
-        &self.0.recorder
     }
 
     pub fn limits(&self) -> Arc<SessionLimits> {

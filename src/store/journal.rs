@@ -4,6 +4,8 @@
 //! so that no record can be changed, removed or inserted unnoticed. The files are the only state.
 
 pub mod chain;
+mod event;
+pub mod events;
 pub mod line;
 mod lock;
 mod open;

@@ -21,6 +21,7 @@ use crate::session::handle::Session;
 use crate::session::registry::Registry;
 use crate::session::registry::silent::Known;
 use crate::session::stats::EventCounter;
+use crate::store::journal::writer::Journal;
 use crate::surface::error::SurfaceError;
 use crate::surface::switchboard::Switchboard;
 use crate::surface::turns::{Share, Turns};
@@ -38,6 +39,7 @@ pub struct Daemon {
     pub departure: Departure,
     /// Turns for work whose size callers choose.
     pub turns: Turns,
+    pub journal: Journal,
     /// When the daemon started.
     pub started: Moment,
 }

@@ -4,6 +4,7 @@
 //! line holds or was given, and `preempt_lease` ends the lease of a session, whoever holds it.
 
 pub mod follow_command;
+pub mod list_events;
 pub mod set_write;
 
 use schemars::JsonSchema;
@@ -19,6 +20,7 @@ use crate::wire::status::{Explained, FoundLease, Preempted};
 /// Every tool of this family, in the order of the contract.
 pub fn entries() -> Vec<ToolEntry> {
     vec![
+        ToolEntry::of::<list_events::ListEvents>(),
         ToolEntry::of::<Why>(),
         ToolEntry::of::<follow_command::FollowCommand>(),
         ToolEntry::of::<FindLease>(),

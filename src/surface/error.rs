@@ -41,6 +41,9 @@ pub enum SurfaceError {
     /// The daemon leaves its sessions to the next one. The call had no effect yet.
     #[error("the daemon leaves its sessions to the next one before it could do this")]
     DaemonLeaves,
+    /// The journal cannot be read.
+    #[error("the journal cannot be read: {0}")]
+    Unreadable(std::io::Error),
     /// A limit is reached; the word says of what.
     #[error("the limit of {0} is reached")]
     Quota(&'static str),

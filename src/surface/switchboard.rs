@@ -8,6 +8,8 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::timeout;
 
+use crate::core::caller::Caller;
+use crate::core::event::{Event, EventScope};
 use crate::core::ids::{SessionId, TenantId};
 use crate::core::input::WriteWindow;
 use crate::core::moment::Moment;
@@ -56,26 +58,40 @@ impl Switchboard {
         *self.lock() = switches;
     }
 
-    /// Sets one switch and tells every session what it may now do.
+    /// Sets one switch for this caller, and tells every session what it may now do.
     pub fn set(
         &self,
-        permit: &Permit,
+        (permit, by): (&Permit, &Caller),
         sessions: &Registry,
         scope: Scope,
         window: WriteWindow,
     ) -> Result<(), Denial> {
-        permit.check(PermittedAct::Operate, None, sessions.clock().now())?;
+        let now = sessions.clock().now();
+        permit.check(PermittedAct::Operate, None, now)?;
         let mut switches = self.lock();
-        switches.set(scope, window);
+        switches.set(scope.clone(), window);
         self.tell(&switches, sessions);
+        let for_ms = window.closes_at().map(|end| now.until(end).as_millis() as u64);
+        let (is_on, by) = (window.is_open(now), Some(by.clone()));
+        tell_event(sessions, &scope, Event::WritingSwitched { is_on, for_ms, by });
         Ok(())
     }
 
     /// Ends the switches whose time has come.
     pub fn on_time(&self, sessions: &Registry, now: Moment) {
         let mut switches = self.lock();
+        let before = switches.settings(Moment::default());
         if switches.on_time(now) {
             self.tell(&switches, sessions);
+            let left = switches.settings(Moment::default());
+            let is_over = |(scope, window): &(Scope, WriteWindow)| {
+                let ended = window.closes_at().is_some_and(|end| end <= now);
+                ended && !left.iter().any(|(other, it)| other == scope && it == window)
+            };
+            for (scope, _) in before.into_iter().filter(is_over) {
+                let event = Event::WritingSwitched { is_on: false, for_ms: None, by: None };
+                tell_event(sessions, &scope, event);
+            }
         }
     }
 
@@ -195,5 +211,16 @@ impl Switchboard {
     fn lock(&self) -> MutexGuard<'_, Switches> {
         // The switches are plain values that no panic can leave half changed.
         self.switches.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Records an event for those whom a switch is about.
+fn tell_event(sessions: &Registry, scope: &Scope, event: Event) {
+    match scope {
+        Scope::Everything => sessions.tell_event(None, event),
+        Scope::Tenant(tenant) => {
+            sessions.tell_event_in(EventScope { tenant, session: None }, event);
+        }
+        Scope::Session(id) => sessions.tell_event(sessions.get(*id).as_ref(), event),
     }
 }

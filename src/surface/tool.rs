@@ -173,6 +173,11 @@ fn describe<T: Tool>(parameters: &JsonObject) -> rmcp::model::Tool {
     let mut listed = parameters.clone();
     if let Some(Value::Object(members)) = listed.get_mut("properties") {
         members.retain(|name, _| !T::UNLISTED.contains(&name.as_str()));
+        if T::CONDITIONS_KNOWN
+            && let Some(Value::Object(until)) = members.get_mut("until")
+        {
+            until.remove("properties");
+        }
     }
     let mut tool = rmcp::model::Tool::new(T::NAME, T::DESCRIPTION, Arc::new(listed));
     tool.title = Some(T::TITLE.to_owned());
@@ -182,9 +187,8 @@ fn describe<T: Tool>(parameters: &JsonObject) -> rmcp::model::Tool {
     if T::ACCESS == ToolAccess::Read {
         hints.read_only_hint = Some(true);
     } else {
-        hints.read_only_hint = Some(false);
+        // Clients take for granted that it neither only reads nor is idempotent.
         hints.destructive_hint = Some(T::DESTRUCTIVE);
-        // No is what clients take for granted.
         hints.idempotent_hint = T::IDEMPOTENT.then_some(true);
     }
     tool.annotations = Some(hints);

@@ -11,7 +11,7 @@ pub mod upgrade;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::time::Duration;
@@ -24,6 +24,7 @@ use tokio_util::task::TaskTracker;
 use crate::config::Config;
 use crate::config::paths::RuntimePaths;
 use crate::config::sources::Sources;
+use crate::core::event::Event;
 use crate::core::ids::{SessionId, TenantId};
 use crate::core::input::WriteWindow;
 use crate::core::policy::Door;
@@ -52,7 +53,7 @@ use crate::surface::switchboard::Switchboard;
 use crate::surface::turns::Turns;
 use crate::transport::authentication::Authority;
 use crate::transport::daemon::ending::{DaemonEnd, FoundAtStart, Teardown};
-use crate::transport::daemon::journal::{journal_limits, keep_journal, recorder};
+use crate::transport::daemon::journal::{journal_of, keep_journal, recorder};
 use crate::transport::daemon::kept_switches::{KeptSwitches, SwitchOrigin};
 use crate::transport::daemon::sessions::{open_session_doors, recover_sessions};
 use crate::transport::daemon::settings::{Reloading, limits_of_doors, session_limits};
@@ -203,31 +204,20 @@ pub async fn serve(
     tasks.spawn(reloading.run(hangups));
     tasks.spawn(keep_alive(Arc::clone(&notifier), watched));
     tasks.spawn(tell_status(Arc::clone(&notifier), Arc::clone(&daemon)));
-    let ended = tokio::select! {
-        told = signals.told() => told.into(),
-        () = shared.stop.cancelled() => DaemonEnd::Stopped,
+    let (ended, cause) = tokio::select! {
+        told = signals.told() => (told.into(), "signal"),
+        () = shared.stop.cancelled() => (DaemonEnd::Stopped, "operator"),
         () = shared.superseded.cancelled() => return Err(DaemonError::Superseded),
         () = lost(&lock) => return Err(DaemonError::Superseded),
-        () = doors.presence.forsaken(&daemon, linger) => DaemonEnd::Stopped,
-        () = program.replaceable(upgrades) => DaemonEnd::Replaced,
+        () = doors.presence.forsaken(&daemon, linger) => (DaemonEnd::Stopped, "idle"),
+        () = program.replaceable(upgrades) => (DaemonEnd::Replaced, "upgrade"),
     };
+    daemon.sessions.tell_event(None, Event::DaemonStopped { cause });
     let clock = daemon.sessions.clock().clone();
     let teardown = Teardown { daemon, registry, doors, notifier, tasks, kept, lock, found };
     let ended = teardown.end(ended).await;
     journal.sync(clock.wall_time());
     Ok(ended)
-}
-
-/// The journal of this daemon, while its lock is valid.
-fn journal_of(
-    paths: &RuntimePaths,
-    state: Option<&Path>,
-    config: &Config,
-    lock: &Arc<DaemonLock>,
-) -> Journal {
-    let (lock, limits) = (Arc::downgrade(lock), journal_limits(config));
-    let is_ours = move || lock.upgrade().is_some_and(|lock| lock.counts());
-    Journal::claimed(paths.journal(state), limits, is_ours)
 }
 
 /// Access to the shims in this daemon's directory, while its lock is valid.
@@ -323,6 +313,7 @@ impl Assembly {
             principals: Principals::default(),
             departure: Departure::default(),
             turns: Turns::default(),
+            journal: journal.clone(),
             started,
         });
         let (ask_upgrade, upgrades) = mpsc::channel(1);

@@ -102,7 +102,8 @@ mod tests {
             managed: false,
         };
         let permit = decide_operate(&standing).unwrap();
-        daemon.switchboard.set(&permit, &daemon.sessions, Scope::Everything, window).unwrap();
+        let by = (&permit, &standing.caller);
+        daemon.switchboard.set(by, &daemon.sessions, Scope::Everything, window).unwrap();
     }
 
     #[tokio::test(start_paused = true)]

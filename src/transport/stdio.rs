@@ -14,6 +14,7 @@ use tokio::task::JoinSet;
 
 use crate::config::Config;
 use crate::core::caller::{Caller, Kind};
+use crate::core::event::Event;
 use crate::core::ids::{ConnectionId, PrincipalId, TenantId};
 use crate::core::policy::{Door, Reach, Standing};
 use crate::mcp::connection::Connection;
@@ -72,12 +73,13 @@ pub async fn serve_stdio(
     let limits = doors.limits.borrow().connection.clone();
     let connection = Arc::new(Connection::new(ConnectionId(ONLY), limits.unsent));
     let server = Server::new(shared, Arc::clone(&connection), standing);
-    tokio::select! {
-        () = serve(server, link::stdio().in_lines(&limits), connection, &limits) => {}
+    let cause = tokio::select! {
+        () = serve(server, link::stdio().in_lines(&limits), connection, &limits) => "client",
         // Nothing can be left running.
-        _ = signals.told() => {}
-        _ = hangup.recv() => {}
-    }
+        _ = signals.told() => "signal",
+        _ = hangup.recv() => "signal",
+    };
+    registry.tell_event(None, Event::DaemonStopped { cause });
     end_sessions(&registry).await;
     tasks.shutdown().await;
     Ok(())

@@ -273,8 +273,15 @@ async fn the_read_only_doors_never_write_whatever_the_daemon_allows() {
 }
 
 async fn never_writes(mut wire: Wire, session: &str) {
-    let reading =
-        ["list_sessions", "read_screen", "read_history", "read_commands", "wait_for", "why"];
+    let reading = [
+        "list_sessions",
+        "read_screen",
+        "read_history",
+        "read_commands",
+        "wait_for",
+        "list_events",
+        "why",
+    ];
     assert_eq!(wire.tools().await, reading);
     for (tool, arguments) in [
         ("create_session", json!({})),

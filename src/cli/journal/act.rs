@@ -28,8 +28,11 @@ impl RecordedAct {
         let result = match record.kind {
             RecordKind::Intent => "not known yet".to_owned(),
             RecordKind::Refused | RecordKind::Late => outcome(record),
-            RecordKind::Lease | RecordKind::Discarded | RecordKind::Opened => String::new(),
-            RecordKind::Segment | RecordKind::More | RecordKind::Outcome => return None,
+            RecordKind::Discarded | RecordKind::Opened => String::new(),
+            RecordKind::Event if is_end_of_lease(record) => String::new(),
+            RecordKind::Event | RecordKind::Segment | RecordKind::More | RecordKind::Outcome => {
+                return None;
+            }
         };
         Some(Self {
             number: record.seq,
@@ -57,7 +60,7 @@ impl RecordedAct {
             | RecordKind::Refused
             | RecordKind::Late
             | RecordKind::Discarded
-            | RecordKind::Lease => {}
+            | RecordKind::Event => {}
         }
     }
 
@@ -76,12 +79,13 @@ impl RecordedAct {
 pub(super) fn in_stream(record: &RecordLine<'_>) -> String {
     match record.kind {
         RecordKind::Segment => String::new(),
+        RecordKind::Event if !is_end_of_lease(record) => String::new(),
         RecordKind::More => format!("{}: then {}", of(record), shortened(&what(record))),
         RecordKind::Outcome => one_line(&format!("{}: {}", of(record), outcome(record))).into(),
         RecordKind::Intent
         | RecordKind::Refused
         | RecordKind::Late
-        | RecordKind::Lease
+        | RecordKind::Event
         | RecordKind::Discarded
         | RecordKind::Opened => {
             let [number, time, who, session, act] = columns(record);
@@ -93,6 +97,14 @@ pub(super) fn in_stream(record: &RecordLine<'_>) -> String {
             cells.map(|cell| one_line(cell)).collect::<Vec<_>>().join("  ")
         }
     }
+}
+
+/// Whether a lease changed without an act of its holder. Other events are in `termgate events`.
+fn is_end_of_lease(record: &RecordLine<'_>) -> bool {
+    /// What a holder does itself has a record as an act.
+    const OWN: [&str; 3] = ["lease_granted", "lease_renewed", "lease_released"];
+    let kind = record.event.as_deref().unwrap_or_default();
+    record.kind == RecordKind::Event && kind.starts_with("lease_") && !OWN.contains(&kind)
 }
 
 fn of(record: &RecordLine<'_>) -> u64 {
@@ -109,7 +121,7 @@ fn columns(record: &RecordLine<'_>) -> [String; 5] {
 /// The word for an act.
 pub(super) fn act_of<'a>(record: &'a RecordLine<'_>) -> &'a str {
     match record.kind {
-        RecordKind::Lease => "lease",
+        RecordKind::Event => "lease",
         RecordKind::Discarded => "discarded",
         RecordKind::Opened => "daemon",
         RecordKind::Segment
@@ -140,9 +152,9 @@ fn what(record: &RecordLine<'_>) -> String {
     }
     let reason = record.reason.as_deref().unwrap_or_default();
     match record.kind {
-        RecordKind::Lease => {
-            let change = record.result.as_deref().unwrap_or_default();
-            [change, reason].join(" ").trim_end().to_owned()
+        RecordKind::Event => {
+            let details = record.details.as_ref().map_or("", |details| details.get());
+            format!("{} {details}", record.event.as_deref().unwrap_or_default())
         }
         RecordKind::Discarded => {
             format!("{} bytes: {reason}", record.discarded.unwrap_or_default())

@@ -150,6 +150,14 @@ pub enum Report {
 }
 
 impl Report {
+    /// The working directory, if it tells that.
+    pub fn directory(&self) -> Option<&str> {
+        match self {
+            Self::Directory(directory) => Some(directory),
+            Self::Notification { .. } | Self::Progress(_) => None,
+        }
+    }
+
     /// The most reports that wait in the queue; the oldest are dropped first.
     pub const QUEUED_MAX: usize = 256;
 }

@@ -1,5 +1,6 @@
 //! What listen requests get, between their acknowledgement and their end.
 
+use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 
 use tokio::io::{AsyncBufReadExt, BufReader};
@@ -15,6 +16,7 @@ use crate::mcp::outbox::UnsentLimits;
 use crate::mcp::subscription_quota::tests::{agent, standing};
 use crate::session::drain::Departure;
 use crate::session::recover::tests::registry;
+use crate::store::journal::writer::{Journal, JournalLimits};
 use crate::surface::call::Principals;
 use crate::surface::switchboard::Switchboard;
 use crate::surface::turns::Turns;
@@ -31,6 +33,7 @@ fn daemon() -> Arc<Daemon> {
     let mut switches = Switches::default();
     let ended = SessionId::from_random(Uuid::nil());
     switches.set(Scope::Session(ended), WriteWindow::Open);
+    let limits = JournalLimits { bytes_max: 0, keep_input: true };
     Arc::new(Daemon {
         started: sessions.clock().now(),
         sessions,
@@ -39,6 +42,7 @@ fn daemon() -> Arc<Daemon> {
         principals: Principals::default(),
         departure: Departure::default(),
         turns: Turns::default(),
+        journal: Journal::at(PathBuf::from("/nowhere"), limits),
     })
 }
 

@@ -62,9 +62,10 @@ pub const OUTPUT: Template = Template {
 };
 
 /// The lists: URI, name and description.
-pub const LISTS: [(&str, &str, &str); 2] = [
+pub const LISTS: [(&str, &str, &str); 3] = [
     ("termgate://sessions", "sessions", "Every session you may see"),
     ("termgate://leases", "leases", "Who may write where"),
+    ("termgate://events", "events", "What happened last"),
 ];
 
 /// The resource for operators only: URI, name and description.

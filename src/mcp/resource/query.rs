@@ -3,9 +3,13 @@
 use std::fmt::Display;
 use std::str::FromStr;
 
+use crate::surface::control::list_events::ListEvents;
 use crate::surface::error::SurfaceError;
 use crate::surface::terminal::read_history::{HistoryFormat, ReadHistory};
 use crate::wire::line::Format;
+
+/// How many events a resource has unless its query says another number.
+const EVENTS: usize = 100;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct GridQuery {
@@ -56,6 +60,21 @@ pub(super) fn history(query: &str) -> Result<ReadHistory, SurfaceError> {
         }
     }
     Ok(history)
+}
+
+/// Parses the query of events, as the parameters of `list_events`.
+pub(super) fn events(query: &str) -> Result<ListEvents, SurfaceError> {
+    let mut events = ListEvents { limit: EVENTS, ..ListEvents::default() };
+    for (name, value) in pairs(query) {
+        match name {
+            "since" => events.since = Some(number(name, value, u64::MAX)?),
+            "session" => events.session = Some(value.to_owned()),
+            "kind" => events.kind = Some(value.to_owned()),
+            "limit" => events.limit = number(name, value, usize::MAX)?,
+            _ => return Err(unknown(name, &["since", "session", "kind", "limit"])),
+        }
+    }
+    Ok(events)
 }
 
 /// Finds the value of the only parameter that a resource has.

@@ -22,7 +22,7 @@ use crate::core::ids::PrincipalId;
 use crate::core::policy::{Denial, Permit, PermittedAct, Standing, decide_operate};
 use crate::mcp::attach::{
     ATTACH_METHOD, AttachedPerson, HAND_BACK_METHOD, INPUT_BYTES_MAX, INPUT_METHOD, SIZE_METHOD,
-    TAKE_OVER_METHOD, note,
+    TAKE_OVER_METHOD,
 };
 use crate::mcp::error::said;
 use crate::mcp::observe::{Observation, ObservationEnd};
@@ -84,9 +84,14 @@ impl Server {
             caller.principal = PrincipalId::Connection(number);
         }
         let names = &self.shared.names;
-        let attached = Arc::new(AttachedPerson::new(session.clone(), &caller, names, &open));
+        let attached = Arc::new(AttachedPerson::new(
+            (daemon.sessions.clone(), session.clone()),
+            &caller,
+            names,
+            &open,
+        ));
         daemon.principals.call_also(attached.person.name());
-        note(&attached, "attached");
+        attached.note_attached();
         note_touched(&self.touched, &session);
         let mut detaches = session.live().detaches();
         let _seat = self.people.sit(context.id.clone(), attached);

@@ -7,6 +7,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::core::event::Event;
 use crate::core::frame::Exit;
 use crate::core::moment::Moment;
 use crate::session::actor::Actor;
@@ -210,6 +211,7 @@ impl<P: Pty> Actor<P> {
                 Err(_) => self.outlets.live.set_unended("ending it failed".to_owned()),
             }
         }
+        self.tell_event(Event::SessionRemoved);
         self.pty.forget();
         // A daemon that starts at once must not find what is about to end.
         self.pty.vanished().await;

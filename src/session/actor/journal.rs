@@ -8,8 +8,6 @@ use crate::core::ids::Epoch;
 use crate::core::input::request::{Completion, DiscardCause, Discarded, WriteId, WriteOutcome};
 use crate::core::journal::{ActContent, ActOutcome, Intent, JournalEntry, RecordNumber};
 use crate::core::keys::Unit;
-use crate::core::lease::error::EndCause;
-use crate::core::lease::view::{LeaseChange, LeaseEvent};
 use crate::core::moment::Moment;
 use crate::core::policy::Door;
 use crate::session::actor::Actor;
@@ -210,22 +208,12 @@ impl<P: Pty> Actor<P> {
         }
     }
 
-    /// Records a change of the lease that is not an act of its holder, which has a record of its own.
-    pub(super) fn record_lease(&mut self, event: &LeaseEvent) {
+    /// Ends the act of a person who typed and has the keyboard no more.
+    pub(super) fn end_burst_of_former(&mut self) {
         let typist = self.recording.burst.as_ref().map(|burst| burst.by.clone());
         if typist.is_some_and(|by| !self.input.has_keyboard(self.clock.now(), &by)) {
             self.end_burst();
         }
-        let (change, by) = match &event.change {
-            LeaseChange::Granted | LeaseChange::Renewed => return,
-            LeaseChange::Ended(EndCause::Released) => return,
-            LeaseChange::Revived => ("revived", None),
-            LeaseChange::Suspended { by } => ("suspended", Some(by)),
-            LeaseChange::Resumed => ("resumed", None),
-            LeaseChange::Ended(cause) => (cause.as_str(), cause.by()),
-        };
-        let (session, holder, epoch) = (self.id, &event.holder, event.epoch);
-        self.outlets.recorder.note(&JournalEntry::Lease { session, holder, epoch, change, by });
     }
 
     pub(super) fn record_discarded(&self, discarded: &Discarded) {
@@ -272,6 +260,6 @@ impl<P: Pty> Actor<P> {
 
     /// Whether what is typed now may be a secret. The kernel is asked, since the prompt may have come since the last look.
     fn reads_secret(&self) -> bool {
-        self.pty.evidence().map_or(true, |it| it.canonical && !it.echo)
+        self.pty.hides_typing().unwrap_or(true)
     }
 }

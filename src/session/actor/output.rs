@@ -13,7 +13,6 @@ use tokio::time::timeout;
 use crate::core::frame::Exit;
 use crate::core::input::request::DiscardCause;
 use crate::core::moment::Moment;
-use crate::core::screen::sequence::Report;
 use crate::core::shell::activity::Evidence;
 use crate::core::shell::commands::record::CommandId;
 use crate::session::actor::Actor;
@@ -140,13 +139,19 @@ impl<P: Pty> Actor<P> {
         let answered = answered.unwrap_or(usize::MAX);
         let most = if answered > 0 { answered } else { usize::MAX };
         let most = most.min(self.screen.slice_bytes()).min(self.followed_slice());
-        let most = most.min(self.unfed.before_uncovered());
+        let most = most.min(self.unfed.before_uncovered()).min(self.untold_from());
         let slice = self.unfed.take(most);
         let begun = self.clock.now();
         self.feed(slice.bytes(), answered == 0);
         self.unfed.put_back(slice, self.clock.now().since(begun));
         self.submit_again();
         self.note_output();
+    }
+
+    /// How much output was looked through for events before, in bytes; a slice does not go beyond.
+    fn untold_from(&self) -> usize {
+        let told = usize::try_from(self.events.told_bytes(self.unfed.offset));
+        told.ok().filter(|told| *told > 0).unwrap_or(usize::MAX)
     }
 
     /// Submits the commands again that were sent behind the output that was fed. Once there are none left,
@@ -210,11 +215,7 @@ impl<P: Pty> Actor<P> {
         self.reserve.seen = self.reserve.seen.max(end);
         self.screen.feed(now, bytes);
         self.unfed.offset = end;
-        for report in self.screen.take_reports() {
-            if let Report::Directory(directory) = report {
-                self.outlets.live.set_directory(&directory);
-            }
-        }
+        self.take_reports(now, end);
         let answer = self.screen.take_answers();
         if answers && !answer.is_empty() {
             self.input.answer(&answer);

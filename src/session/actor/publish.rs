@@ -91,6 +91,9 @@ impl<P: Pty> Actor<P> {
             self.outlets.live.set_invisible(self.screen.invisible());
             self.frames.send_replace(frame);
             self.note_told(now);
+            // A command comes after the lease that it was sent under.
+            self.tell_events();
+            self.tell_events_of_frame(now);
         }
     }
 }

@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use tokio::task::yield_now;
 
+use crate::core::event::Event;
 use crate::core::frame::Frame;
 use crate::core::input::idempotency::earlier_writes::{FormerWrite, WriteStamp};
 use crate::core::input::request::InputEvent;
@@ -170,6 +171,7 @@ impl<P: Pty> Actor<P> {
         let is_long = || is_large(frames.borrow().size.value);
         while let Err(TaskFailure(text)) = contained(in_steps(self.serve(mailbox), is_long)).await {
             tracing::error!(session = %self.id, %text, "its task failed and is restarted");
+            self.tell_event(Event::Fault { what: "the session's task failed and was restarted" });
             self.reserve.on_failure(self.clock.now());
             self.pause().await;
             if self.ending.parting.is_some() {

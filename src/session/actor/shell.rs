@@ -22,9 +22,9 @@ use crate::session::actor::looks::AwaitedEnd;
 use crate::session::command::{CommandOrder, Provision};
 use crate::session::control::GivenUp;
 use crate::session::error::SessionError;
+use crate::session::pty::Pty;
 use crate::session::pty::signal::Signal;
 use crate::session::pty::surroundings::ReaderSearch;
-use crate::session::pty::{Pty, TerminalEvidence};
 use crate::session::stats::Participation;
 
 const INTERRUPTS_MAX: u8 = 4;
@@ -119,8 +119,7 @@ impl<P: Pty> Actor<P> {
         let prompt = self.shell.on_command(now, ends_by, &before_cursor);
         let by = Some(Arc::from(by.name().to_string()));
         // A line editor shows what is typed by itself.
-        let hidden = |it: TerminalEvidence| it.canonical && !it.echo;
-        let echoed = ends_by != EndsBy::Kernel || !self.pty.evidence().is_ok_and(hidden);
+        let echoed = ends_by != EndsBy::Kernel || !self.pty.hides_typing().unwrap_or(false);
         let submission = Submission { text, typed, by, ends_by, prompt: &prompt, echoed };
         let id = self.screen.submit(now, submission);
         if let Some(provision) = provision {

@@ -273,6 +273,12 @@ impl Pty for HeldPty {
         Ok(TerminalEvidence::of(self.leader, self.foreground(), &modes))
     }
 
+    fn hides_typing(&self) -> io::Result<bool> {
+        // Who is in front costs more to ask than all the rest.
+        let modes = tcgetattr(self.open()?)?;
+        Ok(TerminalEvidence::of(self.leader, None, &modes).hides_typing())
+    }
+
     fn unread(&self) -> io::Result<bool> {
         let in_memory = self.is_input_on_its_way() || self.link().input.is_blocked();
         Ok(in_memory || readiness::look(self.open()?.as_fd(), READABLE)? != 0)

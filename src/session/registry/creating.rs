@@ -15,6 +15,7 @@ use tokio::task::spawn_blocking;
 use uuid::Uuid;
 
 use crate::core::caller::Caller;
+use crate::core::event::Event;
 use crate::core::frame::Size;
 use crate::core::ids::{Epoch, SessionId, TenantId};
 use crate::core::input::{Input, WriteWindow};
@@ -101,6 +102,8 @@ impl Registry {
         }
         self.0.counters.sessions_created.add(1);
         self.list(&session, None);
+        let (name, command) = (session.name(), session.about().command.clone());
+        self.tell_event(Some(&session), Event::SessionCreated { name, command });
         listed(&session);
         self.look_after(session.clone(), tokio::spawn(task));
         // Whoever ends the daemon either sees this session or is seen here.
@@ -241,7 +244,7 @@ fn begin<P: Pty>(
     let pid = pty.evidence().map_or(0, |evidence| evidence.leader.0);
     let opening = OpeningState::empty(creation.size, registry.limits().screen);
     let commands = CommandsRecord::default();
-    make(registry, pid, Setup { record, commands, opening, input, pty })
+    make(registry, pid, Setup { record, commands, opening, told: None, input, pty })
 }
 
 /// Makes a session on any terminal, and the task that serves it.

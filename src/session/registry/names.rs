@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
+use crate::core::event::Event;
 use crate::core::ids::{SessionId, TenantId};
 use crate::session::error::{CreateError, NAME_MAX, SessionError, check_name};
 use crate::session::handle::Session;
@@ -77,6 +78,7 @@ impl Registry {
         let unused = renamed.as_ref().unwrap_or(&name);
         self.free_name(session.tenant(), unused, session.id());
         renamed?;
+        self.tell_event(Some(session), Event::SessionRenamed { name });
         self.tell_listed(session);
         Ok(())
     }

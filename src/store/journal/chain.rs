@@ -136,7 +136,7 @@ impl Chain {
             | RecordKind::Late
             | RecordKind::Refused
             | RecordKind::Discarded
-            | RecordKind::Lease => {}
+            | RecordKind::Event => {}
         }
         Ok(())
     }

@@ -11,6 +11,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::core::caller::Caller;
 use crate::core::journal::{ActContent, ActOutcome, Intent, JournalEntry};
+use crate::store::journal::event::{caller_of, details_of, epoch_of, kind_of};
 
 /// What the hash of the first record of a journal covers.
 pub const NO_HASH: RecordHash = RecordHash([0; 32]);
@@ -71,7 +72,9 @@ pub enum RecordKind {
     Late,
     Refused,
     Discarded,
-    Lease,
+    // As the first journals called changes of leases.
+    #[serde(alias = "lease")]
+    Event,
 }
 
 /// One record. Members that do not apply are left out.
@@ -122,7 +125,13 @@ pub struct RecordLine<'a> {
     pub secret: bool,
     #[serde(skip_serializing_if = "Option::is_none", borrow)]
     pub arguments: Option<Cow<'a, RawValue>>,
-    /// `done`, `failed`, `refused`, `given_up`, `unknown`, or how a lease changed.
+    /// The kind of an event.
+    #[serde(skip_serializing_if = "Option::is_none", borrow)]
+    pub event: Option<Cow<'a, str>>,
+    /// What else is known of an event, as an object.
+    #[serde(skip_serializing_if = "Option::is_none", borrow)]
+    pub details: Option<Cow<'a, RawValue>>,
+    /// `done`, `failed`, `refused`, `given_up` or `unknown`.
     #[serde(skip_serializing_if = "Option::is_none", borrow)]
     pub result: Option<Cow<'a, str>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -194,13 +203,21 @@ impl<'a> RecordLine<'a> {
                 reason: Some((*cause).into()),
                 ..line(RecordKind::Discarded).with_caller(writer)
             },
-            JournalEntry::Lease { session, holder, epoch, change, by } => Self {
-                session: Some(session.to_string().into()),
-                epoch: Some(epoch.0),
-                result: Some((*change).into()),
-                reason: by.map(|by| format!("by {by}").into()),
-                ..line(RecordKind::Lease).with_caller(holder)
-            },
+            JournalEntry::Event { scope, event } => {
+                let caller = caller_of(event);
+                let about = line(RecordKind::Event);
+                let about = caller.map_or(about.clone(), |caller| about.with_caller(caller));
+                Self {
+                    event: Some(kind_of(event).into()),
+                    session: scope.session.map(|session| session.to_string().into()),
+                    tenant: Some(scope.tenant.to_string().into()),
+                    epoch: epoch_of(event).map(|epoch| epoch.0),
+                    details: details_of(event)
+                        .and_then(|details| serde_json::value::to_raw_value(&details).ok())
+                        .map(Cow::Owned),
+                    ..about
+                }
+            }
         }
     }
 

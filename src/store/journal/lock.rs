@@ -11,7 +11,9 @@ pub(super) const TAKEN: &str = "another daemon writes it";
 #[derive(Debug)]
 pub(super) struct JournalLock {
     path: PathBuf,
-    file: File,
+    /// Locked as long as it is open.
+    _file: File,
+    identity: (u64, u64),
 }
 
 impl JournalLock {
@@ -27,7 +29,8 @@ impl JournalLock {
             let file = OpenOptions::new().append(true).create(true).mode(0o600).open(path)?;
             match file.try_lock() {
                 Ok(()) => {
-                    let lock = Self { path: path.to_owned(), file };
+                    let identity = identity(&file.metadata()?);
+                    let lock = Self { path: path.to_owned(), _file: file, identity };
                     if lock.counts() {
                         return Ok(lock);
                     }
@@ -47,8 +50,11 @@ impl JournalLock {
 
     /// Whether the locked file is still the one at its path.
     pub(super) fn counts(&self) -> bool {
-        let identity = |metadata: fs::Metadata| (metadata.dev(), metadata.ino());
-        let (own, there) = (self.file.metadata(), fs::symlink_metadata(&self.path));
-        own.is_ok_and(|own| there.is_ok_and(|there| identity(own) == identity(there)))
+        fs::symlink_metadata(&self.path).is_ok_and(|there| identity(&there) == self.identity)
     }
+}
+
+/// Which file it is.
+fn identity(metadata: &fs::Metadata) -> (u64, u64) {
+    (metadata.dev(), metadata.ino())
 }

@@ -1,7 +1,7 @@
 //! Reads the files of a journal, also while a daemon writes them.
 
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read};
+use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use crate::store::journal::chain::{Chain, ChainError};
@@ -141,8 +141,19 @@ fn read_lines<E: From<io::Error>>(
 }
 
 /// Calls `each` with every whole line, its number from 1 on and its text, if that is UTF-8.
-pub(super) fn read_file(path: &Path, mut each: impl FnMut(u64, Option<&str>)) -> io::Result<()> {
-    let mut reader = BufReader::with_capacity(64 * 1024, File::open(path)?);
+pub(super) fn read_file(path: &Path, each: impl FnMut(u64, Option<&str>)) -> io::Result<()> {
+    read_file_from(path, 0, each)
+}
+
+/// The same from an offset on, where a line begins.
+pub(super) fn read_file_from(
+    path: &Path,
+    from: u64,
+    mut each: impl FnMut(u64, Option<&str>),
+) -> io::Result<()> {
+    let mut file = File::open(path)?;
+    file.seek(SeekFrom::Start(from))?;
+    let mut reader = BufReader::with_capacity(64 * 1024, file);
     let mut line = Vec::new();
     let mut number = 0;
     loop {

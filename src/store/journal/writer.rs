@@ -1,17 +1,20 @@
 //! Appends to a journal: numbers, hashes, files of bounded size, and what to do when the disk refuses.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::fmt;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 
+use crate::core::event::source::ToldEvents;
+use crate::core::ids::{SessionId, TenantId};
 use crate::core::journal::{JournalEntry, NotRecorded, RecordNumber};
 use crate::store::journal::chain::Chain;
+use crate::store::journal::events::told_events;
 use crate::store::journal::line::{RecordKind, RecordLine};
 use crate::store::journal::lock::TAKEN;
 use crate::store::journal::open::OpenJournal;
@@ -27,10 +30,15 @@ pub struct Journal(Arc<JournalState>);
 
 #[derive(Debug)]
 struct JournalState {
+    directory: PathBuf,
     writer: Mutex<Writer>,
     keep_input: AtomicBool,
     bytes_max: AtomicU64,
     unsynced: Notify,
+    /// The number of the newest event.
+    newest_event: watch::Sender<u64>,
+    /// What daemons before told of sessions that this one has not found yet.
+    told: Mutex<HashMap<SessionId, ToldEvents>>,
 }
 
 /// How much of a journal is kept.
@@ -55,6 +63,8 @@ struct Writer {
     known: Option<Chain>,
     /// The records of what has happened already, which the disk did not take.
     unwritten: VecDeque<Unwritten>,
+    /// The newest events that were appended.
+    heads: VecDeque<EventHead>,
 }
 
 impl fmt::Debug for Writer {
@@ -68,6 +78,8 @@ struct Unwritten {
     kind: RecordKind,
     of: Option<u64>,
     unnumbered: String,
+    /// Who may learn of it, if it is an event.
+    audience: Option<Audience>,
 }
 
 impl Journal {
@@ -84,19 +96,23 @@ impl Journal {
         is_ours: impl Fn() -> bool + Send + 'static,
     ) -> Self {
         let writer = Writer {
-            directory,
+            directory: directory.clone(),
             may_take_over: Box::new(is_ours),
             open: None,
             took_over: false,
             failed: None,
             known: None,
             unwritten: VecDeque::new(),
+            heads: VecDeque::new(),
         };
         Self(Arc::new(JournalState {
+            directory,
             writer: Mutex::new(writer),
             keep_input: AtomicBool::new(limits.keep_input),
             bytes_max: AtomicU64::new(limits.bytes_max),
             unsynced: Notify::new(),
+            newest_event: watch::Sender::new(0),
+            told: Mutex::default(),
         }))
     }
 
@@ -110,7 +126,36 @@ impl Journal {
     /// # Errors
     /// Returns [`NotRecorded`] if it cannot be written. The next record tries again.
     pub fn open(&self, at: SystemTime) -> Result<(), NotRecorded> {
-        self.writer().ready(at, self.bytes_max()).map(drop)
+        self.writer().ready(at, self.bytes_max())?;
+        let told = told_events(self.directory());
+        let told = told.map_err(|error| NotRecorded(error.to_string()))?;
+        *self.0.told.lock().unwrap_or_else(PoisonError::into_inner) = told;
+        Ok(())
+    }
+
+    /// Where the files of the journal are.
+    pub fn directory(&self) -> &Path {
+        &self.0.directory
+    }
+
+    /// Takes what daemons before told of a session.
+    pub fn take_told(&self, session: SessionId) -> Option<ToldEvents> {
+        self.0.told.lock().unwrap_or_else(PoisonError::into_inner).remove(&session)
+    }
+
+    /// The number of the newest event that this process recorded; 0 if there is none.
+    pub fn newest_event(&self) -> watch::Receiver<u64> {
+        self.0.newest_event.subscribe()
+    }
+
+    /// Whether somebody who sees what `sees` says may learn of an event after this number. Of many events, the
+    /// oldest are not known any more, and count as one.
+    pub fn any_event_after(&self, seq: u64, sees: impl Fn(&Audience) -> bool) -> bool {
+        let writer = self.writer();
+        let oldest = writer.heads.front().map_or(u64::MAX, |head| head.seq);
+        let is_full = writer.heads.len() == HEADS_MAX;
+        (is_full && seq.saturating_add(1) < oldest)
+            || writer.heads.iter().any(|head| head.seq > seq && sees(&head.audience))
     }
 
     /// Appends an entry. It survives the end of this process, however it ends.
@@ -123,8 +168,9 @@ impl Journal {
         entry: &JournalEntry<'_>,
     ) -> Result<RecordNumber, NotRecorded> {
         let record = self.unwritten(at, entry)?;
-        let number = self.writer().write(at, self.bytes_max(), &record)?;
-        self.0.unsynced.notify_one();
+        let mut writer = self.writer();
+        let number = writer.write(at, self.bytes_max(), &record)?;
+        self.tell_appended(writer);
         Ok(number)
     }
 
@@ -135,8 +181,19 @@ impl Journal {
         if writer.write(at, self.bytes_max(), &record).is_err() {
             writer.keep(record);
         }
+        self.tell_appended(writer);
+    }
+
+    fn tell_appended(&self, writer: MutexGuard<'_, Writer>) {
+        self.tell_newest_event(&writer);
         drop(writer);
         self.0.unsynced.notify_one();
+    }
+
+    fn tell_newest_event(&self, writer: &Writer) {
+        let newest = writer.heads.back().map_or(0, |head| head.seq);
+        let is_newer = |known: &mut u64| newest > std::mem::replace(known, newest.max(*known));
+        self.0.newest_event.send_if_modified(is_newer);
     }
 
     /// Waits until something was appended since the last call.
@@ -151,6 +208,7 @@ impl Journal {
             // It is tried again.
             let _ = writer.ready(at, self.bytes_max());
         }
+        self.tell_newest_event(&writer);
         let waits = !writer.unwritten.is_empty();
         let files = writer.open.as_mut().map_or_else(Vec::new, |open| {
             let mut files = std::mem::take(&mut open.unsynced);
@@ -177,7 +235,8 @@ impl Journal {
         let keep_input = self.0.keep_input.load(Ordering::Relaxed);
         let line = RecordLine::of_entry(at, entry, keep_input);
         let unnumbered = line.unnumbered().map_err(|error| NotRecorded(error.to_string()))?;
-        Ok(Unwritten { kind: line.kind, of: line.of, unnumbered })
+        let (kind, of, audience) = (line.kind, line.of, Audience::of(entry));
+        Ok(Unwritten { kind, of, unnumbered, audience })
     }
 
     fn bytes_max(&self) -> u64 {
@@ -217,8 +276,9 @@ impl Writer {
             }
         };
         open.rotate(at, bytes_max).map_err(refused)?;
-        while let Some(Unwritten { kind, of, unnumbered }) = self.unwritten.front() {
-            open.append_if_open(*kind, *of, unnumbered).map_err(refused)?;
+        while let Some(Unwritten { kind, of, unnumbered, audience }) = self.unwritten.front() {
+            let seq = open.append_if_open(*kind, *of, unnumbered).map_err(refused)?;
+            note_head(&mut self.heads, seq, audience.clone());
             self.unwritten.pop_front();
         }
         Ok(open)
@@ -232,10 +292,12 @@ impl Writer {
         record: &Unwritten,
     ) -> Result<RecordNumber, NotRecorded> {
         let open = self.ready(at, bytes_max)?;
-        let Unwritten { kind, of, unnumbered } = record;
+        let Unwritten { kind, of, unnumbered, audience } = record;
         let appended = open.append_if_open(*kind, *of, unnumbered);
         let refused = |error| NotRecorded(format!("{}: {error}", self.directory.display()));
-        appended.map(RecordNumber).map_err(refused)
+        let seq = appended.map_err(refused)?;
+        note_head(&mut self.heads, seq, audience.clone());
+        Ok(RecordNumber(seq))
     }
 
     /// Keeps a record until the disk takes it.
@@ -246,6 +308,46 @@ impl Writer {
             tracing::error!(kind = ?record.kind, "a record is lost: too many wait");
         }
     }
+}
+
+/// How many of the newest events are known with their audience.
+const HEADS_MAX: usize = 256;
+
+/// Who may learn of an event.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Audience {
+    pub tenant: TenantId,
+    /// `None` for what concerns no single session.
+    pub session: Option<SessionId>,
+}
+
+impl Audience {
+    fn of(entry: &JournalEntry<'_>) -> Option<Self> {
+        let (tenant, session) = match entry {
+            JournalEntry::Event { scope, .. } => (scope.tenant, scope.session),
+            JournalEntry::Refused { intent, .. } => (&intent.by.tenant, intent.session),
+            JournalEntry::Intent(_)
+            | JournalEntry::More { .. }
+            | JournalEntry::Outcome { .. }
+            | JournalEntry::Late { .. }
+            | JournalEntry::Discarded { .. } => return None,
+        };
+        Some(Self { tenant: tenant.clone(), session })
+    }
+}
+
+#[derive(Debug)]
+struct EventHead {
+    seq: u64,
+    audience: Audience,
+}
+
+fn note_head(heads: &mut VecDeque<EventHead>, seq: u64, audience: Option<Audience>) {
+    let Some(audience) = audience else { return };
+    if heads.len() == HEADS_MAX {
+        heads.pop_front();
+    }
+    heads.push_back(EventHead { seq, audience });
 }
 
 #[cfg(test)]

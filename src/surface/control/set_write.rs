@@ -70,7 +70,8 @@ impl Tool for SetWrite {
             if is_on && window.closes_at().is_some() {
                 warnings.push("it was on without a limit, and stays on after that time");
             }
-            board.set(&permit, &call.daemon.sessions, scope, window)?;
+            let by = (&permit, &call.standing.caller);
+            board.set(by, &call.daemon.sessions, scope, window)?;
             warnings.extend(warning_of(board.kept().await));
         }
         let configured = board.is_configured_on();

@@ -14,7 +14,6 @@ use crate::surface::tool::{Answer, Tool, ToolAccess};
 use crate::wire::session::{Done, Managed};
 use crate::wire::word;
 
-/// What to do with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ManageAction {

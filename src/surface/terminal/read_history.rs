@@ -43,7 +43,6 @@ pub struct ReadHistory {
     pub format: HistoryFormat,
 }
 
-/// How rows of history are told.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum HistoryFormat {

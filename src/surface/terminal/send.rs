@@ -23,7 +23,6 @@ use crate::surface::tool::{Answer, Tool, ToolAccess};
 use crate::wire::error::RefusalCause;
 use crate::wire::wait::WriteResult;
 
-/// Whether text is sent as a bracketed paste.
 #[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum PasteWord {
@@ -33,7 +32,6 @@ pub enum PasteWord {
     Never,
 }
 
-/// How the text is written in the call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Encoding {
@@ -255,7 +253,6 @@ impl KeyObject {
     }
 }
 
-/// What the mouse does.
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum MouseActionWord {
@@ -267,7 +264,6 @@ pub enum MouseActionWord {
     ScrollDown,
 }
 
-/// Which button.
 #[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum MouseButtonWord {

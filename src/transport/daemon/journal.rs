@@ -1,15 +1,19 @@
 //! The journal of a daemon: how sessions and the gateway reach it, and when it is synced to the disk.
 
+use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::task::spawn_blocking;
 use tokio::time::sleep;
 
 use crate::config::Config;
+use crate::config::paths::RuntimePaths;
 use crate::core::journal::JournalEntry;
 use crate::session::clock::Clock;
 use crate::session::recorder::ActRecorder;
 use crate::store::journal::writer::{Journal, JournalLimits};
+use crate::transport::unix::lock::DaemonLock;
 
 /// How long records wait to be synced to the disk together. What a power failure loses.
 const SYNC_AFTER: Duration = Duration::from_millis(200);
@@ -21,13 +25,27 @@ pub(in crate::transport) fn journal_limits(config: &Config) -> JournalLimits {
     JournalLimits { bytes_max: config.journal.bytes as u64, keep_input: config.journal.keep_input }
 }
 
+/// The journal of this daemon, while its lock is valid.
+pub(in crate::transport) fn journal_of(
+    paths: &RuntimePaths,
+    state: Option<&Path>,
+    config: &Config,
+    lock: &Arc<DaemonLock>,
+) -> Journal {
+    let (lock, limits) = (Arc::downgrade(lock), journal_limits(config));
+    let is_ours = move || lock.upgrade().is_some_and(|lock| lock.counts());
+    Journal::claimed(paths.journal(state), limits, is_ours)
+}
+
 pub(in crate::transport) fn recorder(journal: &Journal, clock: &Clock) -> ActRecorder {
     let (appends, append_clock) = (journal.clone(), clock.clone());
     let (notes, note_clock) = (journal.clone(), clock.clone());
-    ActRecorder::new(
+    let told = journal.clone();
+    let recorder = ActRecorder::new(
         move |entry: &JournalEntry<'_>| appends.append(append_clock.wall_time(), entry),
         move |entry: &JournalEntry<'_>| notes.note(note_clock.wall_time(), entry),
-    )
+    );
+    recorder.with_told(move |session| told.take_told(session))
 }
 
 /// Opens the journal before anything is recorded, and returns what syncs it to the disk until that is dropped.

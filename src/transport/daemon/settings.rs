@@ -10,6 +10,7 @@ use tokio::sync::watch;
 use crate::config::key::Applies;
 use crate::config::sources::Sources;
 use crate::config::{Change, Config, HoldingConfig};
+use crate::core::event::Event;
 use crate::core::lease::limits::LeaseLimits;
 use crate::mcp::shared::ServerShared;
 use crate::session::pty::held::shims::HoldingLimits;
@@ -74,6 +75,9 @@ impl Reloading {
                 }
             }
         }
+        let changed = changes.iter().map(|change| change.key.name).collect();
+        let sessions = &self.shared.gateway.daemon().sessions;
+        sessions.tell_event(None, Event::ConfigurationRead { changed });
         tracing::info!(changes = changes.len(), "the configuration was read again");
     }
 

@@ -1,6 +1,7 @@
 //! What a session has recorded, before it takes effect and after.
 
 use super::*;
+use crate::core::event::Event;
 use crate::core::keys::Key;
 use crate::core::shell::commands::EndsBy;
 use crate::session::command::CommandOrder;
@@ -133,12 +134,22 @@ async fn a_person_who_types_suspends_an_agent_and_the_end_of_both_is_recorded() 
     tokio::time::sleep(Duration::from_secs(11)).await;
     let expected = [
         "1 typing by ada#p5 in -: l",
-        "2 lease 1: suspended",
-        "3 outcome of 1: Done { epoch: Some(Epoch(2)), created: None }",
-        "4 lease 2: expired",
-        "5 lease 3: resumed",
+        "2 outcome of 1: Done { epoch: Some(Epoch(2)), created: None }",
     ];
     assert_eq!(desk.records(), expected);
+    let ada = person(5);
+    let lease = |holder: &Caller, epoch, change| {
+        let (holder, epoch) = (holder.clone(), Epoch(epoch));
+        Event::Lease { holder, epoch, change }
+    };
+    let expected = [
+        lease(&agent(1), 1, LeaseChange::Granted),
+        lease(&agent(1), 1, LeaseChange::Suspended { by: ada.name() }),
+        lease(&ada, 2, LeaseChange::Granted),
+        lease(&ada, 2, LeaseChange::Ended(EndCause::Expired)),
+        lease(&agent(1), 3, LeaseChange::Resumed),
+    ];
+    assert_eq!(desk.journal.events(), expected);
 }
 
 #[tokio::test(start_paused = true)]

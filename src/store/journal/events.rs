@@ -1,0 +1,259 @@
+//! Reads events back from a journal.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Map, Value, json};
+
+use crate::core::event::source::{ToldEvent, ToldEvents};
+use crate::core::ids::SessionId;
+use crate::core::shell::commands::record::CommandId;
+use crate::store::journal::line::{RecordKind, RecordLine};
+use crate::store::journal::reader::read_file_from;
+use crate::store::journal::segment::files;
+
+/// How much of the newest records is searched for what was told of sessions, in bytes.
+const TOLD_BYTES: u64 = 16 << 20;
+
+/// Where in a line its kind must be: behind two numbers.
+const KIND_WITHIN: usize = 64;
+
+/// So many bytes are read rather than searched for a place to begin.
+const NEAR: u64 = 8 * 1024;
+
+/// One event as it is recorded.
+#[derive(Clone, Debug, PartialEq)]
+pub struct EventRecord {
+    /// Grows with each event; other records have numbers in between.
+    pub seq: u64,
+    /// Milliseconds since 1970.
+    pub at_ms: u64,
+    pub kind: String,
+    pub session: Option<String>,
+    /// Of the session, else of who caused it. `None` for the daemon itself.
+    pub tenant: Option<String>,
+    pub by: Option<String>,
+    pub epoch: Option<u64>,
+    pub details: Map<String, Value>,
+}
+
+impl EventRecord {
+    fn of_line(line: &str) -> Option<Self> {
+        let head = &line.as_bytes()[..line.len().min(KIND_WITHIN)];
+        let may_be = |kind: &str| head.windows(kind.len()).any(|it| it == kind.as_bytes());
+        if !may_be(r#""kind":"event""#) && !may_be(r#""kind":"ref"#) && !may_be(r#""kind":"op"#) {
+            return None;
+        }
+        let record: RecordLine<'_> = serde_json::from_str(line).ok()?;
+        let (kind, details) = match record.kind {
+            RecordKind::Event => {
+                let details = record.details.as_ref().map(|raw| raw.get());
+                let details = details.map(serde_json::from_str).transpose().ok()?;
+                (record.event.as_deref()?.to_owned(), details)
+            }
+            RecordKind::Refused => {
+                let RecordLine { act, code, left_out, .. } = &record;
+                let details = json!({"act": act, "code": code, "left_out": left_out});
+                ("refused".to_owned(), Some(details))
+            }
+            RecordKind::Opened => {
+                let details = json!({"version": record.version, "pid": record.pid});
+                ("daemon_started".to_owned(), Some(details))
+            }
+            RecordKind::Segment
+            | RecordKind::Intent
+            | RecordKind::More
+            | RecordKind::Outcome
+            | RecordKind::Late
+            | RecordKind::Discarded => return None,
+        };
+        let mut details = match details {
+            Some(Value::Object(members)) => members,
+            Some(_) | None => Map::new(),
+        };
+        details.retain(|_, value| !value.is_null());
+        Some(Self {
+            seq: record.seq,
+            at_ms: record.at_ms,
+            kind,
+            session: record.session.map(Into::into),
+            tenant: record.tenant.map(Into::into),
+            by: record.by.map(Into::into),
+            epoch: record.epoch,
+            details,
+        })
+    }
+
+    /// What a later daemon must know of it so as not to tell it again.
+    fn told(&self) -> Option<(SessionId, ToldEvent)> {
+        let number = |member| self.details.get(member).and_then(Value::as_u64);
+        let event = match self.kind.as_str() {
+            "command_started" => ToldEvent::CommandStarted(CommandId(number("command_id")?)),
+            "command_ended" => ToldEvent::CommandEnded(CommandId(number("command_id")?)),
+            "bell" => ToldEvent::Bell(number("count")?),
+            "notification" | "progress" => ToldEvent::Sent { offset: number("offset")? },
+            "needs_input" => ToldEvent::NeedsInput,
+            "session_ended" => ToldEvent::SessionEnded,
+            _ => return None,
+        };
+        Some((self.session.as_deref()?.parse().ok()?, event))
+    }
+}
+
+/// Which events are wanted.
+#[derive(Clone, Copy)]
+pub struct EventQuery<'a> {
+    /// Only events after this number, oldest first; without it the newest.
+    pub since: Option<u64>,
+    /// The most events.
+    pub limit: usize,
+    pub wants: &'a dyn Fn(&EventRecord) -> bool,
+}
+
+impl fmt::Debug for EventQuery<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { since, limit, .. } = self;
+        f.debug_struct("EventQuery").field("since", since).field("limit", limit).finish()
+    }
+}
+
+/// Events in the order of their numbers.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct EventPage {
+    pub events: Vec<EventRecord>,
+    /// Everything up to this number was looked through.
+    pub looked_to: u64,
+    /// The oldest record that is left.
+    pub first: u64,
+}
+
+/// Reads events; takes as long as reading the files that it needs.
+///
+/// # Errors
+/// Returns the system's error if a file cannot be read.
+pub fn events(directory: &Path, query: &EventQuery<'_>) -> io::Result<EventPage> {
+    let files = files(directory)?;
+    let first = files.first().map_or(0, |(first, _)| *first);
+    let page =
+        EventPage { first, looked_to: query.since.unwrap_or_default(), ..EventPage::default() };
+    match query.since {
+        Some(since) => events_since(&files, since, query, page),
+        None => newest_events(&files, query, page),
+    }
+}
+
+fn events_since(
+    files: &[(u64, PathBuf)],
+    since: u64,
+    query: &EventQuery<'_>,
+    mut page: EventPage,
+) -> io::Result<EventPage> {
+    let after = files.partition_point(|(first, _)| *first <= since.saturating_add(1));
+    for (_, path) in &files[after.saturating_sub(1)..] {
+        each_line(path, start_of(path, since)?, |seq, line| {
+            if seq <= since || page.events.len() >= query.limit {
+                return;
+            }
+            page.looked_to = seq;
+            page.events.extend(EventRecord::of_line(line).filter(|event| (query.wants)(event)));
+        })?;
+        if page.events.len() >= query.limit {
+            break;
+        }
+    }
+    Ok(page)
+}
+
+fn newest_events(
+    files: &[(u64, PathBuf)],
+    query: &EventQuery<'_>,
+    mut page: EventPage,
+) -> io::Result<EventPage> {
+    for (_, path) in files.iter().rev() {
+        let mut found = Vec::new();
+        each_line(path, 0, |seq, line| {
+            page.looked_to = page.looked_to.max(seq);
+            found.extend(EventRecord::of_line(line).filter(|event| (query.wants)(event)));
+        })?;
+        found.append(&mut page.events);
+        page.events = found;
+        if page.events.len() >= query.limit {
+            page.events.drain(..page.events.len() - query.limit);
+            break;
+        }
+    }
+    Ok(page)
+}
+
+/// What the newest records tell of each session.
+///
+/// # Errors
+/// Returns the system's error if a file cannot be read.
+pub(super) fn told_events(directory: &Path) -> io::Result<HashMap<SessionId, ToldEvents>> {
+    let files = files(directory)?;
+    let mut bytes = 0;
+    let is_within = |(_, path): &&(u64, PathBuf)| {
+        bytes += path.metadata().map_or(0, |metadata| metadata.len());
+        bytes <= TOLD_BYTES
+    };
+    let newest: Vec<_> = files.iter().rev().take_while(is_within).collect();
+    let mut told = HashMap::<SessionId, ToldEvents>::new();
+    for (_, path) in newest.into_iter().rev() {
+        each_line(path, 0, |_, line| {
+            if let Some((session, event)) = EventRecord::of_line(line).and_then(|it| it.told()) {
+                told.entry(session).or_default().add(&event);
+            }
+        })?;
+    }
+    Ok(told)
+}
+
+/// Calls `each` with the number and the text of every record of a file from an offset on. Retention may have removed
+/// the file.
+fn each_line(path: &Path, from: u64, mut each: impl FnMut(u64, &str)) -> io::Result<()> {
+    let read = read_file_from(path, from, |_, line| {
+        if let Some(line) = line
+            && let Some(number) = number_of(line)
+        {
+            each(number, line);
+        }
+    });
+    match read {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        read => read,
+    }
+}
+
+fn number_of(line: &str) -> Option<u64> {
+    let number = line.strip_prefix(r#"{"seq":"#)?;
+    number[..number.find(',')?].parse().ok()
+}
+
+/// An offset of the file before the first record after `since`, where a line begins. Numbers grow along the file.
+fn start_of(path: &Path, since: u64) -> io::Result<u64> {
+    let file = match File::open(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0),
+        file => file?,
+    };
+    let (mut low, mut high) = (0, file.metadata()?.len());
+    while high - low > NEAR {
+        let middle = low + (high - low) / 2;
+        let mut block = [0; NEAR as usize / 2];
+        let count = file.read_at(&mut block, middle)?;
+        let begins = block[..count].iter().position(|byte| *byte == b'\n').map(|end| end + 1);
+        let line = begins.and_then(|begins| str::from_utf8(block.get(begins..begins + 40)?).ok());
+        match (line.and_then(number_of), begins) {
+            (Some(number), Some(begins)) if number <= since => low = middle + begins as u64,
+            // A long line may hide where the next one begins.
+            _ => high = middle,
+        }
+    }
+    Ok(low)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,156 @@
+//! Events in journals of several files, read from every place.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use super::*;
+use crate::core::event::{EVENT_KINDS, Event, EventScope};
+use crate::core::frame::Exit;
+use crate::core::ids::TenantId;
+use crate::core::journal::JournalEntry;
+use crate::store::journal::event::kind_of;
+use crate::store::journal::writer::{Journal, JournalLimits};
+
+const LIMITS: JournalLimits = JournalLimits { bytes_max: 64 << 20, keep_input: true };
+
+fn now() -> SystemTime {
+    UNIX_EPOCH + Duration::from_secs(9)
+}
+
+fn session(number: u128) -> SessionId {
+    SessionId::from_random(uuid::Uuid::from_u128(number << 80))
+}
+
+fn tell(journal: &Journal, of: u128, event: Event) {
+    let tenant = TenantId::of_uid(1_000);
+    let scope = EventScope { tenant: &tenant, session: Some(session(of)) };
+    journal.note(now(), &JournalEntry::Event { scope, event });
+}
+
+/// A journal of some files with bells that count from 1 on.
+fn belfry(bells: u64) -> (tempfile::TempDir, Journal) {
+    let directory = tempfile::tempdir().unwrap();
+    let journal = Journal::at(directory.path().to_owned(), LIMITS);
+    for count in 1..=bells {
+        tell(&journal, 1, Event::Bell { count });
+        // Something else, of very different lengths.
+        let body = "x".repeat(if count % 100 == 0 { 300_000 } else { 10 });
+        tell(&journal, 2, Event::Notification { title: None, body, offset: count });
+    }
+    (directory, journal)
+}
+
+fn is_bell(event: &EventRecord) -> bool {
+    event.kind == "bell"
+}
+
+fn counts(page: &EventPage) -> Vec<u64> {
+    page.events.iter().map(|event| event.details["count"].as_u64().unwrap()).collect()
+}
+
+#[test]
+fn the_newest_events_are_read_over_several_files() {
+    let (directory, _journal) = belfry(3_000);
+    assert!(files(directory.path()).unwrap().len() > 2);
+    let query = EventQuery { since: None, limit: 2_500, wants: &is_bell };
+    let page = events(directory.path(), &query).unwrap();
+    assert_eq!(counts(&page), (501..=3_000).collect::<Vec<_>>());
+    assert_eq!(page.events[0].session, Some(session(1).to_string()));
+}
+
+#[test]
+fn reading_on_after_each_page_finds_each_event_once() {
+    let (directory, journal) = belfry(2_000);
+    let (mut since, mut found) = (0, Vec::new());
+    loop {
+        let query = EventQuery { since: Some(since), limit: 300, wants: &is_bell };
+        let page = events(directory.path(), &query).unwrap();
+        found.extend(counts(&page));
+        if page.looked_to == since {
+            break;
+        }
+        since = page.looked_to;
+    }
+    assert_eq!(found, (1..=2_000).collect::<Vec<_>>());
+    tell(&journal, 1, Event::Bell { count: 2_001 });
+    let query = EventQuery { since: Some(since), limit: 300, wants: &is_bell };
+    assert_eq!(counts(&events(directory.path(), &query).unwrap()), [2_001]);
+}
+
+#[test]
+fn reading_begins_close_to_each_number_and_never_after_it() {
+    let (directory, _journal) = belfry(2_000);
+    for (first, path) in files(directory.path()).unwrap() {
+        let length = path.metadata().unwrap().len();
+        let mut numbers = Vec::new();
+        each_line(&path, 0, |number, _| numbers.push(number)).unwrap();
+        for since in numbers.iter().step_by(37).copied() {
+            let from = start_of(&path, since).unwrap();
+            assert!(from < length && (from == 0 || since >= first));
+            let mut begins = None;
+            each_line(&path, from, |number, _| {
+                begins.get_or_insert(number);
+            })
+            .unwrap();
+            assert!(begins.unwrap() <= since + 1, "{begins:?} after {since}");
+        }
+    }
+}
+
+#[test]
+fn what_was_told_of_a_session_is_found_again() {
+    let directory = tempfile::tempdir().unwrap();
+    let journal = Journal::at(directory.path().to_owned(), LIMITS);
+    let evidence = crate::core::shell::activity::Evidence::Kernel;
+    let (one, two) = (CommandId(1), CommandId(2));
+    tell(&journal, 1, Event::CommandStarted { id: one, text: "a".into(), by: None });
+    tell(&journal, 1, Event::CommandEnded { id: one, code: None, evidence });
+    tell(&journal, 1, Event::CommandStarted { id: two, text: "b".into(), by: None });
+    tell(&journal, 1, Event::Bell { count: 7 });
+    tell(&journal, 1, Event::Notification { title: None, body: "n".to_owned(), offset: 90 });
+    tell(&journal, 1, Event::NeedsInput { is_secret: false, program: None });
+    tell(&journal, 2, Event::SessionEnded { exit: Exit::Unknown });
+    drop(journal);
+    let journal = Journal::at(directory.path().to_owned(), LIMITS);
+    journal.open(now()).unwrap();
+    let expected = ToldEvents {
+        started: [one, two].into(),
+        ended: [one].into(),
+        bell: Some(7),
+        offset: 90,
+        waits: true,
+        is_over: false,
+    };
+    assert_eq!(journal.take_told(session(1)), Some(expected));
+    assert!(journal.take_told(session(2)).unwrap().is_over);
+    assert_eq!((journal.take_told(session(2)), journal.take_told(session(3))), (None, None));
+}
+
+#[test]
+fn whoever_sees_none_of_the_new_events_does_not_hear_of_them() {
+    let (_directory, journal) = belfry(1);
+    let newest = *journal.newest_event().borrow();
+    let of =
+        |number| move |it: &super::super::writer::Audience| it.session == Some(session(number));
+    assert!(journal.any_event_after(0, of(1)) && !journal.any_event_after(0, of(3)));
+    assert!(!journal.any_event_after(newest, of(1)));
+    tell(&journal, 3, Event::SessionRemoved);
+    assert!(journal.any_event_after(newest, of(3)) && !journal.any_event_after(newest, of(1)));
+}
+
+#[test]
+fn each_kind_is_in_the_list_of_kinds() {
+    let events = [
+        Event::SessionRemoved,
+        Event::LeftOut { count: 1 },
+        Event::Bell { count: 1 },
+        Event::DaemonStopped { cause: "signal" },
+        Event::ConfigurationRead { changed: Vec::new() },
+        Event::Fault { what: "x" },
+        Event::WritingSwitched { is_on: true, for_ms: None, by: None },
+        Event::NeedsInput { is_secret: true, program: None },
+    ];
+    for event in &events {
+        assert!(EVENT_KINDS.contains(&kind_of(event)), "{event:?}");
+    }
+    assert!(EVENT_KINDS.is_sorted());
+}

@@ -1,0 +1,200 @@
+//! `list_events`: what happened, by number, so that a reader misses nothing, also over restarts of the daemon.
+
+use std::io;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::core::event::EVENT_KINDS;
+use crate::core::ids::{SessionId, TenantId};
+use crate::core::invisible::with_invisible_shown;
+use crate::core::nearest::nearest_of;
+use crate::core::policy::{Reach, Standing};
+use crate::store::journal::events::{EventPage, EventQuery, EventRecord, events};
+use crate::surface::answer::budget::{fitting, json_bytes, room_left};
+use crate::surface::call::{Call, Daemon, find_known};
+use crate::surface::error::SurfaceError;
+use crate::surface::tool::{Answer, Tool, ToolAccess};
+use crate::surface::turns::Share;
+use crate::wire::date::rfc3339;
+use crate::wire::event::{EventList, EventWire};
+use crate::wire::untrusted::Untrusted;
+
+/// The most events of one answer.
+const LIMIT_MAX: usize = 500;
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+pub struct ListEvents {
+    /// After this seq, oldest first; else the newest
+    pub since: Option<u64>,
+    /// Id, prefix or name
+    pub session: Option<String>,
+    /// Such as bell, lease or command_ended
+    pub kind: Option<String>,
+    /// Up to 500
+    #[serde(default = "twenty")]
+    pub limit: usize,
+}
+
+fn twenty() -> usize {
+    20
+}
+
+impl Tool for ListEvents {
+    const NAME: &'static str = "list_events";
+    const TITLE: &'static str = "List events";
+    const DESCRIPTION: &'static str =
+        "What happened: sessions, leases, commands, bells, notifications, refusals.";
+    const ACCESS: ToolAccess = ToolAccess::Read;
+
+    type Result = EventList;
+
+    async fn call(self, call: Call) -> Result<Answer<EventList>, SurfaceError> {
+        let list = self.read(&call.daemon, &call.standing, &call.share()).await?;
+        let lines: Vec<String> = list.events.iter().map(EventWire::line).collect();
+        let text = if lines.is_empty() { "no events".to_owned() } else { lines.join("\n") };
+        Ok(Answer { text, result: list })
+    }
+}
+
+impl ListEvents {
+    /// The events that the caller may see.
+    ///
+    /// # Errors
+    /// * [`SurfaceError::Argument`]: an argument is out of bounds.
+    /// * [`SurfaceError::SessionNotFound`]: the caller sees no such session.
+    /// * [`SurfaceError::Unreadable`]: the journal cannot be read.
+    pub async fn read(
+        &self,
+        daemon: &Daemon,
+        standing: &Standing,
+        share: &Share,
+    ) -> Result<EventList, SurfaceError> {
+        if !(1..=LIMIT_MAX).contains(&self.limit) {
+            return Err(SurfaceError::argument("limit", format!("must be 1 to {LIMIT_MAX}")));
+        }
+        let session = self.session_id(daemon, standing)?;
+        let kind = self.kind.clone();
+        if let Some(kind) = &kind {
+            check_kind(kind)?;
+        }
+        let (since, limit) = (self.since, self.limit);
+        let directory = daemon.journal.directory().to_owned();
+        let (viewer, own) = (standing.clone(), daemon.sessions.own_tenant().clone());
+        let reading = move || {
+            let wants = |event: &EventRecord| {
+                kind.as_deref().is_none_or(|kind| is_of_kind(&event.kind, kind))
+                    && session.is_none_or(|id| event.session.as_deref() == Some(&id.to_string()))
+                    && sees_event(&viewer, &own, event)
+            };
+            events(&directory, &EventQuery { since, limit, wants: &wants })
+        };
+        let ended = || io::Error::other("the daemon ends");
+        let page = share.read_files(reading).await.unwrap_or_else(|| Err(ended()));
+        Ok(self.list_of(page.map_err(SurfaceError::Unreadable)?))
+    }
+
+    /// The session that is asked about, which may have been removed.
+    fn session_id(
+        &self,
+        daemon: &Daemon,
+        standing: &Standing,
+    ) -> Result<Option<SessionId>, SurfaceError> {
+        let Some(given) = self.session.as_deref().filter(|given| !given.is_empty()) else {
+            return Ok(standing.bound_session());
+        };
+        match (find_known(&daemon.sessions, standing, Some(given)), given.parse()) {
+            (Ok(known), _) => Ok(Some(known.id())),
+            // Events say whose it was.
+            (Err(_), Ok(id)) => Ok(Some(id)),
+            (Err(error), Err(_)) => Err(error),
+        }
+    }
+
+    /// As many as an answer holds: the oldest after `since`, or the newest.
+    fn list_of(&self, page: EventPage) -> EventList {
+        let EventPage { events, looked_to, first } = page;
+        let mut events: Vec<EventWire> = events.into_iter().map(wire_of).collect();
+        // Each is in the answer twice: for programs, and as text.
+        let cost = |event: &EventWire| json_bytes(event) + event.line().len();
+        let room = room_left(&"", "");
+        let mut more = events.len() == self.limit;
+        let mut next_since = looked_to;
+        if self.since.is_some() {
+            let count = fitting(events.iter().map(cost), room).count;
+            more |= count < events.len();
+            events.truncate(count);
+            if let Some(last) = events.last().filter(|_| more) {
+                next_since = last.seq;
+            }
+        } else {
+            let count = fitting(events.iter().rev().map(cost), room).count;
+            events.drain(..events.len() - count);
+            more = false;
+        }
+        let removed = self.since.is_some_and(|since| since.saturating_add(1) < first);
+        EventList { untrusted: Untrusted, events, next_since, more, removed }
+    }
+}
+
+fn check_kind(kind: &str) -> Result<(), SurfaceError> {
+    if EVENT_KINDS.iter().any(|known| is_of_kind(known, kind)) {
+        return Ok(());
+    }
+    let near = nearest_of(kind, EVENT_KINDS.into_iter(), 1).pop();
+    let near = near.map_or_else(String::new, |near| format!("; the nearest is `{near}`"));
+    Err(SurfaceError::argument("kind", format!("there is no kind `{kind}`{near}")))
+}
+
+/// Whether it is this kind, or of this family of kinds.
+fn is_of_kind(kind: &str, wanted: &str) -> bool {
+    let rest = kind.strip_prefix(wanted);
+    rest.is_some_and(|rest| rest.is_empty() || (rest.starts_with('_') && !wanted.is_empty()))
+}
+
+fn sees_event(standing: &Standing, own: &TenantId, event: &EventRecord) -> bool {
+    let tenant = event.tenant.as_deref().map(str::parse::<TenantId>);
+    let session = event.session.as_deref().map(str::parse::<SessionId>);
+    match (session, tenant) {
+        (None, None) => sees(standing, own, None),
+        (None, Some(Ok(tenant))) => sees(standing, &tenant, None),
+        (Some(Ok(session)), Some(Ok(tenant))) => sees(standing, &tenant, Some(session)),
+        // Nobody is known to be allowed to.
+        (Some(_), _) | (None, Some(Err(_))) => false,
+    }
+}
+
+/// Whether a caller may know of what happened in a session, or to this tenant.
+pub fn sees(standing: &Standing, tenant: &TenantId, session: Option<SessionId>) -> bool {
+    match session {
+        Some(session) => standing.sees(session, tenant),
+        None => standing.reach == Reach::Tenant && standing.caller.tenant == *tenant,
+    }
+}
+
+fn wire_of(event: EventRecord) -> EventWire {
+    let EventRecord { seq, at_ms, kind, session, by, epoch, mut details, .. } = event;
+    for value in details.values_mut() {
+        if let Value::String(text) = value {
+            *text = with_invisible_shown(text).into_owned();
+        }
+    }
+    EventWire { seq, at: rfc3339(at_ms / 1_000), kind, session, by, epoch, details }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kind_is_asked_for_by_its_name_or_its_family() {
+        assert!(is_of_kind("lease_expired", "lease"));
+        assert!(is_of_kind("lease_expired", "lease_expired"));
+        assert!(!is_of_kind("lease_expired", "lease_exp"));
+        assert!(!is_of_kind("lease_expired", ""));
+        assert!(check_kind("command").is_ok() && check_kind("bell").is_ok());
+        let error = check_kind("belll").unwrap_err().to_string();
+        assert_eq!(error, "kind: there is no kind `belll`; the nearest is `bell`");
+    }
+}
