@@ -9,9 +9,11 @@ pub mod sources;
 pub mod tokens;
 
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::config::key::{Applies, ConfigKey, KEYS, Value};
+use crate::core::event::EventKinds;
 use crate::core::keys::control::ControlKey;
 use crate::core::quota::Quota;
 use crate::core::screen::ScreenLimits;
@@ -40,6 +42,17 @@ pub struct Config {
     pub calls: Quota,
     pub attach: AttachConfig,
     pub journal: JournalConfig,
+    pub notify: NotifyConfig,
+}
+
+/// Whom events are told besides clients.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NotifyConfig {
+    pub events: EventKinds,
+    /// A shell line that runs for each of them; empty if none does.
+    pub command: Arc<str>,
+    /// Whether the terminals of attached people show them.
+    pub terminal: bool,
 }
 
 /// What the journal keeps.
@@ -119,10 +132,10 @@ impl Config {
             if before == after {
                 continue;
             }
-            changes.push(Change { key, before, after });
             if key.applies != Applies::Restart {
-                key.set(self, after);
+                key.set(self, after.clone());
             }
+            changes.push(Change { key, before, after });
         }
         changes
     }

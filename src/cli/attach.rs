@@ -6,6 +6,7 @@
 pub mod bar;
 pub mod chooser;
 pub mod client;
+pub mod event_notices;
 pub mod key_list;
 pub mod layout;
 pub mod notice;
@@ -32,6 +33,7 @@ use serde_json::{Value, json};
 
 use crate::cli::attach::chooser::choose;
 use crate::cli::attach::client::{AttachOptions, Carried, Desk, Leaving, terminal_failed};
+use crate::cli::attach::event_notices::EventNotices;
 use crate::cli::attach::layout::room_for_session;
 use crate::cli::attach::terminal::{Hint, Terminal, TerminalError, TerminalSignals};
 use crate::cli::config::sources;
@@ -39,6 +41,7 @@ use crate::cli::context::{Context, Spawn};
 use crate::cli::daemon::DaemonClient;
 use crate::cli::failure::CliFailure;
 use crate::cli::output::{CommandReport, OutputForm};
+use crate::config::NotifyConfig;
 use crate::core::keys::control::ControlKey;
 use crate::mcp::attach::ATTACH_METHOD;
 use crate::transport::client::ClientError;
@@ -70,7 +73,8 @@ impl AttachCommand {
     pub async fn run(mut self, context: &Context) -> Result<CommandReport, CliFailure> {
         // Before a daemon is started for it.
         Terminal::check().map_err(refused)?;
-        let mut carried = Carried::new(self.options()?);
+        let (options, notify) = self.options()?;
+        let mut carried = Carried::new(options);
         let mut daemon = self.spawn.daemon(context).await?;
         // Before the terminal is taken, so that every signal restores it.
         let mut signals = TerminalSignals::new().map_err(terminal_failed)?;
@@ -80,9 +84,13 @@ impl AttachCommand {
             let data = json!({"session": null, "name": null, "ended": "detached"});
             return Ok(CommandReport::new(data, ""));
         }
+        let mut events = match notify.terminal && !notify.events.is_empty() {
+            true => EventNotices::of_kinds(daemon.path().to_owned(), notify.events),
+            false => EventNotices::off(),
+        };
         loop {
             let Sitting { left, terminal: kept, carried: taken_along } =
-                self.sit(&daemon, terminal, carried, &mut signals).await;
+                self.sit(&daemon, terminal, carried, (&mut signals, &mut events)).await;
             carried = taken_along;
             match left {
                 Err(CliFailure::Request(ClientError::Closed)) if !carried.session.is_empty() => {
@@ -99,16 +107,18 @@ impl AttachCommand {
         }
     }
 
-    fn options(&self) -> Result<AttachOptions, CliFailure> {
+    fn options(&self) -> Result<(AttachOptions, NotifyConfig), CliFailure> {
         // A directory that is gone has no project file.
         let directory = env::current_dir().unwrap_or_else(|_| PathBuf::from("/"));
-        let config = sources(None, &directory, &env::vars_os().collect())?.load()?.config.attach;
-        Ok(AttachOptions {
+        let config = sources(None, &directory, &env::vars_os().collect())?.load()?.config;
+        let (config, notify) = (config.attach, config.notify);
+        let options = AttachOptions {
             view_only: self.view_only,
             prefix: self.prefix.unwrap_or(config.prefix),
             coloured: env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()),
             clipboard: config.clipboard,
-        })
+        };
+        Ok((options, notify))
     }
 
     /// Chooses a session where none is named and several run. Returns whether the person stays.
@@ -138,7 +148,7 @@ impl AttachCommand {
         daemon: &DaemonClient,
         mut terminal: Terminal,
         mut carried: Carried,
-        signals: &mut TerminalSignals,
+        (signals, events): (&mut TerminalSignals, &mut EventNotices),
     ) -> Sitting {
         if !carried.session.is_empty()
             && let Some(left) = carried.outlast_silence(daemon, &mut terminal, signals).await
@@ -158,7 +168,7 @@ impl AttachCommand {
             Err(error) => return Sitting { left: Err(error.into()), terminal, carried },
         };
         let mut desk = Desk::new(daemon, attach, terminal, carried);
-        let left = desk.sit(signals).await;
+        let left = desk.sit(signals, events).await;
         desk.rise(left).await
     }
 }

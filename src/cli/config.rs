@@ -106,6 +106,8 @@ impl Show {
             Setting::Switch(on) => json!(on),
             Setting::Number(number) => json!(number),
             Setting::Key(key) => json!(key.to_string()),
+            Setting::Text(text) => json!(text),
+            Setting::EventKinds(kinds) => json!(kinds.iter().collect::<Vec<_>>()),
         };
         let mut data = json!({
             "settings": members(value),

@@ -57,98 +57,114 @@ fn offer_kinds(current: &OsStr) -> Vec<CompletionCandidate> {
 
 impl EventsCommand {
     pub async fn run(self, context: &Context) -> Result<CommandExit, CliFailure> {
-        let mut daemon = context.daemon().await?;
-        let printed = EventPrinter { follow: self.follow, context, kind: self.kind };
+        let daemon = context.daemon().await?;
         let session = match self.session {
             // One that was removed has an id only.
             Some(given) => Some(daemon.session(&given).await.map_or(given, |session| session.id)),
             None => None,
         };
-        if !self.follow {
-            printed.print(&daemon, session.as_deref(), self.since, self.limit).await?;
-            return Ok(CommandExit::Done);
-        }
-        let following = async {
-            daemon.subscribe(EVENTS).await?;
-            let (since, limit) = (self.since, self.limit);
-            let since = printed.print(&daemon, session.as_deref(), since, limit).await?;
-            printed.follow(&mut daemon, session.as_deref(), since).await
+        let mut events = EventFollower::new(daemon, session, self.kind);
+        let printing = async {
+            let first = events.first(self.since, self.limit).await?;
+            print(context, &first)?;
+            if !self.follow {
+                if first.more {
+                    let next = first.next_since;
+                    context.output.note(&format!("[there are more: continue with --since {next}]"));
+                }
+                return Ok(CommandExit::Done);
+            }
+            loop {
+                print(context, &events.next().await?)?;
+            }
         };
         tokio::select! {
             () = reader_gone() => Ok(CommandExit::Done),
-            failure = following => failure,
+            ended = printing => ended,
         }
     }
 }
 
-/// Prints the events that are asked for.
-struct EventPrinter<'a> {
-    follow: bool,
-    context: &'a Context,
-    kind: Option<String>,
+fn print(context: &Context, list: &EventList) -> Result<(), CliFailure> {
+    if list.removed {
+        context.output.note("[earlier events were removed to make room]");
+    }
+    list.events.iter().try_for_each(|event| context.output.item(&json!(event), &event.line()))
 }
 
-impl EventPrinter<'_> {
-    /// Prints events, and returns the number to continue after.
-    async fn print(
-        &self,
-        daemon: &DaemonClient,
-        session: Option<&str>,
+/// Follows the events of one daemon after the other.
+#[derive(Debug)]
+pub struct EventFollower {
+    daemon: DaemonClient,
+    is_subscribed: bool,
+    session: Option<String>,
+    kind: Option<String>,
+    /// What comes after this number is new.
+    since: Option<u64>,
+}
+
+impl EventFollower {
+    /// Follows only events of this session and kind, if they are given.
+    pub fn new(daemon: DaemonClient, session: Option<String>, kind: Option<String>) -> Self {
+        Self { daemon, is_subscribed: false, session, kind, since: None }
+    }
+
+    /// The first events: after a number, or the newest.
+    ///
+    /// # Errors
+    /// Returns the failure of the request.
+    pub async fn first(
+        &mut self,
         since: Option<u64>,
         limit: usize,
-    ) -> Result<u64, CliFailure> {
-        let Self { follow, context, kind } = self;
-        let arguments = json!({"since": since, "session": session, "kind": kind, "limit": limit});
-        let answer = daemon.call("list_events", arguments).await?;
-        let list = answer.read::<EventList>()?;
-        if list.removed {
-            context.output.note("[earlier events were removed to make room]");
-        }
-        for event in &list.events {
-            context.output.item(&json!(event), &event.line())?;
-        }
-        if list.more && !follow {
-            let next = list.next_since;
-            context.output.note(&format!("[there are more: continue with --since {next}]"));
-        }
-        Ok(list.next_since)
+    ) -> Result<EventList, CliFailure> {
+        self.since = since;
+        self.list(limit).await
     }
 
-    /// Prints events as they happen, under one daemon after the other.
-    async fn follow(
-        &self,
-        daemon: &mut DaemonClient,
-        session: Option<&str>,
-        mut since: u64,
-    ) -> Result<CommandExit, CliFailure> {
+    /// Waits for the events after those that were returned last.
+    ///
+    /// # Errors
+    /// [`CliFailure::Unreachable`] if the daemon exits and none returns in time.
+    pub async fn next(&mut self) -> Result<EventList, CliFailure> {
         loop {
-            match self.follow_one(daemon, session, &mut since).await {
-                Err(CliFailure::Request(ClientError::Closed)) => daemon.resume(RETURN_MAX).await?,
-                ended => return ended,
+            match self.next_of_daemon().await {
+                Err(CliFailure::Request(ClientError::Closed)) => {
+                    self.daemon.resume(RETURN_MAX).await?;
+                    self.is_subscribed = false;
+                }
+                next => return next,
             }
         }
     }
 
-    async fn follow_one(
-        &self,
-        daemon: &mut DaemonClient,
-        session: Option<&str>,
-        since: &mut u64,
-    ) -> Result<CommandExit, CliFailure> {
-        daemon.subscribe(EVENTS).await?;
+    async fn next_of_daemon(&mut self) -> Result<EventList, CliFailure> {
+        if !self.is_subscribed {
+            self.daemon.subscribe(EVENTS).await?;
+            self.is_subscribed = true;
+        }
         loop {
-            let before = *since;
-            *since = self.print(daemon, session, Some(*since), AT_A_TIME).await?;
-            if *since > before {
-                continue;
+            let list = self.list(AT_A_TIME).await?;
+            if !list.events.is_empty() || list.removed {
+                return Ok(list);
             }
-            let closed = daemon.client().closed();
+            let closed = self.daemon.client().closed();
             tokio::select! {
                 () = closed => return Err(ClientError::Closed.into()),
-                changed = daemon.news().changed() => {
-                    changed.map_err(|_| ClientError::Closed)?;
-                }
+                changed = self.daemon.news().changed() => changed.map_err(|_| ClientError::Closed)?,
             }
         }
+    }
+
+    async fn list(&mut self, limit: usize) -> Result<EventList, CliFailure> {
+        let Self { session, kind, since, .. } = self;
+        let arguments = json!({"since": since, "session": session, "kind": kind, "limit": limit});
+        let list = self.daemon.call("list_events", arguments).await?.read::<EventList>()?;
+        self.since = Some(list.next_since);
+        Ok(list)
+    }
+
+    pub fn daemon(&self) -> &DaemonClient {
+        &self.daemon
     }
 }

@@ -1,10 +1,12 @@
 //! Reads keys from environment variables: `TERMGATE_LEASE__TTL_MS` sets `lease.ttl_ms`.
 
 use std::ffi::{OsStr, OsString};
+use std::sync::Arc;
 
 use crate::config::file::Given;
 use crate::config::key::{ConfigKey, KEYS, Value, ValueKind};
 use crate::config::problem::{Fault, Problem, ValueOrigin};
+use crate::core::event::EventKinds;
 use crate::core::nearest::nearest_of;
 
 /// The prefix of our variables.
@@ -62,7 +64,7 @@ pub fn read(
             }
             continue;
         };
-        match value_of(key.kind, &value).filter(|value| key.kind.takes(*value)) {
+        match value_of(key.kind, &value).filter(|value| key.kind.takes(value)) {
             Some(value) => given.push(Given { key, value, origin }),
             None => {
                 let fault = Fault::Unfit { found: value.to_string(), expected: key.kind };
@@ -94,6 +96,11 @@ fn value_of(kind: ValueKind, text: &str) -> Option<Value> {
         },
         ValueKind::Number { .. } => text.parse().ok().map(Value::Number),
         ValueKind::Key => Value::of_name(text),
+        ValueKind::Text { .. } => Some(Value::Text(Arc::from(text))),
+        ValueKind::EventKinds => {
+            let words = text.split([',', ' ']).filter(|word| !word.is_empty());
+            EventKinds::of(words).map(Value::EventKinds)
+        }
     }
 }
 

@@ -3,12 +3,14 @@
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
+use std::sync::Arc;
 
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use crate::config::key::{ConfigKey, KEYS, Value};
+use crate::config::key::{ConfigKey, KEYS, Value, ValueKind};
 use crate::config::problem::{Fault, FilePosition, Problem, ValueOrigin};
+use crate::core::event::EventKinds;
 use crate::core::nearest::nearest_of;
 
 /// The largest file to read, in bytes.
@@ -98,7 +100,7 @@ impl FileReader<'_> {
 
     fn read_key(&mut self, key: &'static ConfigKey, at: usize, value: &Spanned<DeValue<'_>>) {
         let full = Some(key.name.to_owned());
-        match value_of(value.get_ref()).filter(|value| key.kind.takes(*value)) {
+        match value_of(key.kind, value.get_ref()).filter(|value| key.kind.takes(value)) {
             Some(value) => self.given.push(Given { key, value, origin: self.origin(at) }),
             None => {
                 let (found, expected) = (self.written(value), key.kind);
@@ -129,14 +131,21 @@ impl FileReader<'_> {
 }
 
 /// The value, if it has a type that keys can have.
-fn value_of(value: &DeValue<'_>) -> Option<Value> {
+fn value_of(kind: ValueKind, value: &DeValue<'_>) -> Option<Value> {
     match value {
         DeValue::Boolean(on) => Some(Value::Switch(*on)),
         DeValue::Integer(number) => {
             u64::from_str_radix(number.as_str(), number.radix()).ok().map(Value::Number)
         }
+        DeValue::String(text) if matches!(kind, ValueKind::Text { .. }) => {
+            Some(Value::Text(Arc::from(&**text)))
+        }
         DeValue::String(name) => Value::of_name(name),
-        DeValue::Float(_) | DeValue::Datetime(_) | DeValue::Array(_) | DeValue::Table(_) => None,
+        DeValue::Array(words) => {
+            let words: Option<Vec<_>> = words.iter().map(|word| word.get_ref().as_str()).collect();
+            EventKinds::of(words?).map(Value::EventKinds)
+        }
+        DeValue::Float(_) | DeValue::Datetime(_) | DeValue::Table(_) => None,
     }
 }
 

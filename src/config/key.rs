@@ -2,10 +2,12 @@
 //! share it.
 
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::config::Config;
 use crate::config::key::Applies::{AtOnce, NewConnections, NewSessions, Restart};
+use crate::core::event::EventKinds;
 use crate::core::keys::control::ControlKey;
 
 #[derive(Clone, Copy, Debug)]
@@ -23,8 +25,16 @@ pub struct ConfigKey {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ValueKind {
     Switch,
-    Number { least: u64, most: u64 },
+    Number {
+        least: u64,
+        most: u64,
+    },
     Key,
+    /// Of so many bytes at most.
+    Text {
+        most: usize,
+    },
+    EventKinds,
 }
 
 /// The direction in which a project file may change a key. It can only make limits stricter.
@@ -45,11 +55,13 @@ pub enum Applies {
 }
 
 /// The value of a key.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Value {
     Switch(bool),
     Number(u64),
     Key(ControlKey),
+    Text(Arc<str>),
+    EventKinds(EventKinds),
 }
 
 impl Value {
@@ -66,6 +78,8 @@ enum Slot {
     Count(fn(&mut Config) -> &mut usize),
     Millis(fn(&mut Config) -> &mut Duration),
     Key(fn(&mut Config) -> &mut ControlKey),
+    Text(fn(&mut Config) -> &mut Arc<str>),
+    EventKinds(fn(&mut Config) -> &mut EventKinds),
 }
 
 impl ConfigKey {
@@ -85,6 +99,8 @@ impl ConfigKey {
             Slot::Count(of) => Value::Number(*of(config) as u64),
             Slot::Millis(of) => Value::Number(of(config).as_millis() as u64),
             Slot::Key(of) => Value::Key(*of(config)),
+            Slot::Text(of) => Value::Text(Arc::clone(of(config))),
+            Slot::EventKinds(of) => Value::EventKinds(of(config).clone()),
         }
     }
 
@@ -97,7 +113,17 @@ impl ConfigKey {
                 *of(config) = Duration::from_millis(number)
             }
             (Slot::Key(of), Value::Key(key)) => *of(config) = key,
-            (Slot::Switch(_) | Slot::Count(_) | Slot::Millis(_) | Slot::Key(_), _) => {}
+            (Slot::Text(of), Value::Text(text)) => *of(config) = text,
+            (Slot::EventKinds(of), Value::EventKinds(kinds)) => *of(config) = kinds,
+            (
+                Slot::Switch(_)
+                | Slot::Count(_)
+                | Slot::Millis(_)
+                | Slot::Key(_)
+                | Slot::Text(_)
+                | Slot::EventKinds(_),
+                _,
+            ) => {}
         }
     }
 
@@ -108,25 +134,33 @@ impl ConfigKey {
 
 impl ValueKind {
     /// Whether a key of this kind accepts the value.
-    pub fn takes(self, value: Value) -> bool {
+    pub fn takes(self, value: &Value) -> bool {
         match (self, value) {
             (Self::Switch, Value::Switch(_)) => true,
             (Self::Number { least, most }, Value::Number(number)) => {
-                (least..=most).contains(&number)
+                (least..=most).contains(number)
             }
-            (Self::Key, Value::Key(_)) => true,
-            (Self::Switch | Self::Number { .. } | Self::Key, _) => false,
+            (Self::Key, Value::Key(_)) | (Self::EventKinds, Value::EventKinds(_)) => true,
+            (Self::Text { most }, Value::Text(text)) => text.len() <= most && !text.contains('\0'),
+            (
+                Self::Switch
+                | Self::Number { .. }
+                | Self::Key
+                | Self::Text { .. }
+                | Self::EventKinds,
+                _,
+            ) => false,
         }
     }
 }
 
 impl Tighten {
     /// Whether `value` is at least as strict as `before`.
-    pub fn allows(self, before: Value, value: Value) -> bool {
+    pub fn allows(self, before: &Value, value: &Value) -> bool {
         match (self, before, value) {
             (Self::Lower, Value::Number(before), Value::Number(value)) => value <= before,
             (Self::Higher, Value::Number(before), Value::Number(value)) => value >= before,
-            (Self::SwitchOff, Value::Switch(before), Value::Switch(value)) => before || !value,
+            (Self::SwitchOff, Value::Switch(before), Value::Switch(value)) => *before || !*value,
             (Self::Lower | Self::Higher | Self::SwitchOff, _, _) => false,
         }
     }
@@ -150,6 +184,10 @@ impl fmt::Display for ValueKind {
             Self::Switch => f.write_str("true or false"),
             Self::Number { least, most } => write!(f, "a whole number from {least} to {most}"),
             Self::Key => write!(f, "a key: {}", ControlKey::NAMES),
+            Self::Text { most } => write!(f, "a text of {most} bytes at most"),
+            Self::EventKinds => {
+                f.write_str("a list of kinds of events, as `termgate events` names them")
+            }
         }
     }
 }
@@ -161,6 +199,8 @@ impl fmt::Display for Value {
             Self::Number(number) => number.fmt(f),
             // As a literal string of TOML, in which a backslash stands for itself.
             Self::Key(key) => write!(f, "'{key}'"),
+            Self::Text(text) => toml::Value::from(&**text).fmt(f),
+            Self::EventKinds(kinds) => toml::Value::from(kinds.iter().collect::<Vec<_>>()).fmt(f),
         }
     }
 }
@@ -199,6 +239,24 @@ const fn key(
     of: fn(&mut Config) -> &mut ControlKey,
 ) -> ConfigKey {
     ConfigKey { name, kind: ValueKind::Key, project: None, applies, slot: Slot::Key(of) }
+}
+
+const fn text(
+    name: &'static str,
+    most: usize,
+    applies: Applies,
+    of: fn(&mut Config) -> &mut Arc<str>,
+) -> ConfigKey {
+    ConfigKey { name, kind: ValueKind::Text { most }, project: None, applies, slot: Slot::Text(of) }
+}
+
+const fn event_kinds(
+    name: &'static str,
+    applies: Applies,
+    of: fn(&mut Config) -> &mut EventKinds,
+) -> ConfigKey {
+    let slot = Slot::EventKinds(of);
+    ConfigKey { name, kind: ValueKind::EventKinds, project: None, applies, slot }
 }
 
 const KIB: u64 = 1024;
@@ -300,6 +358,9 @@ pub const KEYS: &[ConfigKey] = &[
     count("calls.others_per_second", (0, 1_000_000), AtOnce, |it| &mut it.calls.others),
     count("journal.bytes", (8 * MIB, 16_384 * MIB), AtOnce, |it| &mut it.journal.bytes),
     switch("journal.keep_input", AtOnce, |it| &mut it.journal.keep_input),
+    event_kinds("notify.events", AtOnce, |it| &mut it.notify.events),
+    text("notify.command", 4_096, AtOnce, |it| &mut it.notify.command),
+    switch("notify.terminal", AtOnce, |it| &mut it.notify.terminal),
     key("attach.prefix", AtOnce, |it| &mut it.attach.prefix),
     switch("attach.clipboard", AtOnce, |it| &mut it.attach.clipboard).project(Tighten::SwitchOff),
 ];

@@ -56,7 +56,7 @@ pub enum Fault {
     #[error("only the operator may set this, not the file of a project")]
     NotForProjects,
     /// A project file tries to loosen a key. The key keeps its value.
-    #[error("not taken; the file of a project may only {}", only(*.0, *.1))]
+    #[error("not taken; the file of a project may only {}", only(*.0, .1))]
     TooLoose(Tighten, Value),
 }
 
@@ -69,7 +69,7 @@ fn nearest(name: Option<&str>) -> String {
     name.map(|name| format!("; did you mean {name}?")).unwrap_or_default()
 }
 
-fn only(how: Tighten, before: Value) -> String {
+fn only(how: Tighten, before: &Value) -> String {
     match how {
         Tighten::Lower => format!("lower the {before} that holds without it"),
         Tighten::Higher => format!("raise the {before} that holds without it"),

@@ -44,7 +44,7 @@ pub enum Layer {
 }
 
 /// A key that a command line flag sets.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Flag {
     pub name: &'static str,
     pub key: &'static str,
@@ -133,7 +133,7 @@ impl Sources {
             if let Some(key) = ConfigKey::find(flag.key) {
                 effective.lay(Given {
                     key,
-                    value: flag.value,
+                    value: flag.value.clone(),
                     origin: ValueOrigin::Flag(flag.name),
                 });
             }
@@ -183,7 +183,7 @@ impl Effective {
             }
             let before = given.key.value(&self.config);
             match given.key.project {
-                Some(how) if how.allows(before, given.value) => self.lay(given),
+                Some(how) if how.allows(&before, &given.value) => self.lay(given),
                 Some(how) => self.notes.push(given.problem(Fault::TooLoose(how, before))),
                 None => problems.push(given.problem(Fault::NotForProjects)),
             }

@@ -140,3 +140,50 @@ pub const EVENT_KINDS: [&str; 28] = [
     "session_renamed",
     "writing_switched",
 ];
+
+/// Whether an event kind is `wanted`, or of that family: the word before an underscore.
+pub fn is_of_kind(kind: &str, wanted: &str) -> bool {
+    let rest = kind.strip_prefix(wanted);
+    rest.is_some_and(|rest| rest.is_empty() || (rest.starts_with('_') && !wanted.is_empty()))
+}
+
+/// Kinds and families of events that somebody chose.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct EventKinds(Arc<[Arc<str>]>);
+
+impl EventKinds {
+    /// `None` if one of the words is neither a kind nor a family.
+    pub fn of<'a>(words: impl IntoIterator<Item = &'a str>) -> Option<Self> {
+        let known = |word: &'a str| EVENT_KINDS.iter().any(|kind| is_of_kind(kind, word));
+        let kinds = words.into_iter().map(|word| known(word).then(|| Arc::from(word)));
+        kinds.collect::<Option<_>>().map(Self)
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub fn contains(&self, kind: &str) -> bool {
+        self.0.iter().any(|wanted| is_of_kind(kind, wanted))
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(|kind| &**kind)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kinds_are_chosen_by_name_or_family() {
+        let kinds = EventKinds::of(["lease", "bell"]).unwrap();
+        assert!(kinds.contains("lease_expired") && kinds.contains("bell"));
+        assert!(!kinds.contains("command_ended") && !kinds.contains("leased"));
+        assert!(EventKinds::of([]).unwrap().is_empty());
+        for word in ["", "lease_", "lease_exp", "bells", "*"] {
+            assert_eq!(EventKinds::of([word]), None, "{word}");
+        }
+    }
+}

@@ -1,6 +1,7 @@
 //! The daemon: creates and owns all parts, from the lock to the last socket.
 
 pub mod ending;
+mod event_commands;
 pub(in crate::transport) mod journal;
 pub mod kept_switches;
 mod sessions;
@@ -53,6 +54,7 @@ use crate::surface::switchboard::Switchboard;
 use crate::surface::turns::Turns;
 use crate::transport::authentication::Authority;
 use crate::transport::daemon::ending::{DaemonEnd, FoundAtStart, Teardown};
+use crate::transport::daemon::event_commands::run_event_commands;
 use crate::transport::daemon::journal::{journal_of, keep_journal, recorder};
 use crate::transport::daemon::kept_switches::{KeptSwitches, SwitchOrigin};
 use crate::transport::daemon::sessions::{open_session_doors, recover_sessions};
@@ -193,12 +195,15 @@ pub async fn serve(
     watched.extend(keep_house(&mut tasks, facts, Arc::clone(&shared)));
     ready(&Banner::of(&daemon, write_from, &paths));
     notifier.tell(News::Ready).await;
+    let (notify, settings) = watch::channel(config.notify.clone());
+    tasks.spawn(run_event_commands(Arc::clone(&daemon), settings));
     let reloading = Reloading {
         sources,
         running: config,
         shared: Arc::clone(&shared),
         door_limits,
         journal: journal.clone(),
+        notify,
         notifier: Arc::clone(&notifier),
     };
     tasks.spawn(reloading.run(hangups));

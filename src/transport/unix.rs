@@ -5,6 +5,7 @@
 pub mod changes;
 pub mod dial;
 pub mod directory;
+pub mod event_command;
 pub mod fair_queue;
 pub mod handed;
 pub mod impostor;

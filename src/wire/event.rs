@@ -42,6 +42,26 @@ pub struct EventWire {
 }
 
 impl EventWire {
+    /// What happened, in a few words.
+    pub fn summary(&self) -> String {
+        let text = |name: &str| self.details.get(name).and_then(Value::as_str).unwrap_or_default();
+        let words = match self.kind.as_str() {
+            "needs_input" => "needs input".to_owned(),
+            "notification" if text("title").is_empty() => text("body").to_owned(),
+            "notification" => format!("{}: {}", text("title"), text("body")),
+            "command_started" => text("command").to_owned(),
+            "command_ended" | "session_ended" => {
+                let code = self.details.get("exit_code").map(|code| format!(", exit code {code}"));
+                format!("{}{}", self.kind.replace('_', " "), code.unwrap_or_default())
+            }
+            kind => {
+                let by = self.by.as_ref().map(|by| format!(" by {by}"));
+                format!("{}{}", kind.replace('_', " "), by.unwrap_or_default())
+            }
+        };
+        one_line(&words).into_owned()
+    }
+
     /// The event on one line, for people and models.
     pub fn line(&self) -> String {
         let Self { seq, at, kind, session, by, epoch, details } = self;

@@ -135,3 +135,19 @@ fn a_link_of_a_program_is_a_link_on_the_persons_terminal() {
     let line: serde_json::Value = serde_json::from_str(read.lines().next().unwrap()).unwrap();
     assert_eq!(line["links"][0], serde_json::json!({"col": 4, "len": 4, "target": target}));
 }
+
+#[test]
+fn the_terminal_notifies_of_chosen_events_in_every_session_where_the_person_asks_for_it() {
+    let home = Home::new();
+    let _daemon = home.daemon();
+    start(&home, "printf ready; exec cat");
+    home.configure("[notify]\nevents = ['notification']\nterminal = true\n");
+    let mut terminal = Terminal::of(home.termgate("attach build"));
+    let mut shown = terminal.wait_for("free: type to take the keyboard");
+    // Events are heard of on a connection of their own, which may not be there yet.
+    let bells = "while sleep 0.1; do printf '\\007\\033]9;all\\003; done\\007'; done";
+    let new = home.termgate("new --name other").args(["--", "sh", "-c", bells]).output().unwrap();
+    assert!(new.status.success(), "{new:?}");
+    shown += &terminal.wait_for("\x1b]9;termgate other: all; done\x1b\\");
+    assert!(!shown.contains("bell"), "{shown:?}");
+}

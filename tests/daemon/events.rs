@@ -1,10 +1,12 @@
 //! Events: what each caller learns of what happens, by call, resource, notification and command line.
 
 use serde_json::{Value, json};
+use termgate::core::event::EventKinds;
 
 use crate::daemon::driven::{start, tell};
 use crate::daemon::harness::{Era, TestDaemon, Wire};
 use crate::daemon::resource_reader::UPDATED;
+use crate::harness::waiting::until;
 
 const EVENTS: &str = "termgate://events";
 
@@ -110,4 +112,44 @@ async fn refusals_and_switches_are_events() {
     assert_eq!(switched["writing"], "off", "{switched}");
     assert!(switched["by"].as_str().unwrap().contains('#'), "{switched}");
     daemon.stop_by(operator).await;
+}
+
+#[tokio::test]
+async fn the_command_of_the_configuration_runs_for_each_chosen_event() {
+    let home = tempfile::tempdir().unwrap();
+    let told = home.path().join("told");
+    let line = format!(
+        "printf '%s %s %s: ' $TERMGATE_EVENT $TERMGATE_EVENT_NAME \"$TERMGATE_EVENT_TEXT\" >> {0}; \
+         cat >> {0}",
+        told.display()
+    );
+    let daemon = TestDaemon::configured(|config| {
+        config.allow_write = true;
+        config.notify.events = EventKinds::of(["notification", "session"]).unwrap();
+        config.notify.command = line.into();
+    })
+    .await;
+    let mut wire = daemon.client(Era::Modern).await;
+    let bells = r"printf '\007\033]777;notify;build;done; rm -r x\007'; exit 4";
+    let named = json!({"name": "work", "command": bells});
+    let created = wire.structured("create_session", named).await;
+    let id = created["session"]["id"].clone();
+    let said = || std::fs::read_to_string(&told).unwrap_or_default();
+    until("all three", || said().lines().count() == 3).await;
+    let (words, events): (Vec<_>, Vec<_>) = said()
+        .lines()
+        .map(|line| line.split_once(": {").unwrap())
+        .map(|(words, event)| {
+            let event: Value = serde_json::from_str(&format!("{{{event}")).unwrap();
+            (words.to_owned(), event)
+        })
+        .unzip();
+    let expected = [
+        "session_created work session created",
+        "notification work build: done; rm -r x",
+        "session_ended work session ended, exit code 4",
+    ];
+    assert_eq!(words, expected);
+    assert!(events.iter().all(|event| event["session"] == id), "{events:?}");
+    daemon.stop().await;
 }

@@ -13,6 +13,7 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::cli::attach::Sitting;
 use crate::cli::attach::client::takeover::TakeoverState;
+use crate::cli::attach::event_notices::EventNotices;
 use crate::cli::attach::layout::{VisiblePart, cover, history, room_for_session};
 use crate::cli::attach::notice::{Notice, NoticeReason, Now};
 use crate::cli::attach::pointer::Pointer;
@@ -154,7 +155,11 @@ impl<'a> Desk<'a> {
     }
 
     /// Shows the session and forwards input until the session or the person ends it.
-    pub async fn sit(&mut self, signals: &mut TerminalSignals) -> Result<Leaving, CliFailure> {
+    pub async fn sit(
+        &mut self,
+        signals: &mut TerminalSignals,
+        events: &mut EventNotices,
+    ) -> Result<Leaving, CliFailure> {
         let mut typed = [0; TYPED_MAX];
         self.say_room()?;
         self.go_on()?;
@@ -186,6 +191,7 @@ impl<'a> Desk<'a> {
                     None => return Ok(Leaving::of_end(self.attach.result(), self.view.exit.as_ref())?),
                 },
                 Some(answered) = self.requests.next() => self.on_answer(answered)?,
+                notice = events.next() => self.terminal.notify(&notice),
                 // Without a session, the first delta triggers the request.
                 Ok(()) = self.switched.changed() => if !self.view.session.is_empty() {
                     self.ask_about()?;

@@ -114,6 +114,12 @@ impl Terminal {
         self.unsent.extend_from_slice(self.canvas.paint_last_row(line).as_bytes());
     }
 
+    /// Has the terminal notify its person. `text` is on one line, without control characters.
+    pub fn notify(&mut self, text: &str) {
+        // OSC 9, as iTerm2 defined it.
+        self.unsent.extend_from_slice(format!("\x1b]9;termgate {text}\x1b\\").as_bytes());
+    }
+
     /// Waits until the person types or the terminal takes pending output.
     ///
     /// Without `reading`, input stays in the terminal.

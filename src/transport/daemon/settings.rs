@@ -9,7 +9,7 @@ use tokio::sync::watch;
 
 use crate::config::key::Applies;
 use crate::config::sources::Sources;
-use crate::config::{Change, Config, HoldingConfig};
+use crate::config::{Change, Config, HoldingConfig, NotifyConfig};
 use crate::core::event::Event;
 use crate::core::lease::limits::LeaseLimits;
 use crate::mcp::shared::ServerShared;
@@ -33,6 +33,7 @@ pub(super) struct Reloading {
     pub(super) shared: Arc<ServerShared>,
     pub(super) door_limits: watch::Sender<DoorLimits>,
     pub(super) journal: Journal,
+    pub(super) notify: watch::Sender<NotifyConfig>,
     pub(super) notifier: Arc<Notifier>,
 }
 
@@ -83,8 +84,9 @@ impl Reloading {
 
     /// Applies the configuration to all parts.
     fn spread(&self) {
-        let Self { running, shared, journal, .. } = self;
+        let Self { running, shared, journal, notify, .. } = self;
         journal.set_limits(journal_limits(running));
+        notify.send_replace(running.notify.clone());
         let daemon = shared.gateway.daemon();
         daemon.sessions.set_limits(session_limits(running));
         daemon.lease_auto.store(running.lease.auto, Ordering::Relaxed);
