@@ -13,10 +13,15 @@ use crate::core::nearest::nearest_of;
 const PREFIX: &str = "TERMGATE_";
 /// The names, without prefix, of our variables that set no key. `BIN` holds the program for our scripts;
 /// other modules read the rest.
-const KEYLESS: [&str; 13] = [
+const KEYLESS: [&str; 18] = [
     "AUTOSTART",
     "BIN",
     "COMPLETE",
+    "EVENT",
+    "EVENTS_LEFT_OUT",
+    "EVENT_NAME",
+    "EVENT_SESSION",
+    "EVENT_TEXT",
     "LEASE",
     "NESTED_BASH",
     "NESTED_ENV",

@@ -100,8 +100,14 @@ const NIX: &[&str] = &[
 const UNSAFE: &[&str] = &["shim", "session/pty", "session/clock", "transport/unix/handed"];
 
 /// Where programs are started. Reading runs nothing: no tool and no resource is among these.
-const PROGRAMS: &[&str] =
-    &["session/pty", "shim", "transport/daemon/upgrade", "transport/unix/tests", "cli"];
+const PROGRAMS: &[&str] = &[
+    "session/pty",
+    "shim",
+    "transport/daemon/upgrade",
+    "transport/unix/event_command",
+    "transport/unix/tests",
+    "cli",
+];
 
 /// Whether a path names what starts a program.
 fn starts_programs(segments: &[String]) -> bool {
