@@ -211,6 +211,7 @@ impl Gateway {
                     return Err(Denial::BoundDoor.into());
                 }
                 call.permit = Some(permit);
+                call.creates = Some(self.daemon.sessions.fresh_id());
             }
             ToolAccess::Operate => {
                 call.permit = Some(decide_operate(&call.standing)?);

@@ -24,6 +24,7 @@ mod commands {
     mod doctor;
     mod install;
     mod install_skills;
+    mod journal;
     mod lost;
     mod man;
     mod refusals;

@@ -31,9 +31,6 @@ use crate::core::ids::SessionId;
 use crate::store::journal::line::{RecordHash, RecordLine};
 use crate::store::journal::reader::{Checked, JournalTail, check};
 
-/// The act whose session is known at its end.
-const CREATES: &str = "create_session";
-
 /// How often to look for new records.
 const LOOK_AGAIN: Duration = Duration::from_millis(200);
 
@@ -128,8 +125,7 @@ impl KnownFilter {
             wanted.as_ref().is_none_or(|wanted| fits(given, wanted))
         };
         record.at_ms >= self.since_ms
-            && (record.act.as_deref() == Some(CREATES)
-                || is(&self.session, &record.session, |given, wanted| given.starts_with(wanted)))
+            && is(&self.session, &record.session, |given, wanted| given.starts_with(wanted))
             && is(&self.by, &record.by, |given, wanted| given.contains(wanted))
             && self.act.as_ref().is_none_or(|wanted| act_of(record) == wanted)
     }
@@ -209,9 +205,6 @@ impl ShowJournal {
             }
             Ok(())
         })?;
-        if let Some(session) = &filter.session {
-            acts.retain(|act| act.is_about(session));
-        }
         if context.output.form() == OutputForm::Json {
             for line in acts.iter().flat_map(|act| &act.lines) {
                 context.output.item(&record_of(line)?, "")?;

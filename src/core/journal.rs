@@ -15,7 +15,7 @@ pub struct Intent<'a> {
     pub by: &'a Caller,
     /// Through which the act came in, where that is known.
     pub door: Option<Door>,
-    /// `None` for acts on the daemon as a whole.
+    /// Also the one that it is about to create. `None` for acts on the daemon as a whole.
     pub session: Option<SessionId>,
     /// For example `text`, `keys`, `resize` or `acquire_lease`.
     pub act: &'a str,
@@ -47,8 +47,6 @@ pub enum ActOutcome<'a> {
     Done {
         /// Of the lease under which it was done.
         epoch: Option<Epoch>,
-        /// The session that it created.
-        created: Option<SessionId>,
     },
     /// The bytes that the terminal took, will never take, and has yet to take.
     Written { epoch: Option<Epoch>, written: usize, discarded: usize, queued: usize },
@@ -58,7 +56,7 @@ pub enum ActOutcome<'a> {
         reason: &'a str,
     },
     /// The caller did not wait for it.
-    GivenUp { created: Option<SessionId> },
+    GivenUp,
     /// The daemon, or its part for the session, failed first.
     Unknown,
 }
@@ -105,5 +103,9 @@ pub enum JournalEntry<'a> {
 
 /// The journal cannot be written, so nothing may be done that it would have to record.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the journal cannot be written: {0}")]
-pub struct NotRecorded(pub String);
+#[error("the journal cannot be written: {why}")]
+pub struct NotRecorded {
+    pub why: String,
+    /// Another process writes it.
+    pub is_taken: bool,
+}

@@ -1,7 +1,5 @@
 //! What the gateway has recorded: acts that a session does not record itself, and all that were refused.
 
-use std::sync::{Arc, OnceLock};
-
 use rmcp::model::JsonObject;
 use serde_json::Value;
 
@@ -66,10 +64,10 @@ pub(super) struct RecordedCall {
     standing: Standing,
     act: String,
     session: Option<Session>,
+    /// The session that the call is about to create.
+    creates: Option<SessionId>,
     /// `None` for what may be typed, which only the session may judge.
     arguments: Option<String>,
-    /// The session that the call creates.
-    created: Arc<OnceLock<SessionId>>,
 }
 
 impl RecordedCall {
@@ -91,16 +89,16 @@ impl RecordedCall {
             standing: call.standing.clone(),
             act: action.unwrap_or(entry.name).to_owned(),
             session,
+            creates: call.creates,
             arguments: (!is_typed).then(|| recordable(arguments, |name| entry.knows(name))),
-            created: Arc::clone(&call.created),
         }
     }
 
     /// A request without arguments that is no call of a tool.
     pub(super) fn request(recorder: &ActRecorder, standing: &Standing, act: &'static str) -> Self {
         let (recorder, standing) = (recorder.clone(), standing.clone());
-        let (act, created) = (act.to_owned(), Arc::default());
-        Self { recorder, standing, act, session: None, arguments: None, created }
+        let act = act.to_owned();
+        Self { recorder, standing, act, session: None, creates: None, arguments: None }
     }
 
     pub(super) fn tenant(&self) -> &TenantId {
@@ -139,11 +137,11 @@ impl RecordedCall {
     }
 
     fn intent(&self) -> Intent<'_> {
-        let Self { standing, act, session, arguments, .. } = self;
+        let Self { standing, act, session, creates, arguments, .. } = self;
         Intent {
             by: &standing.caller,
             door: Some(standing.door),
-            session: session.as_ref().map(Session::id),
+            session: session.as_ref().map(Session::id).or(*creates),
             act,
             epoch: self.epoch(),
             content: arguments.as_deref().map_or(ActContent::Nothing, ActContent::Arguments),
@@ -188,8 +186,8 @@ impl BegunCall {
     pub fn conclude(mut self, error: Option<(&SurfaceError, Code)>) {
         match error {
             None => {
-                let (epoch, created) = (self.call.epoch(), self.created());
-                self.record(ActOutcome::Done { epoch, created });
+                let epoch = self.call.epoch();
+                self.record(ActOutcome::Done { epoch });
             }
             Some((error, code)) => {
                 let (code, reason) = (Some(code.as_str()), &ends(&error.to_string(), REASON_MAX));
@@ -201,10 +199,6 @@ impl BegunCall {
     /// Records that the request failed.
     pub fn fail(mut self, reason: &str) {
         self.record(ActOutcome::Failed { code: None, reason });
-    }
-
-    fn created(&self) -> Option<SessionId> {
-        self.call.created.get().copied()
     }
 
     fn record(&mut self, outcome: ActOutcome<'_>) {
@@ -220,7 +214,7 @@ impl BegunCall {
 impl Drop for BegunCall {
     fn drop(&mut self) {
         if !self.is_concluded {
-            self.record(ActOutcome::GivenUp { created: self.created() });
+            self.record(ActOutcome::GivenUp);
         }
     }
 }

@@ -91,7 +91,7 @@ pub(in crate::session) mod tests {
             let (appended, noted) = (self.clone(), self.clone());
             let append = move |entry: &JournalEntry<'_>| {
                 if appended.0.is_full.load(Ordering::Relaxed) {
-                    return Err(NotRecorded("full".to_owned()));
+                    return Err(NotRecorded { why: "full".to_owned(), is_taken: false });
                 }
                 Ok(appended.add(entry))
             };

@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use uuid::Uuid;
 
@@ -140,7 +140,7 @@ pub struct Call {
     /// The sessions that the caller's connection has a stake in.
     pub touched: Touched,
     /// The session that the call creates.
-    pub created: Arc<OnceLock<SessionId>>,
+    pub creates: Option<SessionId>,
 }
 
 /// The sessions that a connection has a stake in, to be told when it closes.

@@ -93,7 +93,7 @@ fn own_journal(directory: &Path, limits: JournalLimits, at: SystemTime) -> Journ
     };
     let mut journals = (1..=JOURNALS_MAX).map(numbered);
     // One that fails otherwise reports it.
-    let free = journals.find(|journal| journal.open(at).is_ok() || !journal.is_taken());
+    let free = journals.find(|journal| journal.open(at).err().is_none_or(|it| !it.is_taken));
     free.unwrap_or_else(|| numbered(1))
 }
 

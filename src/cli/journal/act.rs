@@ -49,9 +49,6 @@ impl RecordedAct {
         match record.kind {
             RecordKind::More => self.what += &what(record),
             RecordKind::Outcome => {
-                if let Some(session) = &record.session {
-                    self.columns[3] = session.to_string();
-                }
                 self.result = outcome(record);
             }
             RecordKind::Opened
@@ -62,11 +59,6 @@ impl RecordedAct {
             | RecordKind::Discarded
             | RecordKind::Event => {}
         }
-    }
-
-    /// Whether it is about a session whose id starts like this; for one that is created, that is known at the end.
-    pub(super) fn is_about(&self, session: &str) -> bool {
-        self.columns[3].starts_with(session)
     }
 
     pub(super) fn row(&self) -> [String; 7] {

@@ -79,7 +79,7 @@ impl CallHandler for Server {
             target: None,
             permit: None,
             touched,
-            created: Arc::default(),
+            creates: None,
         };
         // Pinned once: each place that awaits it by value would make every call larger by its size.
         let mut calling = pin!(self.call(entry, call, arguments, turn, room));

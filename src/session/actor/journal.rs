@@ -93,7 +93,7 @@ impl<P: Pty> Actor<P> {
         match self.recording.writes.remove(&completion.write) {
             None => {}
             Some(RecordedWrite::Act { of, epoch, is_secret: true }) => {
-                recorder.conclude(of, ActOutcome::Done { epoch: Some(epoch), created: None });
+                recorder.conclude(of, ActOutcome::Done { epoch: Some(epoch) });
             }
             Some(RecordedWrite::Act { of, epoch, is_secret: false }) => {
                 let epoch = Some(epoch);
@@ -157,7 +157,7 @@ impl<P: Pty> Actor<P> {
     /// Ends the act of a person who typed.
     pub(super) fn end_burst(&mut self) {
         if let Some(Burst { of, epoch, .. }) = self.recording.burst.take() {
-            self.outlets.recorder.conclude(of, ActOutcome::Done { epoch, created: None });
+            self.outlets.recorder.conclude(of, ActOutcome::Done { epoch });
         }
     }
 
@@ -203,7 +203,7 @@ impl<P: Pty> Actor<P> {
 
     fn outcome<'a>(&self, by: &Caller, reason: Option<&'a str>) -> ActOutcome<'a> {
         match reason {
-            None => ActOutcome::Done { epoch: self.epoch_of(by), created: None },
+            None => ActOutcome::Done { epoch: self.epoch_of(by) },
             Some(reason) => ActOutcome::Failed { code: None, reason },
         }
     }

@@ -430,6 +430,7 @@ async fn nothing_is_left_of_a_start_whose_shim_died() {
     // Processes start by this clock.
     let registry = registry_by(Clock::boot().unwrap(), Some(holding));
     let creation = Creation {
+        id: registry.fresh_id(),
         tenant: tenant(),
         name: None,
         launch: Launch::Line("true".to_owned()),

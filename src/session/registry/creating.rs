@@ -84,7 +84,7 @@ impl Registry {
         if self.0.ending.load(Ordering::SeqCst) {
             return Err(CreateError::Ending);
         }
-        let id = fresh_id(|id| self.0.entries.contains_key(&id));
+        let id = creation.id;
         let spec = resolve(self, id, &creation)?;
         let name = match &creation.name {
             Some(name) => self.take_name_of_ended(&tenant, name, id).await?,
@@ -115,6 +115,16 @@ impl Registry {
         Ok(session)
     }
 
+    /// Generates a session id that is not taken.
+    pub fn fresh_id(&self) -> SessionId {
+        loop {
+            let id = SessionId::from_random(Uuid::new_v4());
+            if !self.0.entries.contains_key(&id) {
+                return id;
+            }
+        }
+    }
+
     /// Gives a session another name, be it that of one that has ended.
     pub async fn rename(
         &self,
@@ -134,6 +144,8 @@ impl Registry {
 /// What a client asks for in a new session.
 #[derive(Clone, Debug)]
 pub struct Creation {
+    /// An id of [`Registry::fresh_id`].
+    pub id: SessionId,
     pub tenant: TenantId,
     /// `None` derives a name from the command.
     pub name: Option<String>,
@@ -270,16 +282,6 @@ pub(in crate::session) fn make<P: Pty>(
     let (people, asked) = mpsc::channel(PEOPLE_COMMANDS_MAX);
     let ends = SessionEnds { about, commands, people, urgent, frames, live, clock };
     (Session::new(ends), Box::pin(actor.run(receiver, asked)))
-}
-
-/// Generates a session id that is not taken.
-fn fresh_id(taken: impl Fn(SessionId) -> bool) -> SessionId {
-    loop {
-        let id = SessionId::from_random(Uuid::new_v4());
-        if !taken(id) {
-            return id;
-        }
-    }
 }
 
 #[cfg(test)]

@@ -272,12 +272,9 @@ impl<'a> RecordLine<'a> {
     pub(super) fn with_outcome(self, outcome: &ActOutcome<'a>) -> Self {
         let result = |word: &'static str| Some(Cow::Borrowed(word));
         match *outcome {
-            ActOutcome::Done { epoch, created } => Self {
-                result: result("done"),
-                epoch: epoch.map(|epoch| epoch.0),
-                session: created.map(|created| created.to_string().into()),
-                ..self
-            },
+            ActOutcome::Done { epoch } => {
+                Self { result: result("done"), epoch: epoch.map(|epoch| epoch.0), ..self }
+            }
             ActOutcome::Written { epoch, written, discarded, queued } => Self {
                 result: result("done"),
                 epoch: epoch.map(|epoch| epoch.0),
@@ -292,11 +289,7 @@ impl<'a> RecordLine<'a> {
                 reason: Some(reason.into()),
                 ..self
             },
-            ActOutcome::GivenUp { created } => Self {
-                result: result("given_up"),
-                session: created.map(|created| created.to_string().into()),
-                ..self
-            },
+            ActOutcome::GivenUp => Self { result: result("given_up"), ..self },
             ActOutcome::Unknown => Self { result: result("unknown"), ..self },
         }
     }

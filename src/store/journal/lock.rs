@@ -5,8 +5,8 @@ use std::io;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-/// Why a journal cannot be opened that another process writes.
-pub(super) const TAKEN: &str = "another daemon writes it";
+/// The error of a journal that another process writes.
+pub(super) const TAKEN: io::ErrorKind = io::ErrorKind::ResourceBusy;
 
 #[derive(Debug)]
 pub(super) struct JournalLock {
@@ -41,7 +41,7 @@ impl JournalLock {
                     (replaced, *took_over) = (true, true);
                 }
                 Err(TryLockError::WouldBlock) => {
-                    return Err(io::Error::other(TAKEN));
+                    return Err(io::Error::new(TAKEN, "another daemon writes it"));
                 }
                 Err(TryLockError::Error(error)) => return Err(error),
             }

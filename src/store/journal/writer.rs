@@ -58,7 +58,7 @@ struct Writer {
     /// A process that stands still had the journal, and no file of this one has begun yet.
     took_over: bool,
     /// When opening failed last, and why.
-    failed: Option<(SystemTime, String)>,
+    failed: Option<(SystemTime, NotRecorded)>,
     /// The chain as it was when the journal was closed because of a change from outside.
     known: Option<Chain>,
     /// The records of what has happened already, which the disk did not take.
@@ -128,7 +128,7 @@ impl Journal {
     pub fn open(&self, at: SystemTime) -> Result<(), NotRecorded> {
         self.writer().ready(at, self.bytes_max())?;
         let told = told_events(self.directory());
-        let told = told.map_err(|error| NotRecorded(error.to_string()))?;
+        let told = told.map_err(|error| refused(self.directory(), &error))?;
         *self.0.told.lock().unwrap_or_else(PoisonError::into_inner) = told;
         Ok(())
     }
@@ -222,11 +222,6 @@ impl Journal {
         waits
     }
 
-    /// Whether another process writes this journal, as far as [`Journal::open`] found.
-    pub fn is_taken(&self) -> bool {
-        self.writer().failed.as_ref().is_some_and(|(_, why)| why.ends_with(TAKEN))
-    }
-
     fn unwritten(
         &self,
         at: SystemTime,
@@ -234,7 +229,8 @@ impl Journal {
     ) -> Result<Unwritten, NotRecorded> {
         let keep_input = self.0.keep_input.load(Ordering::Relaxed);
         let line = RecordLine::of_entry(at, entry, keep_input);
-        let unnumbered = line.unnumbered().map_err(|error| NotRecorded(error.to_string()))?;
+        let unnumbered =
+            line.unnumbered().map_err(|error| refused(self.directory(), &error.into()))?;
         let (kind, of, audience) = (line.kind, line.of, Audience::of(entry));
         Ok(Unwritten { kind, of, unnumbered, audience })
     }
@@ -248,19 +244,24 @@ impl Journal {
     }
 }
 
+fn refused(directory: &Path, error: &io::Error) -> NotRecorded {
+    let why = format!("{}: {error}", directory.display());
+    NotRecorded { why, is_taken: error.kind() == TAKEN }
+}
+
 impl Writer {
     /// Makes the next append possible: opens the journal, begins the next file, and appends what waits.
     fn ready(&mut self, at: SystemTime, bytes_max: u64) -> Result<&mut OpenJournal, NotRecorded> {
         let directory = &self.directory;
-        let refused = |error: io::Error| NotRecorded(format!("{}: {error}", directory.display()));
+        let refused = |error: io::Error| refused(directory, &error);
         if let Some(changed) = self.open.take_if(|open| !open.is_intact()) {
             tracing::warn!(directory = %directory.display(), "the journal was changed by others");
             self.known = Some(changed.chain);
         }
-        if let Some((failed, why)) = &self.failed
+        if let Some((failed, refusal)) = &self.failed
             && at.duration_since(*failed).is_ok_and(|since| since < OPEN_AGAIN)
         {
-            return Err(NotRecorded(why.clone()));
+            return Err(refusal.clone());
         }
         let open = match &mut self.open {
             Some(open) => open,
@@ -269,7 +270,7 @@ impl Writer {
                 let opened =
                     OpenJournal::open(directory, known, &*self.may_take_over, took_over, at);
                 let opened = opened.map_err(refused);
-                self.failed = opened.as_ref().err().map(|NotRecorded(why)| (at, why.clone()));
+                self.failed = opened.as_ref().err().map(|refusal| (at, refusal.clone()));
                 let opened = opened?;
                 self.took_over = false;
                 closed.insert(opened)
@@ -294,8 +295,7 @@ impl Writer {
         let open = self.ready(at, bytes_max)?;
         let Unwritten { kind, of, unnumbered, audience } = record;
         let appended = open.append_if_open(*kind, *of, unnumbered);
-        let refused = |error| NotRecorded(format!("{}: {error}", self.directory.display()));
-        let seq = appended.map_err(refused)?;
+        let seq = appended.map_err(|error| refused(&self.directory, &error))?;
         note_head(&mut self.heads, seq, audience.clone());
         Ok(RecordNumber(seq))
     }

@@ -65,12 +65,9 @@ impl Tool for CreateSession {
         let creation = self.creation(&call)?;
         let sessions = &call.daemon.sessions;
         let (daemon, touched) = (Arc::clone(&call.daemon), Arc::clone(&call.touched));
-        let created = Arc::clone(&call.created);
         let listed = move |session: &Session| {
             daemon.switchboard.tell_one(session);
             note_touched(&touched, session);
-            // Only this call sets it.
-            let _ = created.set(session.id());
         };
         let (session, grant) = sessions.create(&permit, creation, listed).await?;
         let lease = grant.map(|grant| GrantWire::of(&session, &grant, sessions.clock()));
@@ -102,7 +99,9 @@ impl CreateSession {
             return Err(SurfaceError::argument("cwd", "must be an absolute path"));
         }
         let tenant = call.standing.caller.tenant.clone();
+        let id = call.creates.unwrap_or_else(|| call.daemon.sessions.fresh_id());
         Ok(Creation {
+            id,
             name: self.name,
             launch: Launch::new(self.command, self.args)
                 .map_err(crate::session::error::CreateError::from)?,

@@ -62,6 +62,7 @@ async fn what_a_client_took_after_its_right_had_ended_ends_with_its_connection()
     };
     let permit = decide(&standing, PermittedAct::Create, None);
     let creation = Creation {
+        id: registry.fresh_id(),
         tenant: standing.caller.tenant.clone(),
         name: None,
         launch: Launch::Program { name: "/bin/cat".to_owned(), args: Vec::new() },

@@ -40,6 +40,7 @@ fn asking(fresh: LeaseId) -> AcquireRequest {
 /// A session whose first lease the caller asks for.
 fn creation() -> Creation {
     Creation {
+        id: SessionId::from_random(Uuid::new_v4()),
         tenant: caller().tenant,
         name: None,
         launch: Launch::Program { name: "/bin/cat".to_owned(), args: Vec::new() },
