@@ -6,14 +6,17 @@
 # last of them runs inside of __termgate_last, so that no DEBUG trap fires after it, which would take us
 # for the next command. Nothing here starts a process.
 
-# The nonce is for this shell alone, also where it exports whatever is set.
+# The nonce is for this shell alone, also where it exports whatever is set. It comes by a descriptor, since
+# other programs can read the environment that this one began with.
 __termgate_flags=$-
 builtin set +a
-__termgate_a=$'\e]133;A;bound=1;nonce='$TERMGATE_SHELL_NONCE$'\e\\'
-__termgate_b=$'\e]133;B;nonce='$TERMGATE_SHELL_NONCE$'\e\\'
-__termgate_c=$'\e]133;C;nonce='$TERMGATE_SHELL_NONCE$'\e\\'
-__termgate_d=';nonce='$TERMGATE_SHELL_NONCE$'\e\\'
+builtin read -r -u "$TERMGATE_SHELL_NONCE" __termgate_d
+builtin eval "exec $TERMGATE_SHELL_NONCE<&-"
 builtin unset TERMGATE_SHELL_NONCE
+__termgate_a=$'\e]133;A;bound=1;nonce='$__termgate_d$'\e\\'
+__termgate_b=$'\e]133;B;nonce='$__termgate_d$'\e\\'
+__termgate_c=$'\e]133;C;nonce='$__termgate_d$'\e\\'
+__termgate_d=';nonce='$__termgate_d$'\e\\'
 
 # How the prompts end. They name variables that only this shell has, since prompts may be exported.
 # The offset is evaluated, and so notes that a command runs, where there is a text to cut.

@@ -5,7 +5,10 @@
 # the user's again, so that nobody saves ours. Nothing here starts a process.
 
 if set -q TERMGATE_SHELL_NONCE
-    set -g __termgate_nonce ";nonce=$TERMGATE_SHELL_NONCE"
+    # It comes by a descriptor, which fish cannot close: other programs can read the environment that this
+    # one began with.
+    read -g __termgate_nonce </dev/fd/$TERMGATE_SHELL_NONCE
+    set __termgate_nonce ";nonce=$__termgate_nonce"
     set -e TERMGATE_SHELL_NONCE
 
     function __termgate_write

@@ -3,20 +3,29 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
-use std::io;
-use std::os::fd::OwnedFd;
+use std::io::{self, Write};
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
 use nix::errno::Errno;
+use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::libc;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::sys::signal::{SigSet, SigmaskHow};
+use nix::unistd::pipe2;
 
 use crate::shim::mark;
 
 const SIGNALS: i32 = 64;
+
+/// The variable whose value only the program itself may learn: other processes can read the environment that a program
+/// began with. The program finds the number of a descriptor in it, from which it can read the value once.
+pub const SECRET: &str = "TERMGATE_SHELL_NONCE";
+
+/// The lowest number of that descriptor: scripts use those up to 9.
+const SECRET_FROM: i32 = 10;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Program {
@@ -52,7 +61,13 @@ impl Program {
             .stdin(stream()?)
             .stdout(stream()?)
             .stderr(stream()?);
-        prepare_in_child(&mut command, descriptors, session);
+        let secret = self.environment.iter().find(|(name, _)| name == SECRET);
+        let handed = secret.map(|(_, value)| once_readable(value.as_bytes())).transpose()?;
+        if let Some(handed) = &handed {
+            command.env(SECRET, handed.as_raw_fd().to_string());
+        }
+        let kept = handed.as_ref().map(AsRawFd::as_raw_fd);
+        prepare_in_child(&mut command, (descriptors, kept), session);
         command.spawn().map(|child| child.id())
     }
 
@@ -100,17 +115,39 @@ fn take_text(rest: &mut &[u8]) -> Option<OsString> {
     Some(OsString::from_vec(text.to_vec()))
 }
 
+/// A descriptor from which these bytes can be read once, and then the end.
+fn once_readable(bytes: &[u8]) -> io::Result<OwnedFd> {
+    let (reader, writer) = pipe2(OFlag::O_CLOEXEC)?;
+    // A pipe holds much more than a secret has.
+    let mut writer = File::from(writer);
+    writer.write_all(bytes)?;
+    writer.write_all(b"\n")?;
+    duplicate(&reader, SECRET_FROM)
+}
+
+/// Another descriptor for the same file, with this number or a higher one, closed on `exec`.
 #[allow(unsafe_code)]
-fn prepare_in_child(command: &mut Command, descriptors: Option<u64>, session: u64) {
+pub(in crate::shim) fn duplicate(of: impl AsFd, least: RawFd) -> io::Result<OwnedFd> {
+    let number = fcntl(of, FcntlArg::F_DUPFD_CLOEXEC(least))?;
+    // SAFETY: the call has just made the descriptor, which nothing else owns.
+    Ok(unsafe { OwnedFd::from_raw_fd(number) })
+}
+
+#[allow(unsafe_code)]
+fn prepare_in_child(
+    command: &mut Command,
+    (descriptors, kept): (Option<u64>, Option<RawFd>),
+    session: u64,
+) {
     // SAFETY: `become_leader` makes system calls only; it neither allocates nor takes a lock.
     unsafe {
-        command.pre_exec(move || become_leader(descriptors, session));
+        command.pre_exec(move || become_leader(descriptors, kept, session));
     }
 }
 
 /// Runs in the child after its streams are set and before `exec`.
 #[allow(unsafe_code)]
-fn become_leader(descriptors: Option<u64>, session: u64) -> io::Result<()> {
+fn become_leader(descriptors: Option<u64>, kept: Option<RawFd>, session: u64) -> io::Result<()> {
     nix::unistd::setsid()?;
     mark::set(session)?;
     if let Some(soft) = descriptors {
@@ -133,6 +170,9 @@ fn become_leader(descriptors: Option<u64>, session: u64) -> io::Result<()> {
         // call just keeps those open.
         let flags = libc::CLOSE_RANGE_CLOEXEC;
         libc::syscall(libc::SYS_close_range, 3u32, u32::MAX, flags);
+        if let Some(kept) = kept {
+            Errno::result(libc::fcntl(kept, libc::F_SETFD, 0))?;
+        }
     }
     nix::sys::signal::sigprocmask(SigmaskHow::SIG_SETMASK, Some(&SigSet::empty()), None)?;
     Ok(())

@@ -10,7 +10,6 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use nix::errno::Errno;
-use nix::fcntl::{FcntlArg, fcntl};
 use nix::libc;
 use nix::sys::signal::{SigHandler, Signal, signal};
 use nix::sys::wait::{WaitStatus, waitpid};
@@ -18,6 +17,7 @@ use nix::unistd::{ForkResult, chdir, dup2_stderr, dup2_stdin, dup2_stdout, fork}
 
 use crate::shim::allocator::take_buffers_fresh;
 use crate::shim::memory;
+use crate::shim::program::duplicate;
 use crate::shim::readiness::{self, READABLE};
 use crate::shim::run::RunningShim;
 use crate::shim::socket::{self, Descriptors};
@@ -79,7 +79,7 @@ fn settle() -> io::Result<OwnedFd> {
     unsafe {
         libc::syscall(libc::SYS_close_range, 3u32, u32::MAX, 0);
     }
-    let orders = fs_owned(fcntl(io::stdin(), FcntlArg::F_DUPFD_CLOEXEC(3))?);
+    let orders = duplicate(io::stdin(), 3)?;
     let nothing = OpenOptions::new().read(true).write(true).open("/dev/null")?;
     dup2_stdin(&nothing)?;
     dup2_stdout(&nothing)?;
@@ -90,14 +90,6 @@ fn settle() -> io::Result<OwnedFd> {
         unsafe { signal(ignored, SigHandler::SigIgn)? };
     }
     Ok(orders)
-}
-
-#[allow(unsafe_code)]
-fn fs_owned(fd: i32) -> OwnedFd {
-    use std::os::fd::FromRawFd;
-
-    // SAFETY: the only caller has just made the descriptor.
-    unsafe { OwnedFd::from_raw_fd(fd) }
 }
 
 /// Returns in each shim what it was ordered to be, and `None` in the process that forks them once it is over.

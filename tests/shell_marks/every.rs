@@ -146,6 +146,10 @@ async fn no_program_finds_the_nonce_or_any_trace_but_the_session() {
         assert_eq!(marked, ["NESTED_BASH", "NESTED_NONCE", "SESSION"], "{program}");
         assert!(!output.contains("ZDOTDIR"), "{program}");
         assert!(!shell.is_secret_in(&output), "{program}");
+        let began_with = "sh -c 'tr \"\\\\0\" \"\\\\n\" < /proc/$PPID/environ'";
+        let began_with = shell.output_of(began_with).await;
+        assert!(began_with.contains("TERMGATE_SHELL_NONCE="), "{program}: {began_with}");
+        assert!(!shell.is_secret_in(&began_with), "{program}: {began_with}");
     }
 }
 

@@ -5,7 +5,11 @@
 # make of them. Marks go to the terminal by its name, since some prompts keep for themselves what is
 # written while they are made. Nothing here starts a process.
 
-typeset -g __termgate_nonce=";nonce=$TERMGATE_SHELL_NONCE"
+# The nonce comes by a descriptor, since other programs can read the environment that this one began with.
+typeset -g __termgate_nonce
+builtin read -r -u $TERMGATE_SHELL_NONCE __termgate_nonce
+exec {TERMGATE_SHELL_NONCE}<&-
+__termgate_nonce=";nonce=$__termgate_nonce"
 typeset -g __termgate_b=$'\e]133;B'$__termgate_nonce$'\e\\'
 # Shells that are started from here have what this says, and tell their codes by it; ours, which has psvar, tells the
 # end of output.

@@ -12,6 +12,7 @@ use uuid::Uuid;
 
 use crate::core::shell::commands::mark::MarkNonces;
 use crate::session::pty::command::SpawnSpec;
+use crate::shim::program::SECRET;
 
 pub mod nested;
 
@@ -28,8 +29,8 @@ const BASH: &str = "termgate.bash";
 const ZSH: &str = "zsh/.zshenv";
 const FISH: &str = "termgate.fish";
 
-/// The variable that passes the nonce to a shell. The script removes it from the environment.
-const NONCE: &str = "TERMGATE_SHELL_NONCE";
+/// The variable that passes the nonce to a shell, by a descriptor that its script reads and closes.
+const NONCE: &str = SECRET;
 
 /// Variables with a different value until the shell has found its script. The second name holds the user's
 /// value.
