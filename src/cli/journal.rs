@@ -21,7 +21,7 @@ use crate::cli::context::Context;
 use crate::cli::duration::{millis, parse_duration};
 use crate::cli::exit::CommandExit;
 use crate::cli::failure::CliFailure;
-use crate::cli::journal::act::{HEAD, RecordedAct, act_of, in_stream};
+use crate::cli::journal::act::{HEAD, RecordedAct, act_of, in_stream, is_act};
 use crate::cli::number::number;
 use crate::cli::output::{CommandReport, OutputForm, reader_gone};
 use crate::cli::table::render;
@@ -125,6 +125,7 @@ impl KnownFilter {
             wanted.as_ref().is_none_or(|wanted| fits(given, wanted))
         };
         record.at_ms >= self.since_ms
+            && is_act(record)
             && is(&self.session, &record.session, |given, wanted| given.starts_with(wanted))
             && is(&self.by, &record.by, |given, wanted| given.contains(wanted))
             && self.act.as_ref().is_none_or(|wanted| act_of(record) == wanted)

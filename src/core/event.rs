@@ -87,6 +87,8 @@ pub enum Event {
     /// Programs sent more than are kept.
     LeftOut {
         count: u64,
+        /// The place in the output up to which they were counted.
+        offset: u64,
     },
     /// A person attached.
     Attached {

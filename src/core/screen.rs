@@ -185,8 +185,9 @@ impl Screen {
         self.emulator.take_answers()
     }
 
-    /// Takes the program's reports, oldest first. Beyond [`Report::QUEUED_MAX`] the oldest are dropped.
-    pub fn take_reports(&mut self) -> Vec<Report> {
+    /// Takes the program's reports, oldest first. Beyond [`Report::QUEUED_MAX`] the oldest are dropped; the number is of
+    /// the notifications among those.
+    pub fn take_reports(&mut self) -> (Vec<Report>, u64) {
         self.emulator.take_reports()
     }
 

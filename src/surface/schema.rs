@@ -60,8 +60,7 @@ pub fn of_result<T: JsonSchema>() -> JsonObject {
     settings.inline_subschemas = true;
     let whole = settings.clone().into_generator().into_root_schema_for::<T>().to_value();
     let mut schema = generate::<T>(settings);
-    // Which members are always there is in the documentation; a list of them for each tool has no room.
-    let required = schema.remove("required").unwrap_or_default();
+    let required = schema.get("required").cloned().unwrap_or_default();
     if let Some(Value::Object(members)) = schema.get_mut("properties") {
         for (name, member) in members {
             *member = shallow(member);

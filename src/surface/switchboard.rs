@@ -17,6 +17,7 @@ use crate::core::policy::switches::{Scope, Switches};
 use crate::core::policy::{Denial, Permit, PermittedAct, Standing, decide_write};
 use crate::session::handle::Session;
 use crate::session::registry::Registry;
+use crate::session::registry::silent::Known;
 
 /// How long whoever switches waits until that is kept; it counts all the same.
 const KEPT_MAX: Duration = Duration::from_secs(2);
@@ -221,6 +222,10 @@ fn tell_event(sessions: &Registry, scope: &Scope, event: Event) {
         Scope::Tenant(tenant) => {
             sessions.tell_event_in(EventScope { tenant, session: None }, event);
         }
-        Scope::Session(id) => sessions.tell_event(sessions.get(*id).as_ref(), event),
+        Scope::Session(id) => {
+            let known = sessions.known_by_id(*id);
+            let tenant = known.as_ref().map_or(sessions.own_tenant(), Known::tenant);
+            sessions.tell_event_in(EventScope { tenant, session: Some(*id) }, event);
+        }
     }
 }

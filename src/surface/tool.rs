@@ -151,6 +151,10 @@ impl ToolEntry {
     /// The tool as clients are told of it at a door that has one session, or several.
     pub fn listed(&self, one_session: bool) -> rmcp::model::Tool {
         let mut tool = self.description.clone();
+        if let Some(schema) = &mut tool.output_schema {
+            // Which members are always there is in the documentation: the list of tools has no room for it.
+            Arc::make_mut(schema).remove("required");
+        }
         if self.needs_session && !one_session {
             let schema = Arc::make_mut(&mut tool.input_schema);
             let required = schema.entry("required").or_insert_with(|| Value::Array(Vec::new()));

@@ -177,6 +177,7 @@ pub async fn serve(
     let mut tasks = JoinSet::new();
     let mut watched = Vec::new();
     tasks.spawn(keep_journal(journal.clone(), daemon.sessions.clock()));
+    let begun_at = *journal.newest_event().borrow();
     let Listening { facts, announcements } = listening;
     let doors_of_sessions = (doors.clone(), paths.clone(), Arc::clone(&lock));
     watched.push(tasks.spawn(open_session_doors(announcements, doors_of_sessions)));
@@ -196,7 +197,7 @@ pub async fn serve(
     ready(&Banner::of(&daemon, write_from, &paths));
     notifier.tell(News::Ready).await;
     let (notify, settings) = watch::channel(config.notify.clone());
-    tasks.spawn(run_event_commands(Arc::clone(&daemon), settings));
+    tasks.spawn(run_event_commands(Arc::clone(&daemon), settings, begun_at));
     let reloading = Reloading {
         sources,
         running: config,

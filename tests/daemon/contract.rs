@@ -155,10 +155,17 @@ async fn the_instructions_cost_less_than_a_kilobyte() {
     assert!((1..1024).contains(&instructions.len()), "{} bytes", instructions.len());
 }
 
-/// Checks that a result has no members but those of its schema, of their types.
+/// Checks that a result has the members that its schema promises before it is listed, and none besides.
 fn fits(tool: &Value, result: &Value) {
     let (name, schema) = (&tool["name"], &tool["outputSchema"]);
     let members = result.as_object().unwrap();
+    let entries = termgate::surface::entries();
+    let entry = entries.iter().find(|entry| *name == entry.name).unwrap();
+    let whole = entry.description.output_schema.as_ref().unwrap();
+    for required in whole["required"].as_array().unwrap() {
+        let required = required.as_str().unwrap();
+        assert!(members.contains_key(required), "{name}: no {required}: {result}");
+    }
     // In every result with text of a terminal, and the list of tools is as long as it may be.
     for (member, value) in members.iter().filter(|(member, _)| *member != "untrusted") {
         let kind = match value {

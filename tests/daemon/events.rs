@@ -81,17 +81,41 @@ async fn at_the_socket_of_a_session_nothing_of_others_is_told() {
     let mut bound = daemon.at_session(&one, Era::Modern).await;
     bound.subscribe(EVENTS).await;
     let mut since = bound.structured("list_events", json!({})).await["next_since"].clone();
-    // What happens in the other one comes first, and is not heard of.
+    // What happens in the other one comes first, and is not told here.
     wire.structured("manage_session", json!({"session": other, "action": "kill"})).await;
     tell(&mut wire, &one, r"printf '\033]9;here\007'").await;
     let note = bound.event(&mut since, "notification").await;
     assert_eq!(note["body"], "here");
+    // Nor does the number tell that something was recorded elsewhere.
+    let last = bound.structured("list_events", json!({"since": since})).await["next_since"].clone();
+    let still = other_still(&mut wire).await;
+    wire.acquire(&still).await;
+    let after = bound.structured("list_events", json!({"since": last})).await;
+    assert_eq!((&after["events"], &after["next_since"]), (&json!([]), &last));
     let named = bound.structured("list_events", json!({"session": other, "since": 0})).await;
     assert_eq!(named["events"], json!([]));
     let all = bound.structured("list_events", json!({"since": 0, "limit": 500})).await;
     for event in all["events"].as_array().unwrap() {
         assert_eq!(event["session"], one, "{event}");
     }
+    daemon.stop().await;
+}
+
+/// Another session, whose lease is free.
+async fn other_still(wire: &mut Wire) -> String {
+    let created = json!({"command": "cat", "lease": false});
+    let created = wire.structured("create_session", created).await;
+    created["session"]["id"].as_str().unwrap().to_owned()
+}
+
+#[tokio::test]
+async fn a_command_as_long_as_an_answer_hides_no_events() {
+    let daemon = TestDaemon::writable().await;
+    let mut wire = daemon.client(Era::Modern).await;
+    let line = format!("true {}", "x".repeat(20_000));
+    wire.structured("create_session", json!({"command": line})).await;
+    let list = wire.structured("list_events", json!({"kind": "session_created"})).await;
+    assert_eq!(list["events"][0]["command"].as_str().unwrap().len(), 1_024);
     daemon.stop().await;
 }
 
@@ -135,7 +159,7 @@ async fn the_command_of_the_configuration_runs_for_each_chosen_event() {
     let created = wire.structured("create_session", named).await;
     let id = created["session"]["id"].clone();
     let said = || std::fs::read_to_string(&told).unwrap_or_default();
-    until("all three", || said().lines().count() == 3).await;
+    until("all three", || said().ends_with("}\n") && said().lines().count() == 3).await;
     let (words, events): (Vec<_>, Vec<_>) = said()
         .lines()
         .map(|line| line.split_once(": {").unwrap())

@@ -128,3 +128,20 @@ async fn following_goes_on_under_the_next_daemon_and_prints_each_event_once() {
     assert_eq!(kinds, [each, each].concat());
     daemon.kill().await;
 }
+
+#[tokio::test]
+async fn no_command_runs_for_what_happened_before_it_was_configured_and_the_daemon_started() {
+    let home = Home::new();
+    let daemon = home.serve().await;
+    home.printed("new --name before -- cat");
+    daemon.kill().await;
+    let told = home.path("told");
+    let line = format!("echo $TERMGATE_EVENT_NAME >> {}", told.display());
+    home.configure(&format!("[notify]\nevents = ['session_created']\ncommand = '{line}'\n"));
+    let daemon = home.serve().await;
+    home.printed("new --name after -- cat");
+    let said = || std::fs::read_to_string(&told).unwrap_or_default();
+    until("the command", || !said().is_empty()).await;
+    assert_eq!(said(), "after\n");
+    daemon.kill().await;
+}

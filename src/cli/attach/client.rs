@@ -191,7 +191,7 @@ impl<'a> Desk<'a> {
                     None => return Ok(Leaving::of_end(self.attach.result(), self.view.exit.as_ref())?),
                 },
                 Some(answered) = self.requests.next() => self.on_answer(answered)?,
-                notice = events.next() => self.terminal.notify(&notice),
+                notice = events.next(), if !self.terminal.is_behind() => self.terminal.notify(&notice),
                 // Without a session, the first delta triggers the request.
                 Ok(()) = self.switched.changed() => if !self.view.session.is_empty() {
                     self.ask_about()?;

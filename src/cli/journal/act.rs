@@ -29,7 +29,7 @@ impl RecordedAct {
             RecordKind::Intent => "not known yet".to_owned(),
             RecordKind::Refused | RecordKind::Late => outcome(record),
             RecordKind::Discarded | RecordKind::Opened => String::new(),
-            RecordKind::Event if is_end_of_lease(record) => String::new(),
+            RecordKind::Event if is_act(record) => String::new(),
             RecordKind::Event | RecordKind::Segment | RecordKind::More | RecordKind::Outcome => {
                 return None;
             }
@@ -71,7 +71,7 @@ impl RecordedAct {
 pub(super) fn in_stream(record: &RecordLine<'_>) -> String {
     match record.kind {
         RecordKind::Segment => String::new(),
-        RecordKind::Event if !is_end_of_lease(record) => String::new(),
+        RecordKind::Event if !is_act(record) => String::new(),
         RecordKind::More => format!("{}: then {}", of(record), shortened(&what(record))),
         RecordKind::Outcome => one_line(&format!("{}: {}", of(record), outcome(record))).into(),
         RecordKind::Intent
@@ -91,12 +91,14 @@ pub(super) fn in_stream(record: &RecordLine<'_>) -> String {
     }
 }
 
-/// Whether a lease changed without an act of its holder. Other events are in `termgate events`.
-fn is_end_of_lease(record: &RecordLine<'_>) -> bool {
+/// Whether it is of an act, or of a lease that changed without an act of its holder. Other events are in
+/// `termgate events`.
+pub(super) fn is_act(record: &RecordLine<'_>) -> bool {
     /// What a holder does itself has a record as an act.
     const OWN: [&str; 3] = ["lease_granted", "lease_renewed", "lease_released"];
-    let kind = record.event.as_deref().unwrap_or_default();
-    record.kind == RecordKind::Event && kind.starts_with("lease_") && !OWN.contains(&kind)
+    // The first journals had no events but of leases.
+    let kind = record.event.as_deref().unwrap_or("lease_");
+    record.kind != RecordKind::Event || (kind.starts_with("lease_") && !OWN.contains(&kind))
 }
 
 fn of(record: &RecordLine<'_>) -> u64 {
@@ -146,7 +148,8 @@ fn what(record: &RecordLine<'_>) -> String {
     match record.kind {
         RecordKind::Event => {
             let details = record.details.as_ref().map_or("", |details| details.get());
-            format!("{} {details}", record.event.as_deref().unwrap_or_default())
+            let change = record.event.as_deref().or(record.result.as_deref()).unwrap_or_default();
+            format!("{change} {details}")
         }
         RecordKind::Discarded => {
             format!("{} bytes: {reason}", record.discarded.unwrap_or_default())

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::core::burst::Burst;
 use crate::core::event::Event;
 use crate::core::frame::Frame;
 use crate::core::moment::Moment;
@@ -17,12 +18,12 @@ use crate::core::shell::commands::record::{CommandId, CommandRecord};
 pub const NEEDS_INPUT_AFTER: Duration = Duration::from_millis(500);
 
 /// How many events programs may send at once, and how soon one more.
-const BURST: u32 = 10;
-const ONE_MORE_AFTER: Duration = Duration::from_millis(200);
+const AT_ONCE: u32 = 10;
+const ONE_MORE_AFTER: Duration = Duration::from_secs(1);
 
 /// The longest title and text that a program sends, in bytes.
-const TITLE_MAX: usize = 256;
-const BODY_MAX: usize = 1_024;
+const TITLE_MAX: usize = 80;
+const BODY_MAX: usize = 400;
 
 /// What a daemon before told of a session, as far as it is known.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -96,11 +97,12 @@ pub struct EventSource {
     commands: Arc<Commands>,
     waiting: Waiting,
     is_over: bool,
+    /// How often the bell rang as it was told last, and in the newest frame.
     bell: u64,
-    /// What was sent before this place in the output was told.
+    seen_bell: u64,
+    /// What was sent before this place in the output was told, or waits.
     offset: u64,
-    /// When programs may send [`BURST`] events at once again.
-    full_at: Moment,
+    places: Burst,
     /// What waits until programs may send one more.
     rung: Option<u64>,
     progress: Option<(TaskProgress, u64)>,
@@ -131,8 +133,9 @@ impl EventSource {
             waiting: if told.waits { Waiting::Told } else { Waiting::No },
             is_over: told.is_over,
             bell: told.bell.unwrap_or(first.bell.value),
+            seen_bell: first.bell.value,
             offset: told.offset,
-            full_at: Moment::default(),
+            places: Burst::new(AT_ONCE, ONE_MORE_AFTER),
             rung: None,
             progress: None,
             left_out: 0,
@@ -164,7 +167,11 @@ impl EventSource {
             Waiting::No => Waiting::Since(now),
             waiting @ (Waiting::Since(_) | Waiting::Told) => waiting,
         };
-        if frame.bell.value > self.bell {
+        let seen = std::mem::replace(&mut self.seen_bell, frame.bell.value);
+        if frame.bell.value < seen {
+            // Another emulator counts from the beginning.
+            self.bell = frame.bell.value;
+        } else if frame.bell.value > self.bell {
             self.bell = frame.bell.value;
             self.rung = Some(self.bell);
         }
@@ -201,26 +208,44 @@ impl EventSource {
         });
     }
 
-    /// Takes what programs sent in the output before `offset`.
-    pub fn on_report(&mut self, now: Moment, report: Report, offset: u64) {
-        if offset <= self.offset {
+    /// Takes what programs sent in a piece of the output, and how much more they sent that is not kept.
+    pub fn on_reports(
+        &mut self,
+        now: Moment,
+        reports: Vec<Report>,
+        left_out: u64,
+        (start, end): (u64, u64),
+    ) {
+        if end <= self.offset {
             return;
         }
-        match report {
-            Report::Directory(_) => {}
-            Report::Progress(progress) => self.progress = Some((progress, offset)),
-            Report::Notification { title, body } if self.take_place(now) => {
-                let cut = |text: &str, most| {
-                    let line = one_line(text);
-                    line[..line.floor_char_boundary(most)].to_owned()
-                };
-                let title = title.map(|title| cut(&title, TITLE_MAX));
-                let body = cut(&body, BODY_MAX);
-                self.events.push(Event::Notification { title, body, offset });
+        let first = self.events.len();
+        self.left_out += left_out;
+        for report in reports {
+            match report {
+                Report::Directory(_) => {}
+                Report::Progress(progress) => self.progress = Some((progress, end)),
+                Report::Notification { title, body } if self.places.take(now) => {
+                    // A later notification must not make the next daemon take this for told.
+                    self.tell_progress();
+                    let title = title.map(|title| cut(&title, TITLE_MAX));
+                    let body = cut(&body, BODY_MAX);
+                    self.events.push(Event::Notification { title, body, offset: start });
+                }
+                Report::Notification { .. } => self.left_out += 1,
             }
-            Report::Notification { .. } => self.left_out += 1,
         }
-        self.offset = offset;
+        self.offset = end;
+        // Only the last one says that the whole piece was told: a daemon that ends before tells the others again.
+        if let Some(Event::Notification { offset, .. }) = self.events[first..].last_mut() {
+            *offset = end;
+        }
+    }
+
+    fn tell_progress(&mut self) {
+        if let Some((progress, offset)) = self.progress.take() {
+            self.events.push(Event::Progress { progress, offset });
+        }
     }
 
     /// When something is to be told that waits.
@@ -230,7 +255,7 @@ impl EventSource {
             Waiting::No | Waiting::Told => None,
         };
         let sent = self.rung.is_some() || self.progress.is_some() || self.left_out > 0;
-        let sent = sent.then(|| self.place_at());
+        let sent = sent.then(|| self.places.free_at());
         waiting.into_iter().chain(sent).min()
     }
 
@@ -246,20 +271,17 @@ impl EventSource {
             self.events.push(Event::NeedsInput { is_secret, program });
         }
         if self.rung.is_some()
-            && self.take_place(now)
+            && self.places.take(now)
             && let Some(count) = self.rung.take()
         {
             self.events.push(Event::Bell { count });
         }
-        if self.progress.is_some()
-            && self.take_place(now)
-            && let Some((progress, offset)) = self.progress.take()
-        {
-            self.events.push(Event::Progress { progress, offset });
+        if self.progress.is_some() && self.places.take(now) {
+            self.tell_progress();
         }
-        if self.left_out > 0 && self.take_place(now) {
-            let count = std::mem::take(&mut self.left_out);
-            self.events.push(Event::LeftOut { count });
+        if self.left_out > 0 && self.places.take(now) {
+            let (count, offset) = (std::mem::take(&mut self.left_out), self.offset);
+            self.events.push(Event::LeftOut { count, offset });
         }
     }
 
@@ -267,19 +289,12 @@ impl EventSource {
     pub fn take(&mut self) -> Vec<Event> {
         std::mem::take(&mut self.events)
     }
+}
 
-    /// When programs may send one more.
-    fn place_at(&self) -> Moment {
-        Moment::from_boot(self.full_at.since_boot().saturating_sub(ONE_MORE_AFTER * (BURST - 1)))
-    }
-
-    fn take_place(&mut self, now: Moment) -> bool {
-        let is_free = now >= self.place_at();
-        if is_free {
-            self.full_at = self.full_at.max(now) + ONE_MORE_AFTER;
-        }
-        is_free
-    }
+/// The beginning of a text, on one line.
+fn cut(text: &str, most: usize) -> String {
+    let line = one_line(text);
+    line[..line.floor_char_boundary(most)].to_owned()
 }
 
 #[cfg(test)]

@@ -28,7 +28,7 @@ use crate::core::screen::emulator::settings::{KeyboardStacks, TabStops};
 use crate::core::screen::emulator::shell::MarkedShell;
 use crate::core::screen::guard::Query;
 use crate::core::screen::row_numbers::{RowNumbers, StampedLine};
-use crate::core::screen::sequence::{Report, Sequence};
+use crate::core::screen::sequence::{Report, ReportQueue, Sequence};
 
 /// How many rows may scroll off before they are moved into history.
 const HARVEST_ROWS: usize = 8;
@@ -55,7 +55,7 @@ pub(crate) struct Emulator {
     charset: CharsetIndex,
     /// The last character, which a repetition (REP) repeats.
     repeatable: Option<char>,
-    reports: VecDeque<Report>,
+    reports: ReportQueue,
     pub(super) shell: MarkedShell,
     pub(super) recordings: Recordings,
     hidden_resize: HiddenResize,
@@ -108,7 +108,7 @@ impl Emulator {
             tabs: TabStops::every_eighth(size.cols.into()),
             charset: CharsetIndex::default(),
             repeatable: None,
-            reports: VecDeque::new(),
+            reports: ReportQueue::default(),
             shell: MarkedShell::default(),
             recordings: Recordings::new(limits.history.bytes_max),
             hidden_resize: HiddenResize::default(),
@@ -148,8 +148,8 @@ impl Emulator {
         self.answers.take()
     }
 
-    pub(crate) fn take_reports(&mut self) -> Vec<Report> {
-        self.reports.drain(..).collect()
+    pub(crate) fn take_reports(&mut self) -> (Vec<Report>, u64) {
+        self.reports.take()
     }
 
     pub(crate) fn input_modes(&self) -> InputModes {
@@ -216,10 +216,7 @@ impl Emulator {
         if let Report::Directory(directory) = &report {
             self.shell.directory = Some(directory.as_str().into());
         }
-        if self.reports.len() == Report::QUEUED_MAX {
-            self.reports.pop_front();
-        }
-        self.reports.push_back(report);
+        self.reports.push(report);
     }
 
     pub(crate) fn alternate(&self) -> bool {

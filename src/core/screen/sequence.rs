@@ -4,6 +4,8 @@
 //! permit it, and never read one. Reports and links are unverified: any output can contain them, even a printed
 //! file.
 
+use std::collections::VecDeque;
+
 use percent_encoding::percent_decode_str;
 
 use crate::core::frame::line::Link;
@@ -160,6 +162,29 @@ impl Report {
 
     /// The most reports that wait in the queue; the oldest are dropped first.
     pub const QUEUED_MAX: usize = 256;
+}
+
+/// Reports that wait to be taken.
+#[derive(Clone, Debug, Default)]
+pub(super) struct ReportQueue {
+    waiting: VecDeque<Report>,
+    /// Notifications that were dropped.
+    dropped: u64,
+}
+
+impl ReportQueue {
+    pub(super) fn push(&mut self, report: Report) {
+        if self.waiting.len() == Report::QUEUED_MAX
+            && let Some(Report::Notification { .. }) = self.waiting.pop_front()
+        {
+            self.dropped += 1;
+        }
+        self.waiting.push_back(report);
+    }
+
+    pub(super) fn take(&mut self) -> (Vec<Report>, u64) {
+        (self.waiting.drain(..).collect(), std::mem::take(&mut self.dropped))
+    }
 }
 
 /// How far a task is.

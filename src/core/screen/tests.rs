@@ -320,8 +320,8 @@ fn reports_come_in_their_order() {
     terminal.feed("\x1b]7;file:///tmp\x07\x1b]9;4;1;50\x07");
     let expected =
         [Report::Directory("/tmp".to_owned()), Report::Progress(TaskProgress::Running(50))];
-    assert_eq!(terminal.screen.take_reports(), expected);
-    assert_eq!(terminal.screen.take_reports(), []);
+    assert_eq!(terminal.screen.take_reports(), (expected.to_vec(), 0));
+    assert_eq!(terminal.screen.take_reports(), (vec![], 0));
 }
 
 #[test]

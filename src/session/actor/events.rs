@@ -6,6 +6,7 @@ use crate::core::frame::Frame;
 use crate::core::ids::TenantId;
 use crate::core::journal::JournalEntry;
 use crate::core::moment::Moment;
+use crate::core::screen::sequence::Report;
 use crate::session::actor::Actor;
 use crate::session::pty::Pty;
 
@@ -34,14 +35,13 @@ impl<P: Pty> Actor<P> {
         self.tell_found_events();
     }
 
-    /// Takes what programs sent in the output before `offset`.
-    pub(super) fn take_reports(&mut self, now: Moment, offset: u64) {
-        for report in self.screen.take_reports() {
-            if let Some(directory) = report.directory() {
-                self.outlets.live.set_directory(directory);
-            }
-            self.events.source.on_report(now, report, offset);
+    /// Takes what programs sent in this piece of the output.
+    pub(super) fn take_reports(&mut self, now: Moment, piece: (u64, u64)) {
+        let (reports, left_out) = self.screen.take_reports();
+        for directory in reports.iter().filter_map(Report::directory) {
+            self.outlets.live.set_directory(directory);
         }
+        self.events.source.on_reports(now, reports, left_out, piece);
         self.tell_found_events();
     }
 

@@ -215,7 +215,7 @@ impl<P: Pty> Actor<P> {
         self.reserve.seen = self.reserve.seen.max(end);
         self.screen.feed(now, bytes);
         self.unfed.offset = end;
-        self.take_reports(now, end);
+        self.take_reports(now, (end - bytes.len() as u64, end));
         let answer = self.screen.take_answers();
         if answers && !answer.is_empty() {
             self.input.answer(&answer);

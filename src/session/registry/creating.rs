@@ -22,6 +22,7 @@ use crate::core::input::{Input, WriteWindow};
 use crate::core::lease::LeaseManager;
 use crate::core::lease::request::{AcquireRequest, Grant};
 use crate::core::policy::{Permit, PermittedAct};
+use crate::core::shell::commands::record::CommandRecord;
 use crate::session::actor::{Actor, COMMANDS_MAX, Setup};
 use crate::session::command::{PEOPLE_COMMANDS_MAX, Reply};
 use crate::session::control::Parting;
@@ -102,7 +103,9 @@ impl Registry {
         }
         self.0.counters.sessions_created.add(1);
         self.list(&session, None);
-        let (name, command) = (session.name(), session.about().command.clone());
+        let command = &session.about().command;
+        let end = command.floor_char_boundary(CommandRecord::TEXT_MAX);
+        let (name, command) = (session.name(), command[..end].to_owned());
         self.tell_event(Some(&session), Event::SessionCreated { name, command });
         listed(&session);
         self.look_after(session.clone(), tokio::spawn(task));

@@ -86,7 +86,8 @@ pub(super) fn epoch_of(event: &Event) -> Option<Epoch> {
 }
 
 /// What else is known of an event. Members that do not apply are left out.
-pub(super) fn details_of(event: &Event) -> Option<Value> {
+/// Without `keep_input`, the text of commands is left out.
+pub(super) fn details_of(event: &Event, keep_input: bool) -> Option<Value> {
     let mut details = match event {
         Event::SessionRemoved | Event::Attached { .. } | Event::Detached { .. } => return None,
         Event::DaemonStopped { cause } => json!({"cause": cause}),
@@ -96,7 +97,7 @@ pub(super) fn details_of(event: &Event) -> Option<Value> {
         Event::SessionEnded { exit } => of_exit(*exit),
         Event::Lease { change, .. } => of_change(change),
         Event::CommandStarted { id, text, by } => {
-            json!({"command_id": id.0, "command": text, "by": by})
+            json!({"command_id": id.0, "command": keep_input.then_some(text), "by": by})
         }
         Event::CommandEnded { id, code, evidence } => {
             json!({"command_id": id.0, "exit_code": code, "evidence": word_of(*evidence)})
@@ -104,7 +105,8 @@ pub(super) fn details_of(event: &Event) -> Option<Value> {
         Event::NeedsInput { is_secret, program } => {
             json!({"secret": is_secret.then_some(true), "program": program})
         }
-        Event::Bell { count } | Event::LeftOut { count } => json!({"count": count}),
+        Event::Bell { count } => json!({"count": count}),
+        Event::LeftOut { count, offset } => json!({"count": count, "offset": offset}),
         Event::Notification { title, body, offset } => {
             json!({"title": title, "body": body, "offset": offset})
         }

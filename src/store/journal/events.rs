@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::fs::File;
 use std::io;
+use std::ops::ControlFlow::{self, Break, Continue};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
@@ -95,7 +96,9 @@ impl EventRecord {
             "command_started" => ToldEvent::CommandStarted(CommandId(number("command_id")?)),
             "command_ended" => ToldEvent::CommandEnded(CommandId(number("command_id")?)),
             "bell" => ToldEvent::Bell(number("count")?),
-            "notification" | "progress" => ToldEvent::Sent { offset: number("offset")? },
+            "notification" | "progress" | "left_out" => {
+                ToldEvent::Sent { offset: number("offset")? }
+            }
             "needs_input" => ToldEvent::NeedsInput,
             "session_ended" => ToldEvent::SessionEnded,
             _ => return None,
@@ -127,8 +130,8 @@ pub struct EventPage {
     pub events: Vec<EventRecord>,
     /// Everything up to this number was looked through.
     pub looked_to: u64,
-    /// The oldest record that is left.
-    pub first: u64,
+    /// Events between the first and the last one that were asked for are gone.
+    pub is_broken: bool,
 }
 
 /// Reads events; takes as long as reading the files that it needs.
@@ -138,8 +141,9 @@ pub struct EventPage {
 pub fn events(directory: &Path, query: &EventQuery<'_>) -> io::Result<EventPage> {
     let files = files(directory)?;
     let first = files.first().map_or(0, |(first, _)| *first);
-    let page =
-        EventPage { first, looked_to: query.since.unwrap_or_default(), ..EventPage::default() };
+    let is_broken = query.since.is_some_and(|since| since.saturating_add(1) < first);
+    let looked_to = query.since.unwrap_or_default();
+    let page = EventPage { looked_to, is_broken, ..EventPage::default() };
     match query.since {
         Some(since) => events_since(&files, since, query, page),
         None => newest_events(&files, query, page),
@@ -152,18 +156,28 @@ fn events_since(
     query: &EventQuery<'_>,
     mut page: EventPage,
 ) -> io::Result<EventPage> {
+    let mut newest = 0;
     let after = files.partition_point(|(first, _)| *first <= since.saturating_add(1));
     for (_, path) in &files[after.saturating_sub(1)..] {
-        each_line(path, start_of(path, since)?, |seq, line| {
-            if seq <= since || page.events.len() >= query.limit {
-                return;
+        let is_there = each_line(path, start_of(path, since)?, |seq, line| {
+            newest = newest.max(seq);
+            if seq > since {
+                page.looked_to = seq;
+                let event = EventRecord::of_line(line).filter(|event| (query.wants)(event));
+                page.events.extend(event);
             }
-            page.looked_to = seq;
-            page.events.extend(EventRecord::of_line(line).filter(|event| (query.wants)(event)));
+            if page.events.len() < query.limit { Continue(()) } else { Break(()) }
         })?;
+        page.is_broken |= !is_there;
         if page.events.len() >= query.limit {
-            break;
+            return Ok(page);
         }
+    }
+    if newest > 0 && newest < since {
+        // Another journal has begun.
+        page.is_broken = true;
+        page.looked_to = 0;
+        return events_since(files, 0, query, page);
     }
     Ok(page)
 }
@@ -178,6 +192,7 @@ fn newest_events(
         each_line(path, 0, |seq, line| {
             page.looked_to = page.looked_to.max(seq);
             found.extend(EventRecord::of_line(line).filter(|event| (query.wants)(event)));
+            Continue(())
         })?;
         found.append(&mut page.events);
         page.events = found;
@@ -207,24 +222,26 @@ pub(super) fn told_events(directory: &Path) -> io::Result<HashMap<SessionId, Tol
             if let Some((session, event)) = EventRecord::of_line(line).and_then(|it| it.told()) {
                 told.entry(session).or_default().add(&event);
             }
+            Continue(())
         })?;
     }
     Ok(told)
 }
 
-/// Calls `each` with the number and the text of every record of a file from an offset on. Retention may have removed
-/// the file.
-fn each_line(path: &Path, from: u64, mut each: impl FnMut(u64, &str)) -> io::Result<()> {
+/// Calls `each` with the number and the text of every record of a file from an offset on, until it breaks off. Returns
+/// whether the file is there: retention may have removed it.
+fn each_line(
+    path: &Path,
+    from: u64,
+    mut each: impl FnMut(u64, &str) -> ControlFlow<()>,
+) -> io::Result<bool> {
     let read = read_file_from(path, from, |_, line| {
-        if let Some(line) = line
-            && let Some(number) = number_of(line)
-        {
-            each(number, line);
-        }
+        let numbered = line.and_then(|line| Some((number_of(line)?, line)));
+        numbered.map_or(Continue(()), |(number, line)| each(number, line))
     });
     match read {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        read => read,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        read => read.map(|()| true),
     }
 }
 
@@ -242,17 +259,33 @@ fn start_of(path: &Path, since: u64) -> io::Result<u64> {
     let (mut low, mut high) = (0, file.metadata()?.len());
     while high - low > NEAR {
         let middle = low + (high - low) / 2;
-        let mut block = [0; NEAR as usize / 2];
-        let count = file.read_at(&mut block, middle)?;
-        let begins = block[..count].iter().position(|byte| *byte == b'\n').map(|end| end + 1);
-        let line = begins.and_then(|begins| str::from_utf8(block.get(begins..begins + 40)?).ok());
-        match (line.and_then(number_of), begins) {
-            (Some(number), Some(begins)) if number <= since => low = middle + begins as u64,
-            // A long line may hide where the next one begins.
+        let begins = next_line(&file, middle, high)?;
+        let mut head = [0; 40];
+        let read = begins.map(|begins| file.read_at(&mut head, begins)).transpose()?;
+        let head = str::from_utf8(&head[..read.unwrap_or_default()]).ok();
+        match (head.and_then(number_of), begins) {
+            (Some(number), Some(begins)) if number <= since => low = begins,
             _ => high = middle,
         }
     }
     Ok(low)
+}
+
+/// Where the first line begins after an offset, if that is before `end`.
+fn next_line(file: &File, mut offset: u64, end: u64) -> io::Result<Option<u64>> {
+    let mut block = [0; NEAR as usize / 2];
+    while offset < end {
+        let count = file.read_at(&mut block, offset)?;
+        if let Some(at) = block[..count].iter().position(|byte| *byte == b'\n') {
+            let begins = offset + at as u64 + 1;
+            return Ok(Some(begins).filter(|begins| *begins < end));
+        }
+        if count == 0 {
+            break;
+        }
+        offset += count as u64;
+    }
+    Ok(None)
 }
 
 #[cfg(test)]

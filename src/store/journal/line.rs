@@ -212,7 +212,7 @@ impl<'a> RecordLine<'a> {
                     session: scope.session.map(|session| session.to_string().into()),
                     tenant: Some(scope.tenant.to_string().into()),
                     epoch: epoch_of(event).map(|epoch| epoch.0),
-                    details: details_of(event)
+                    details: details_of(event, keep_input)
                         .and_then(|details| serde_json::value::to_raw_value(&details).ok())
                         .map(Cow::Owned),
                     ..about

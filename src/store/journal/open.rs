@@ -1,5 +1,6 @@
 //! An open journal: its newest file, the chain so far, and the lock that keeps other daemons out.
 
+use std::borrow::Cow;
 use std::fs::{self, DirBuilder, File};
 use std::io;
 use std::os::unix::fs::DirBuilderExt;
@@ -117,6 +118,17 @@ impl OpenJournal {
             (RecordKind::Outcome, Some(of)) if !self.chain.open().contains(&of) => Ok(of),
             _ => self.append(kind, of, unnumbered),
         }
+    }
+
+    /// Appends an event that says that the journal itself is not whole.
+    pub(super) fn append_fault(&mut self, at: SystemTime, what: &str) -> io::Result<u64> {
+        let details = serde_json::value::to_raw_value(&serde_json::json!({"what": what}))?;
+        let fault = RecordLine {
+            event: Some("fault".into()),
+            details: Some(Cow::Owned(details)),
+            ..RecordLine::new(at, RecordKind::Event)
+        };
+        self.append(RecordKind::Event, None, &fault.unnumbered()?)
     }
 
     fn append(&mut self, kind: RecordKind, of: Option<u64>, unnumbered: &str) -> io::Result<u64> {

@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use crate::store::journal::chain::{Chain, ChainError};
@@ -141,15 +142,18 @@ fn read_lines<E: From<io::Error>>(
 }
 
 /// Calls `each` with every whole line, its number from 1 on and its text, if that is UTF-8.
-pub(super) fn read_file(path: &Path, each: impl FnMut(u64, Option<&str>)) -> io::Result<()> {
-    read_file_from(path, 0, each)
+pub(super) fn read_file(path: &Path, mut each: impl FnMut(u64, Option<&str>)) -> io::Result<()> {
+    read_file_from(path, 0, |number, line| {
+        each(number, line);
+        ControlFlow::Continue(())
+    })
 }
 
-/// The same from an offset on, where a line begins.
+/// The same from an offset on, where a line begins, until `each` breaks off.
 pub(super) fn read_file_from(
     path: &Path,
     from: u64,
-    mut each: impl FnMut(u64, Option<&str>),
+    mut each: impl FnMut(u64, Option<&str>) -> ControlFlow<()>,
 ) -> io::Result<()> {
     let mut file = File::open(path)?;
     file.seek(SeekFrom::Start(from))?;
@@ -165,6 +169,9 @@ pub(super) fn read_file_from(
             return Ok(());
         }
         number += 1;
-        each(number, str::from_utf8(&line).ok().filter(|_| !is_too_long));
+        let line = str::from_utf8(&line).ok().filter(|_| !is_too_long);
+        if each(number, line).is_break() {
+            return Ok(());
+        }
     }
 }

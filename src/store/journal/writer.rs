@@ -35,6 +35,8 @@ struct JournalState {
     keep_input: AtomicBool,
     bytes_max: AtomicU64,
     unsynced: Notify,
+    /// The newest events that were appended.
+    heads: Arc<Mutex<VecDeque<EventHead>>>,
     /// The number of the newest event.
     newest_event: watch::Sender<u64>,
     /// What daemons before told of sessions that this one has not found yet.
@@ -63,8 +65,10 @@ struct Writer {
     known: Option<Chain>,
     /// The records of what has happened already, which the disk did not take.
     unwritten: VecDeque<Unwritten>,
+    /// How many records were lost because too many waited.
+    lost: u64,
     /// The newest events that were appended.
-    heads: VecDeque<EventHead>,
+    heads: Arc<Mutex<VecDeque<EventHead>>>,
 }
 
 impl fmt::Debug for Writer {
@@ -95,6 +99,7 @@ impl Journal {
         limits: JournalLimits,
         is_ours: impl Fn() -> bool + Send + 'static,
     ) -> Self {
+        let heads = Arc::<Mutex<VecDeque<EventHead>>>::default();
         let writer = Writer {
             directory: directory.clone(),
             may_take_over: Box::new(is_ours),
@@ -103,7 +108,8 @@ impl Journal {
             failed: None,
             known: None,
             unwritten: VecDeque::new(),
-            heads: VecDeque::new(),
+            lost: 0,
+            heads: Arc::clone(&heads),
         };
         Self(Arc::new(JournalState {
             directory,
@@ -111,6 +117,7 @@ impl Journal {
             keep_input: AtomicBool::new(limits.keep_input),
             bytes_max: AtomicU64::new(limits.bytes_max),
             unsynced: Notify::new(),
+            heads,
             newest_event: watch::Sender::new(0),
             told: Mutex::default(),
         }))
@@ -126,10 +133,14 @@ impl Journal {
     /// # Errors
     /// Returns [`NotRecorded`] if it cannot be written. The next record tries again.
     pub fn open(&self, at: SystemTime) -> Result<(), NotRecorded> {
-        self.writer().ready(at, self.bytes_max())?;
+        // A disk that takes nothing can still be read.
         let told = told_events(self.directory());
         let told = told.map_err(|error| refused(self.directory(), &error))?;
         *self.0.told.lock().unwrap_or_else(PoisonError::into_inner) = told;
+        let mut writer = self.writer();
+        let last = writer.ready(at, self.bytes_max())?.chain.last();
+        drop(writer);
+        self.0.newest_event.send_replace(last.map_or(0, |(last, _)| last));
         Ok(())
     }
 
@@ -143,7 +154,7 @@ impl Journal {
         self.0.told.lock().unwrap_or_else(PoisonError::into_inner).remove(&session)
     }
 
-    /// The number of the newest event that this process recorded; 0 if there is none.
+    /// The number of the newest event; before this process recorded one, of the last record.
     pub fn newest_event(&self) -> watch::Receiver<u64> {
         self.0.newest_event.subscribe()
     }
@@ -151,11 +162,11 @@ impl Journal {
     /// Whether somebody who sees what `sees` says may learn of an event after this number. Of many events, the
     /// oldest are not known any more, and count as one.
     pub fn any_event_after(&self, seq: u64, sees: impl Fn(&Audience) -> bool) -> bool {
-        let writer = self.writer();
-        let oldest = writer.heads.front().map_or(u64::MAX, |head| head.seq);
-        let is_full = writer.heads.len() == HEADS_MAX;
+        let heads = lock_heads(&self.0.heads);
+        let oldest = heads.front().map_or(u64::MAX, |head| head.seq);
+        let is_full = heads.len() == HEADS_MAX;
         (is_full && seq.saturating_add(1) < oldest)
-            || writer.heads.iter().any(|head| head.seq > seq && sees(&head.audience))
+            || heads.iter().any(|head| head.seq > seq && sees(&head.audience))
     }
 
     /// Appends an entry. It survives the end of this process, however it ends.
@@ -185,13 +196,13 @@ impl Journal {
     }
 
     fn tell_appended(&self, writer: MutexGuard<'_, Writer>) {
-        self.tell_newest_event(&writer);
         drop(writer);
+        self.tell_newest_event();
         self.0.unsynced.notify_one();
     }
 
-    fn tell_newest_event(&self, writer: &Writer) {
-        let newest = writer.heads.back().map_or(0, |head| head.seq);
+    fn tell_newest_event(&self) {
+        let newest = lock_heads(&self.0.heads).back().map_or(0, |head| head.seq);
         let is_newer = |known: &mut u64| newest > std::mem::replace(known, newest.max(*known));
         self.0.newest_event.send_if_modified(is_newer);
     }
@@ -208,7 +219,7 @@ impl Journal {
             // It is tried again.
             let _ = writer.ready(at, self.bytes_max());
         }
-        self.tell_newest_event(&writer);
+        self.tell_newest_event();
         let waits = !writer.unwritten.is_empty();
         let files = writer.open.as_mut().map_or_else(Vec::new, |open| {
             let mut files = std::mem::take(&mut open.unsynced);
@@ -279,8 +290,13 @@ impl Writer {
         open.rotate(at, bytes_max).map_err(refused)?;
         while let Some(Unwritten { kind, of, unnumbered, audience }) = self.unwritten.front() {
             let seq = open.append_if_open(*kind, *of, unnumbered).map_err(refused)?;
-            note_head(&mut self.heads, seq, audience.clone());
+            note_head(&self.heads, seq, audience.clone());
             self.unwritten.pop_front();
+        }
+        if self.lost > 0 {
+            open.append_fault(at, &format!("{} records were lost: the disk took none", self.lost))
+                .map_err(refused)?;
+            self.lost = 0;
         }
         Ok(open)
     }
@@ -296,16 +312,18 @@ impl Writer {
         let Unwritten { kind, of, unnumbered, audience } = record;
         let appended = open.append_if_open(*kind, *of, unnumbered);
         let seq = appended.map_err(|error| refused(&self.directory, &error))?;
-        note_head(&mut self.heads, seq, audience.clone());
+        note_head(&self.heads, seq, audience.clone());
         Ok(RecordNumber(seq))
     }
 
     /// Keeps a record until the disk takes it.
     fn keep(&mut self, record: Unwritten) {
-        if self.unwritten.len() < UNWRITTEN_MAX {
+        // Programs can have many events happen, and must not take the places of acts.
+        let most = if record.audience.is_some() { UNWRITTEN_MAX / 4 } else { UNWRITTEN_MAX };
+        if self.unwritten.len() < most {
             self.unwritten.push_back(record);
         } else {
-            tracing::error!(kind = ?record.kind, "a record is lost: too many wait");
+            self.lost += 1;
         }
     }
 }
@@ -342,8 +360,13 @@ struct EventHead {
     audience: Audience,
 }
 
-fn note_head(heads: &mut VecDeque<EventHead>, seq: u64, audience: Option<Audience>) {
+fn lock_heads(heads: &Mutex<VecDeque<EventHead>>) -> MutexGuard<'_, VecDeque<EventHead>> {
+    heads.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn note_head(heads: &Mutex<VecDeque<EventHead>>, seq: u64, audience: Option<Audience>) {
     let Some(audience) = audience else { return };
+    let mut heads = lock_heads(heads);
     if heads.len() == HEADS_MAX {
         heads.pop_front();
     }

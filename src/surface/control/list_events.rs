@@ -12,7 +12,7 @@ use crate::core::invisible::with_invisible_shown;
 use crate::core::nearest::nearest_of;
 use crate::core::policy::{Reach, Standing};
 use crate::store::journal::events::{EventPage, EventQuery, EventRecord, events};
-use crate::surface::answer::budget::{fitting, json_bytes, room_left};
+use crate::surface::answer::budget::{escaped_bytes, fitting, json_bytes, room_left};
 use crate::surface::call::{Call, Daemon, find_known};
 use crate::surface::error::SurfaceError;
 use crate::surface::tool::{Answer, Tool, ToolAccess};
@@ -92,7 +92,8 @@ impl ListEvents {
         };
         let ended = || io::Error::other("the daemon ends");
         let page = share.read_files(reading).await.unwrap_or_else(|| Err(ended()));
-        Ok(self.list_of(page.map_err(SurfaceError::Unreadable)?))
+        let sees_all = sees(standing, daemon.sessions.own_tenant(), None);
+        Ok(self.list_of(page.map_err(SurfaceError::Unreadable)?, sees_all))
     }
 
     /// The session that is asked about, which may have been removed.
@@ -112,28 +113,26 @@ impl ListEvents {
         }
     }
 
-    /// As many as an answer holds: the oldest after `since`, or the newest.
-    fn list_of(&self, page: EventPage) -> EventList {
-        let EventPage { events, looked_to, first } = page;
+    /// As many as an answer holds: the oldest after `since`, or the newest. Only who `sees_all` learns that there are
+    /// other records behind the last event.
+    fn list_of(&self, page: EventPage, sees_all: bool) -> EventList {
+        let EventPage { events, looked_to, is_broken: removed } = page;
+        let mut more = self.since.is_some() && events.len() == self.limit;
         let mut events: Vec<EventWire> = events.into_iter().map(wire_of).collect();
         // Each is in the answer twice: for programs, and as text.
-        let cost = |event: &EventWire| json_bytes(event) + event.line().len();
+        let cost = |event: &EventWire| json_bytes(event) + escaped_bytes(&event.line()) + 1;
         let room = room_left(&"", "");
-        let mut more = events.len() == self.limit;
-        let mut next_since = looked_to;
         if self.since.is_some() {
-            let count = fitting(events.iter().map(cost), room).count;
+            let count = fitting(events.iter().map(cost), room).count.max(1);
             more |= count < events.len();
             events.truncate(count);
-            if let Some(last) = events.last().filter(|_| more) {
-                next_since = last.seq;
-            }
         } else {
-            let count = fitting(events.iter().rev().map(cost), room).count;
-            events.drain(..events.len() - count);
-            more = false;
+            let count = fitting(events.iter().rev().map(cost), room).count.max(1);
+            events.drain(..events.len().saturating_sub(count));
         }
-        let removed = self.since.is_some_and(|since| since.saturating_add(1) < first);
+        let before = if removed { 0 } else { self.since.unwrap_or_default() };
+        let last = events.last().map_or(before, |last| last.seq);
+        let next_since = if sees_all && !more { looked_to } else { last };
         EventList { untrusted: Untrusted, events, next_since, more, removed }
     }
 }

@@ -2,14 +2,14 @@
 
 use std::io;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde_json::json;
 use tokio::sync::watch;
 use tokio::task::spawn_blocking;
-use tokio::time::Instant;
 
 use crate::config::NotifyConfig;
+use crate::core::burst::Burst;
 use crate::core::event::EventKinds;
 use crate::store::journal::events::{EventPage, EventQuery, EventRecord, events};
 use crate::surface::call::Daemon;
@@ -18,42 +18,50 @@ use crate::transport::unix::event_command::{EventCommandEnd, run_event_command};
 use crate::wire::event::EventWire;
 
 /// How many commands run without a pause, and how soon one more.
-const BURST: u32 = 10;
+const AT_ONCE: u32 = 10;
 const ONE_MORE_AFTER: Duration = Duration::from_secs(1);
 
-/// The most events that are read at a time; of more only the number counts.
+/// The most events that are read at a time.
 const READ_MAX: usize = 256;
 
-/// Runs the command for each event from now on.
+/// No command runs for an event that is older: others took too long.
+const LATE: Duration = Duration::from_secs(60);
+
+/// Runs the command for each event after `since`.
 pub(super) async fn run_event_commands(
     daemon: Arc<Daemon>,
     mut settings: watch::Receiver<NotifyConfig>,
+    mut since: u64,
 ) {
     let mut newest = daemon.journal.newest_event();
-    let mut since = *newest.borrow_and_update();
     let mut pace = CommandPace::default();
     loop {
+        let NotifyConfig { events, command, .. } = settings.borrow_and_update().clone();
+        let known = *newest.borrow_and_update();
+        if command.is_empty() || events.is_empty() {
+            since = known;
+        }
+        while since < known {
+            match read(&daemon, events.clone(), since).await {
+                Ok(page) if page.looked_to > since => {
+                    since = page.looked_to;
+                    for event in page.events {
+                        pace.run(&daemon, &command, event).await;
+                    }
+                }
+                Ok(_) => break,
+                Err(error) => {
+                    tracing::warn!(%error, "events cannot be read for notify.command");
+                    break;
+                }
+            }
+        }
         let changed = tokio::select! {
             changed = newest.changed() => changed,
             changed = settings.changed() => changed,
         };
         if changed.is_err() {
             return;
-        }
-        let NotifyConfig { events, command, .. } = settings.borrow_and_update().clone();
-        let known = *newest.borrow_and_update();
-        if command.is_empty() || events.is_empty() {
-            since = known;
-            continue;
-        }
-        match read(&daemon, events, since).await {
-            Ok(page) => {
-                since = page.looked_to;
-                for event in page.events {
-                    pace.run(&daemon, &command, event).await;
-                }
-            }
-            Err(error) => tracing::warn!(%error, "events cannot be read for notify.command"),
         }
     }
 }
@@ -68,17 +76,24 @@ async fn read(daemon: &Daemon, kinds: EventKinds, since: u64) -> io::Result<Even
 }
 
 /// How often commands run.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct CommandPace {
-    /// When [`BURST`] of them may run at once again.
-    full_at: Option<Instant>,
+    places: Burst,
     /// Events without a command since the last one.
     left_out: u64,
 }
 
+impl Default for CommandPace {
+    fn default() -> Self {
+        Self { places: Burst::new(AT_ONCE, ONE_MORE_AFTER), left_out: 0 }
+    }
+}
+
 impl CommandPace {
     async fn run(&mut self, daemon: &Daemon, command: &str, event: EventRecord) {
-        if !self.take_place(Instant::now()) {
+        let clock = daemon.sessions.clock();
+        let is_late = is_older(&event, clock.wall_time(), LATE);
+        if is_late || !self.places.take(clock.now()) {
             self.left_out += 1;
             return;
         }
@@ -97,15 +112,11 @@ impl CommandPace {
             Err(error) => tracing::warn!(%error, "notify.command cannot be started"),
         }
     }
+}
 
-    fn take_place(&mut self, now: Instant) -> bool {
-        let full_at = self.full_at.map_or(now, |at| at.max(now));
-        let is_free = full_at - now <= ONE_MORE_AFTER * (BURST - 1);
-        if is_free {
-            self.full_at = Some(full_at + ONE_MORE_AFTER);
-        }
-        is_free
-    }
+fn is_older(event: &EventRecord, now: SystemTime, age: Duration) -> bool {
+    let at = UNIX_EPOCH + Duration::from_millis(event.at_ms);
+    now.duration_since(at).is_ok_and(|passed| passed > age)
 }
 
 fn variables_of(daemon: &Daemon, event: &EventWire, left_out: u64) -> [(&'static str, String); 5] {
@@ -119,20 +130,4 @@ fn variables_of(daemon: &Daemon, event: &EventWire, left_out: u64) -> [(&'static
         ("TERMGATE_EVENT_TEXT", event.summary()),
         ("TERMGATE_EVENTS_LEFT_OUT", left_out.to_string()),
     ]
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn ten_commands_run_at_once_and_then_one_a_second() {
-        let (mut pace, now) = (CommandPace::default(), Instant::now());
-        assert_eq!((0..20).filter(|_| pace.take_place(now)).count(), 10);
-        assert!(!pace.take_place(now + Duration::from_millis(999)));
-        let later = now + ONE_MORE_AFTER;
-        assert!(pace.take_place(later) && !pace.take_place(later));
-        let much_later = now + Duration::from_secs(60);
-        assert_eq!((0..20).filter(|_| pace.take_place(much_later)).count(), 10);
-    }
 }

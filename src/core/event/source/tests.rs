@@ -59,11 +59,11 @@ impl Watched {
     }
 
     fn prints(&mut self, output: &str) -> &mut Self {
+        let start = self.offset;
         self.offset += output.len() as u64;
         self.screen.feed(self.now, output.as_bytes());
-        for report in self.screen.take_reports() {
-            self.source.on_report(self.now, report, self.offset);
-        }
+        let (reports, left_out) = self.screen.take_reports();
+        self.source.on_reports(self.now, reports, left_out, (start, self.offset));
         self.publish()
     }
 
@@ -205,7 +205,8 @@ fn notifications_keep_their_order_and_those_beyond_the_limit_are_counted() {
     let bodies: Vec<_> = told.iter().map(body).collect();
     assert_eq!(bodies[..2], ["note 0", "note 1"]);
     watched.wait(ONE_MORE_AFTER);
-    assert_eq!(watched.told(), [Event::LeftOut { count: 3 }]);
+    let offset = watched.offset;
+    assert_eq!(watched.told(), [Event::LeftOut { count: 3, offset }]);
 }
 
 #[test]
@@ -250,4 +251,42 @@ fn the_end_of_a_session_is_told_once_over_all_daemons() {
     let mut next = watched.under_next_daemon(Some(told));
     next.publish();
     assert_eq!(next.told(), []);
+}
+
+#[test]
+fn of_several_in_one_piece_of_output_each_is_told_and_the_last_one_covers_the_piece() {
+    let mut watched = Watched::new();
+    watched.prints("before");
+    let start = watched.offset;
+    watched.prints("\x1b]7;file:///tmp\x07\x1b]9;one\x07\x1b]9;4;1;50\x07\x1b]9;two\x07");
+    let (end, note) = (watched.offset, |body: &str, offset| Event::Notification {
+        title: None,
+        body: body.to_owned(),
+        offset,
+    });
+    let progress = Event::Progress { progress: TaskProgress::Running(50), offset: end };
+    assert_eq!(watched.told(), [note("one", start), progress, note("two", end)]);
+}
+
+#[test]
+fn what_does_not_fit_into_the_queue_of_reports_is_counted() {
+    let mut watched = Watched::new();
+    watched.prints(&"\x1b]9;x\x07".repeat(1_000));
+    assert_eq!(watched.told().len(), 10);
+    watched.wait(ONE_MORE_AFTER);
+    let offset = watched.offset;
+    assert_eq!(watched.told(), [Event::LeftOut { count: 990, offset }]);
+}
+
+#[test]
+fn the_bell_of_another_emulator_is_heard_although_it_counts_from_the_beginning() {
+    let mut watched = Watched::new();
+    watched.prints("\x07\x07\x07");
+    watched.told();
+    let size = Size { rows: 10, cols: 40 };
+    watched.screen = Screen::new(size, ScreenLimits::default(), Origin::default());
+    watched.frame = watched.screen.first_frame(watched.now, &watched.facts);
+    watched.source.on_frame(watched.now, &watched.frame.clone());
+    watched.prints("\x07");
+    assert_eq!(watched.told(), [Event::Bell { count: 1 }]);
 }

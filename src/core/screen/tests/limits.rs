@@ -210,7 +210,8 @@ fn the_newest_reports_are_kept() {
     for number in 0..=Report::QUEUED_MAX {
         terminal.feed(format!("\x1b]9;{number}\x07"));
     }
-    let reports = terminal.screen.take_reports();
+    let (reports, dropped) = terminal.screen.take_reports();
+    assert_eq!(dropped, 1);
     assert_eq!(reports.len(), Report::QUEUED_MAX);
     let newest = Report::Notification { title: None, body: Report::QUEUED_MAX.to_string() };
     assert_eq!(reports.last(), Some(&newest));

@@ -85,7 +85,7 @@ fn content(terminal: &mut Terminal) -> Content {
         history_bytes: frame.history.bytes(),
         hold_until: terminal.screen.hold_until(),
         answers: terminal.screen.take_answers(),
-        reports: terminal.screen.take_reports(),
+        reports: terminal.screen.take_reports().0,
     }
 }
 

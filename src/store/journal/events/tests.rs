@@ -1,11 +1,13 @@
 //! Events in journals of several files, read from every place.
 
+use std::collections::BTreeSet;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use super::*;
+use crate::core::caller::{Caller, Kind};
 use crate::core::event::{EVENT_KINDS, Event, EventScope};
 use crate::core::frame::Exit;
-use crate::core::ids::TenantId;
+use crate::core::ids::{ConnectionId, Epoch, PrincipalId, TenantId};
 use crate::core::journal::JournalEntry;
 use crate::store::journal::event::kind_of;
 use crate::store::journal::writer::{Journal, JournalLimits};
@@ -80,20 +82,27 @@ fn reading_on_after_each_page_finds_each_event_once() {
 fn reading_begins_close_to_each_number_and_never_after_it() {
     let (directory, _journal) = belfry(2_000);
     for (first, path) in files(directory.path()).unwrap() {
-        let length = path.metadata().unwrap().len();
-        let mut numbers = Vec::new();
-        each_line(&path, 0, |number, _| numbers.push(number)).unwrap();
-        for since in numbers.iter().step_by(37).copied() {
-            let from = start_of(&path, since).unwrap();
-            assert!(from < length && (from == 0 || since >= first));
-            let mut begins = None;
-            each_line(&path, from, |number, _| {
-                begins.get_or_insert(number);
-            })
-            .unwrap();
-            assert!(begins.unwrap() <= since + 1, "{begins:?} after {since}");
+        let text = std::fs::read_to_string(&path).unwrap();
+        let longest = text.lines().map(str::len).max().unwrap() as u64 + 1;
+        let mut begins = 0;
+        for (number, line) in (first..).zip(text.lines()) {
+            let from = start_of(&path, number - 1).unwrap();
+            assert!(from <= begins && begins - from <= NEAR + 2 * longest, "{number}: {from}");
+            begins += line.len() as u64 + 1;
         }
     }
+}
+
+#[test]
+fn who_continues_after_a_number_of_another_journal_begins_again_and_learns_it() {
+    let (directory, _journal) = belfry(10);
+    let wants = |_: &EventRecord| true;
+    let query = EventQuery { since: Some(5_000), limit: 500, wants: &wants };
+    let page = events(directory.path(), &query).unwrap();
+    assert!(page.is_broken && page.events.len() >= 20);
+    let query = EventQuery { since: Some(page.looked_to), ..query };
+    let page = events(directory.path(), &query).unwrap();
+    assert!(!page.is_broken && page.events.is_empty());
 }
 
 #[test]
@@ -138,19 +147,89 @@ fn whoever_sees_none_of_the_new_events_does_not_hear_of_them() {
 }
 
 #[test]
+fn a_command_is_recorded_without_its_text_where_input_is_not_kept() {
+    for keep_input in [true, false] {
+        let directory = tempfile::tempdir().unwrap();
+        let limits = JournalLimits { keep_input, ..LIMITS };
+        let journal = Journal::at(directory.path().to_owned(), limits);
+        let id = CommandId(1);
+        tell(&journal, 1, Event::CommandStarted { id, text: "rm -r secrets".into(), by: None });
+        let wants = |event: &EventRecord| event.kind == "command_started";
+        let query = EventQuery { since: None, limit: 1, wants: &wants };
+        let page = events(directory.path(), &query).unwrap();
+        assert_eq!(page.events[0].details.contains_key("command"), keep_input);
+    }
+}
+
+#[test]
 fn each_kind_is_in_the_list_of_kinds() {
+    use crate::core::lease::error::EndCause;
+    use crate::core::lease::view::LeaseChange;
+
+    let holder = Caller {
+        principal: PrincipalId::Connection(1),
+        connection: ConnectionId(1),
+        tenant: TenantId::of_uid(1_000),
+        kind: Kind::Agent,
+        label: "agent".into(),
+    };
+    let other = holder.name();
+    let lease = |change| Event::Lease { holder: holder.clone(), epoch: Epoch(1), change };
+    let (person, id) = (holder.clone(), CommandId(1));
+    let evidence = crate::core::shell::activity::Evidence::Kernel;
+    let progress = crate::core::screen::sequence::TaskProgress::Removed;
     let events = [
-        Event::SessionRemoved,
-        Event::LeftOut { count: 1 },
-        Event::Bell { count: 1 },
         Event::DaemonStopped { cause: "signal" },
         Event::ConfigurationRead { changed: Vec::new() },
-        Event::Fault { what: "x" },
-        Event::WritingSwitched { is_on: true, for_ms: None, by: None },
+        Event::SessionCreated { name: "a".into(), command: String::new() },
+        Event::SessionRenamed { name: "b".into() },
+        Event::SessionEnded { exit: Exit::Code(1) },
+        Event::SessionRemoved,
+        lease(LeaseChange::Granted),
+        lease(LeaseChange::Renewed),
+        lease(LeaseChange::Suspended { by: other.clone() }),
+        lease(LeaseChange::Resumed),
+        lease(LeaseChange::Ended(EndCause::Released)),
+        lease(LeaseChange::Ended(EndCause::Expired)),
+        lease(LeaseChange::Ended(EndCause::Preempted { by: other.clone() })),
+        lease(LeaseChange::Ended(EndCause::HandedOver { to: other })),
+        lease(LeaseChange::Ended(EndCause::SessionEnded)),
+        Event::CommandStarted { id, text: "a".into(), by: None },
+        Event::CommandEnded { id, code: None, evidence },
         Event::NeedsInput { is_secret: true, program: None },
+        Event::Bell { count: 1 },
+        Event::Notification { title: None, body: String::new(), offset: 1 },
+        Event::Progress { progress, offset: 1 },
+        Event::LeftOut { count: 1, offset: 1 },
+        Event::Attached { person: person.clone() },
+        Event::Detached { person },
+        Event::WritingSwitched { is_on: true, for_ms: None, by: None },
+        Event::Fault { what: "x" },
     ];
-    for event in &events {
-        assert!(EVENT_KINDS.contains(&kind_of(event)), "{event:?}");
-    }
+    // These two are records of their own.
+    let others = ["daemon_started", "refused"];
+    let kinds: BTreeSet<_> = events.iter().map(kind_of).chain(others).collect();
+    assert_eq!(kinds, BTreeSet::from(EVENT_KINDS));
     assert!(EVENT_KINDS.is_sorted());
+}
+
+#[test]
+fn events_that_a_full_disk_did_not_take_are_counted() {
+    let directory = tempfile::tempdir().unwrap();
+    let place = directory.path().join("journal");
+    // No directory can be made below a file.
+    std::fs::write(&place, "").unwrap();
+    let journal = Journal::at(place.clone(), LIMITS);
+    for count in 1..=1_500 {
+        tell(&journal, 1, Event::Bell { count });
+    }
+    std::fs::remove_file(&place).unwrap();
+    let later = now() + Duration::from_secs(1);
+    assert!(!journal.sync(later));
+    let wants = |event: &EventRecord| is_bell(event) || event.kind == "fault";
+    let query = EventQuery { since: Some(0), limit: 2_000, wants: &wants };
+    let page = events(&place, &query).unwrap();
+    let (fault, bells) = page.events.split_last().unwrap();
+    assert_eq!(bells.len(), 1_024);
+    assert_eq!(fault.details["what"], "476 records were lost: the disk took none");
 }
