@@ -36,6 +36,7 @@ pub mod own_lease;
 pub mod raw_terminal;
 pub mod read;
 pub mod run;
+pub mod search;
 pub mod send;
 pub mod serve;
 pub mod start;
@@ -100,6 +101,7 @@ enum AnyCommand {
     Wait(wait::WaitCommand),
     Watch(watch::WatchCommand),
     Events(events::EventsCommand),
+    Search(search::SearchCommand),
     Lease(lease::LeaseCommand),
     AllowWrite(allow_write::AllowWriteCommand),
     Token(token::TokenCommand),
@@ -172,6 +174,7 @@ impl AnyCommand {
             Self::Wait(_) => wait::TYPED,
             Self::Watch(_) => watch::TYPED,
             Self::Events(_) => events::TYPED,
+            Self::Search(_) => search::TYPED,
             Self::Lease(_) => lease::TYPED,
             Self::AllowWrite(_) => allow_write::TYPED,
             Self::Serve(_)
@@ -212,6 +215,7 @@ impl AnyCommand {
             Self::Wait(wait) => wait.run(context).await?.into(),
             Self::Watch(watch) => watch.run(context).await?.into(),
             Self::Events(events) => events.run(context).await?.into(),
+            Self::Search(search) => search.run(context).await?.into(),
             Self::Lease(lease) => lease.run(context).await?.into(),
             Self::AllowWrite(allow_write) => allow_write.run(context).await?.into(),
             Self::Token(token) => token.run(context)?.into(),

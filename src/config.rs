@@ -42,6 +42,7 @@ pub struct Config {
     pub calls: Quota,
     pub attach: AttachConfig,
     pub journal: JournalConfig,
+    pub search: SearchConfig,
     pub notify: NotifyConfig,
 }
 
@@ -62,6 +63,17 @@ pub struct JournalConfig {
     pub bytes: usize,
     /// Whether it keeps the bytes that go to terminals, instead of their count and hash.
     pub keep_input: bool,
+}
+
+/// What the search index keeps.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SearchConfig {
+    /// Whether there is one.
+    pub enabled: bool,
+    /// The oldest text is removed beyond this.
+    pub bytes: usize,
+    /// And text that is older.
+    pub days: usize,
 }
 
 /// What `termgate attach` reads, and the daemon does not.

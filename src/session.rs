@@ -20,6 +20,7 @@ pub mod registry;
 pub mod request_order;
 pub mod restore;
 pub mod row_followers;
+pub mod scrolled_rows;
 pub mod stats;
 #[cfg(test)]
 mod tests;

@@ -14,6 +14,7 @@ pub mod lease;
 pub mod line;
 pub mod rows;
 pub mod screen;
+pub mod search;
 pub mod session;
 pub mod status;
 pub mod untrusted;

@@ -54,6 +54,7 @@ mod daemon {
     mod run_shells;
     mod run_unasked;
     mod run_unread;
+    mod search;
     mod seeds;
     mod set_limits;
     mod settings;

@@ -40,6 +40,7 @@ mod outlive {
     mod programs;
     mod retired;
     mod retried;
+    mod search;
     mod sent;
     mod shims;
     mod shortage;

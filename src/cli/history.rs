@@ -9,6 +9,7 @@ use crate::cli::context::Context;
 use crate::cli::failure::{CliFailure, TypedNames};
 use crate::cli::number::number;
 use crate::cli::output::CommandReport;
+use crate::cli::table::numbered;
 use crate::core::counted::counted;
 use crate::wire::rows::HistoryRows;
 use crate::wire::session::GapWire;
@@ -28,10 +29,14 @@ pub struct HistoryCommand {
     /// Print at most this many rows, up to 500 [default: 100]
     #[arg(long, value_name = "ROWS", value_parser = number::<u64>)]
     count: Option<u64>,
+    /// Print only rows that match this regular expression, with their numbers, from the first row on
+    #[arg(long, value_name = "PATTERN")]
+    grep: Option<String>,
 }
 
 /// What a person types for the parameters of its calls.
-pub const TYPED: TypedNames = &[("start_row", "--from"), ("tail", "--tail"), ("count", "--count")];
+pub const TYPED: TypedNames =
+    &[("start_row", "--from"), ("tail", "--tail"), ("count", "--count"), ("grep", "--grep")];
 
 impl HistoryCommand {
     pub async fn run(self, context: &Context) -> Result<CommandReport, CliFailure> {
@@ -40,12 +45,14 @@ impl HistoryCommand {
             "start_row": self.from,
             "tail": self.tail,
             "count": self.count,
+            "grep": self.grep,
         });
         let answer = context.daemon().await?.call("read_history", arguments).await?;
         let rows: HistoryRows = answer.read()?;
         let notes = rows.lost_output.iter().map(GapWire::remark);
         let notes = notes.chain(none(&rows)).chain(more(&rows)).collect();
-        Ok(CommandReport { notes, ..answer.report(rows.text.unwrap_or_default()) })
+        let text = rows.text.unwrap_or_else(|| numbered(rows.lines.iter().flatten()));
+        Ok(CommandReport { notes, ..answer.report(text) })
     }
 }
 

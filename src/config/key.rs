@@ -361,6 +361,9 @@ pub const KEYS: &[ConfigKey] = &[
     event_kinds("notify.events", AtOnce, |it| &mut it.notify.events),
     text("notify.command", 4_096, AtOnce, |it| &mut it.notify.command),
     switch("notify.terminal", AtOnce, |it| &mut it.notify.terminal),
+    switch("search.enabled", Restart, |it| &mut it.search.enabled),
+    count("search.bytes", (8 * MIB, 65_536 * MIB), AtOnce, |it| &mut it.search.bytes),
+    count("search.days", (1, 3_650), AtOnce, |it| &mut it.search.days),
     key("attach.prefix", AtOnce, |it| &mut it.attach.prefix),
     switch("attach.clipboard", AtOnce, |it| &mut it.attach.clipboard).project(Tighten::SwitchOff),
 ];

@@ -125,10 +125,19 @@ impl RuntimePaths {
 
     /// The directory of the journal: in the state directory, named after the runtime directory.
     pub fn journal(&self, state: Option<&Path>) -> PathBuf {
-        let Some(state) = state else { return self.root.join("journal") };
+        self.kept_in(state, "journal")
+    }
+
+    /// The directory of the search index, likewise.
+    pub fn index(&self, state: Option<&Path>) -> PathBuf {
+        self.kept_in(state, "index")
+    }
+
+    fn kept_in(&self, state: Option<&Path>, kind: &str) -> PathBuf {
+        let Some(state) = state else { return self.root.join(kind) };
         let root = self.root.to_string_lossy();
         let name = root.trim_matches('/').replace('-', "--").replace('/', "-");
-        state.join("journal").join(name)
+        state.join(kind).join(name)
     }
 
     /// The lock file. The process that has the lock is the daemon of this directory.

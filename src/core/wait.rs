@@ -4,6 +4,7 @@
 //! scrolled off in between from history.
 
 mod automaton;
+pub mod line_matcher;
 pub mod logical;
 pub mod look;
 pub mod pattern;
@@ -18,6 +19,7 @@ use crate::core::shell::activity::ActivityState;
 use crate::core::shell::commands::record::CommandRecord;
 use crate::core::shell::commands::{EndsBy, ShellPhase};
 use crate::core::wait::automaton::Steps;
+use crate::core::wait::line_matcher::LineMatcher;
 use crate::core::wait::logical::Hit;
 use crate::core::wait::look::{Look, Others, Scan, ScanRange, Searches, Which};
 use crate::core::wait::pattern::Pattern;
@@ -61,6 +63,8 @@ pub enum PatternError {
     Empty,
     #[error("the pattern has {bytes} bytes, more than {}", Pattern::BYTES_MAX)]
     TooLong { bytes: usize },
+    #[error("it has more than {} words", LineMatcher::WORDS_MAX)]
+    ManyWords,
     #[error("the pattern spans lines; patterns are compared with one line at a time")]
     ManyLines,
     #[error(

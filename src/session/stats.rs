@@ -12,6 +12,7 @@ use crate::core::frame::Frame;
 use crate::core::moment::Moment;
 use crate::session::records::Gaps;
 use crate::session::row_followers::RowFollowers;
+use crate::session::scrolled_rows::ScrolledRows;
 
 const NEVER: u64 = u64::MAX;
 
@@ -25,6 +26,8 @@ pub struct Live {
     /// The number of callers that wait for an idle program.
     hurrying: AtomicUsize,
     pub row_followers: Arc<RowFollowers>,
+    /// For the search index.
+    pub scrolled_rows: ScrolledRows,
     /// Serializes callers that send commands.
     line: Arc<Semaphore>,
     pub output_bytes: EventCounter,
@@ -57,6 +60,7 @@ impl Live {
             attending: AtomicUsize::new(0),
             hurrying: AtomicUsize::new(0),
             row_followers: Arc::default(),
+            scrolled_rows: ScrolledRows::default(),
             line: Arc::new(Semaphore::new(1)),
             output_bytes: EventCounter::default(),
             invisible: AtomicU64::new(0),

@@ -21,6 +21,7 @@ use crate::session::handle::Session;
 use crate::session::registry::Registry;
 use crate::session::registry::silent::Known;
 use crate::session::stats::EventCounter;
+use crate::store::index::writer::SearchIndex;
 use crate::store::journal::writer::Journal;
 use crate::surface::error::SurfaceError;
 use crate::surface::switchboard::Switchboard;
@@ -37,6 +38,8 @@ pub struct Daemon {
     pub principals: Principals,
     /// Whether it leaves its sessions to the next one.
     pub departure: Departure,
+    /// What was on screens before.
+    pub index: SearchIndex,
     /// Turns for work whose size callers choose.
     pub turns: Turns,
     pub journal: Journal,

@@ -10,6 +10,8 @@ pub mod read_history;
 pub mod read_screen;
 pub mod resize;
 pub mod run;
+pub mod search;
+mod searching;
 pub mod send;
 pub mod wait_for;
 pub mod waited;
@@ -25,6 +27,7 @@ pub fn entries() -> Vec<ToolEntry> {
         ToolEntry::of::<read_screen::ReadScreen>(),
         ToolEntry::of::<read_history::ReadHistory>(),
         ToolEntry::of::<read_commands::ReadCommands>(),
+        ToolEntry::of::<search::Search>(),
         ToolEntry::of::<wait_for::WaitFor>(),
         ToolEntry::of::<create_session::CreateSession>(),
         ToolEntry::of::<manage_session::ManageSession>(),

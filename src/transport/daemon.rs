@@ -2,6 +2,7 @@
 
 pub mod ending;
 mod event_commands;
+pub(in crate::transport) mod indexing;
 pub(in crate::transport) mod journal;
 pub mod kept_switches;
 mod sessions;
@@ -42,11 +43,12 @@ use crate::session::clock::Clock;
 use crate::session::drain::Departure;
 use crate::session::facts::{Board, SessionNews};
 use crate::session::pty::ProcessId;
-use crate::session::pty::held::shims::{ShimSetup, Shims};
+use crate::session::pty::held::shims::ShimSetup;
 use crate::session::pty::held::starter::ShimStarter;
 use crate::session::pty::reaper::{become_subreaper, reap_orphans};
 use crate::session::pty::spawn::give_children_descriptors;
 use crate::session::registry::{Listening, Registry, Settings as SessionSettings};
+use crate::store::index::writer::SearchIndex;
 use crate::store::journal::writer::Journal;
 use crate::surface::call::{Daemon, Principals};
 use crate::surface::control::set_write::write_status;
@@ -55,9 +57,10 @@ use crate::surface::turns::Turns;
 use crate::transport::authentication::Authority;
 use crate::transport::daemon::ending::{DaemonEnd, FoundAtStart, Teardown};
 use crate::transport::daemon::event_commands::run_event_commands;
+use crate::transport::daemon::indexing::{Indexing, index_of};
 use crate::transport::daemon::journal::{journal_of, keep_journal, recorder};
 use crate::transport::daemon::kept_switches::{KeptSwitches, SwitchOrigin};
-use crate::transport::daemon::sessions::{open_session_doors, recover_sessions};
+use crate::transport::daemon::sessions::{open_session_doors, recover_sessions, shims_of};
 use crate::transport::daemon::settings::{Reloading, limits_of_doors, session_limits};
 use crate::transport::daemon::startup_lock::{lost, take_in_turn};
 use crate::transport::daemon::upgrade::DaemonProgram;
@@ -73,7 +76,7 @@ use crate::transport::unix::handed::onward::ignores_hangup;
 use crate::transport::unix::handed::{Handed, HandedError};
 use crate::transport::unix::limits::{DescriptorLimit, own_uid, raise_descriptor_limit};
 use crate::transport::unix::listener::{BindError, remove_stale};
-use crate::transport::unix::lock::{DaemonLock, LockError};
+use crate::transport::unix::lock::LockError;
 use crate::transport::unix::quota::ConnectionQuota;
 use crate::transport::unix::reception::Reception;
 use crate::wire::status::WriteStatus;
@@ -167,10 +170,10 @@ pub async fn serve(
     let notifier = Arc::new(Notifier::find(|name| environment.get(OsStr::new(name))));
 
     let holding = ShimSetup { shims: shims_of(&paths, &lock), starter: ShimStarter::of(shim) };
-    let scripts = paths.shell();
-    let scripts = or_told(place_scripts(&scripts)).map(|()| scripts);
+    let scripts = or_told(place_scripts(&paths.shell())).map(|()| paths.shell());
     let journal = journal_of(&paths, state.as_deref(), &config, &lock);
-    let places = Places { environment, default_cwd, holding: Some(holding), scripts, state };
+    let index = index_of(&config, paths.index(state.as_deref()));
+    let places = Places { index, environment, default_cwd, holding: Some(holding), scripts, state };
     let Assembly { registry, daemon, doors, listening, door_limits, upgrades } =
         Assembly::new(&config, places, &journal)?;
     let shared = Arc::clone(&doors.shared);
@@ -186,6 +189,7 @@ pub async fn serve(
     watched.push(tasks.spawn(Arc::clone(&kept).keep_changes(Arc::clone(&daemon))));
     // The first client finds every earlier session.
     tasks.spawn(recover_sessions(Arc::clone(&daemon)).await);
+    let indexing = Indexing::start(&daemon);
     let gateway = handed.listen(paths.gateway(), &lock)?;
     let observers = handed.listen(&paths.gateway_read_only(), &lock)?;
     let operator = handed.listen(&paths.operator(), &lock)?.always_open();
@@ -203,7 +207,6 @@ pub async fn serve(
         running: config,
         shared: Arc::clone(&shared),
         door_limits,
-        journal: journal.clone(),
         notify,
         notifier: Arc::clone(&notifier),
     };
@@ -221,15 +224,9 @@ pub async fn serve(
     daemon.sessions.tell_event(None, Event::DaemonStopped { cause });
     let clock = daemon.sessions.clock().clone();
     let teardown = Teardown { daemon, registry, doors, notifier, tasks, kept, lock, found };
-    let ended = teardown.end(ended).await;
+    let ended = teardown.end(ended, indexing).await;
     journal.sync(clock.wall_time());
     Ok(ended)
-}
-
-/// Access to the shims in this daemon's directory, while its lock is valid.
-fn shims_of(paths: &RuntimePaths, lock: &Arc<DaemonLock>) -> Shims {
-    let lock = Arc::downgrade(lock);
-    Shims::claimed(paths.shims(), move || lock.upgrade().is_some_and(|lock| lock.counts()))
 }
 
 /// Prepares the process for running sessions.
@@ -261,6 +258,7 @@ pub(in crate::transport) fn keep_house(
 /// The environment and directories of sessions.
 #[derive(Debug, Default)]
 pub(in crate::transport) struct Places {
+    pub(in crate::transport) index: SearchIndex,
     pub(in crate::transport) environment: BTreeMap<OsString, OsString>,
     pub(in crate::transport) default_cwd: PathBuf,
     /// `None` when sessions end with the daemon.
@@ -287,7 +285,7 @@ impl Assembly {
         places: Places,
         journal: &Journal,
     ) -> io::Result<Self> {
-        let Places { environment, default_cwd, holding, scripts, state } = places;
+        let Places { index, environment, default_cwd, holding, scripts, state } = places;
         let clock = Clock::boot()?;
         let started = clock.now();
         let own_tenant = TenantId::of_uid(own_uid());
@@ -318,6 +316,7 @@ impl Assembly {
             lease_auto: AtomicBool::new(config.lease.auto),
             principals: Principals::default(),
             departure: Departure::default(),
+            index,
             turns: Turns::default(),
             journal: journal.clone(),
             started,

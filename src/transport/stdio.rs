@@ -24,6 +24,7 @@ use crate::session::registry::Listening;
 use crate::store::journal::writer::{Journal, JournalLimits};
 use crate::transport::connection::{link, serve};
 use crate::transport::daemon::ending::end_sessions;
+use crate::transport::daemon::indexing::{Indexing, index_of};
 use crate::transport::daemon::journal::{journal_limits, keep_journal};
 use crate::transport::daemon::{Assembly, Places, keep_house, prepare_process};
 use crate::transport::shell_scripts::{PassingScripts, or_told};
@@ -38,12 +39,12 @@ const JOURNALS_MAX: u32 = 256;
 
 /// Serves the client until it hangs up, ends its input, or a signal ends the process. Then ends every session.
 ///
-/// Sessions start with `environment` and `cwd`. `journal` is the directory of journals.
+/// Sessions start with `environment` and `cwd`. `state` is the directory of journals and the search index.
 pub async fn serve_stdio(
     config: &Config,
     environment: BTreeMap<OsString, OsString>,
     cwd: PathBuf,
-    journal: &Path,
+    state: &Path,
 ) -> io::Result<()> {
     let signals = Signals::listen()?;
     let mut hangup = signal(SignalKind::hangup())?;
@@ -51,6 +52,8 @@ pub async fn serve_stdio(
     // No other process needs the scripts; they are removed at exit.
     let scripts = or_told(PassingScripts::place());
     let places = Places {
+        // Several processes like this one may have the same index.
+        index: index_of(config, state.join("index").join("stdio")),
         environment,
         default_cwd: cwd,
         holding: None,
@@ -58,7 +61,7 @@ pub async fn serve_stdio(
         scripts: scripts.as_ref().map(|scripts| scripts.directory().to_owned()),
     };
     let clock = Clock::boot()?;
-    let journal = own_journal(journal, journal_limits(config), clock.wall_time());
+    let journal = own_journal(&state.join("journal"), journal_limits(config), clock.wall_time());
     let Assembly { registry, doors, listening, .. } = Assembly::new(config, places, &journal)?;
     let Listening { facts, announcements } = listening;
     // Without sockets, creating a session waits for none.
@@ -67,6 +70,7 @@ pub async fn serve_stdio(
     let mut tasks = JoinSet::new();
     keep_house(&mut tasks, facts, Arc::clone(&shared));
     tasks.spawn(keep_journal(journal, &clock));
+    let indexing = Indexing::start(shared.gateway.daemon());
 
     let standing = standing();
     shared.gateway.daemon().principals.enter(&standing.caller);
@@ -82,6 +86,7 @@ pub async fn serve_stdio(
     registry.tell_event(None, Event::DaemonStopped { cause });
     end_sessions(&registry).await;
     tasks.shutdown().await;
+    indexing.end().await;
     Ok(())
 }
 

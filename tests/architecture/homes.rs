@@ -15,7 +15,7 @@ const WIRE: &[&str] =
     &["wire", "session/records", "store", "surface", "gateway", "mcp", "transport", "cli"];
 
 /// The homes of each crate, by the name it has in code.
-const HOMES: [(&str, &[&str]); 38] = [
+const HOMES: [(&str, &[&str]); 39] = [
     ("alacritty_terminal", &["core/screen"]),
     ("anyhow", &["cli", "main"]),
     ("base64", &["store", "surface", "mcp/server/attaching", "cli/attach"]),
@@ -39,8 +39,10 @@ const HOMES: [(&str, &[&str]); 38] = [
     ("regex_syntax", &["core/wait/automaton"]),
     // Tools take their arguments as its JSON object, and the gateway hands that on.
     ("rmcp", &["surface", "gateway", "mcp", "transport"]),
+    ("rusqlite", &["store/index"]),
     // Descriptors sent beside a frame, without allocation.
-    ("rustix", &["shim/socket"]),
+    // And the priority of a thread.
+    ("rustix", &["shim/socket", "store/index/writer"]),
     ("schemars", &["wire", "surface"]),
     ("serde", SERDE),
     ("serde_json", WIRE),

@@ -85,7 +85,7 @@ async fn both_eras_are_listed_the_same_tools() {
 #[tokio::test]
 async fn a_session_is_required_where_there_may_be_several_and_bridges_keep_to_themselves_what_they_add()
  {
-    const FREE: [&str; 3] = ["list_sessions", "wait_for", "list_events"];
+    const FREE: [&str; 4] = ["list_sessions", "wait_for", "list_events", "search"];
     for tool in all_tools().await {
         let schema = &tool["inputSchema"];
         let takes = schema["properties"].get("session").is_some();
@@ -130,6 +130,7 @@ async fn every_tool_says_what_hosts_need() {
         "read_history",
         "wait_for",
         "list_events",
+        "search",
         "why",
     ];
     for tool in all_tools().await {
@@ -204,6 +205,7 @@ async fn what_tools_answer_fits_their_schemas() {
         ("read_screen", json!({"since": 0})),
         ("read_history", json!({})),
         ("read_history", json!({"format": "cells"})),
+        ("search", json!({"query": "ready"})),
         ("wait_for", json!({"text": "ready", "since": 0})),
         ("wait_for", json!({"exit": true, "timeout_ms": 0})),
         ("create_session", json!({"command": "cat"})),

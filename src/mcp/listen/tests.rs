@@ -16,6 +16,7 @@ use crate::mcp::outbox::UnsentLimits;
 use crate::mcp::subscription_quota::tests::{agent, standing};
 use crate::session::drain::Departure;
 use crate::session::recover::tests::registry;
+use crate::store::index::writer::SearchIndex;
 use crate::store::journal::writer::{Journal, JournalLimits};
 use crate::surface::call::Principals;
 use crate::surface::switchboard::Switchboard;
@@ -41,6 +42,7 @@ fn daemon() -> Arc<Daemon> {
         lease_auto: AtomicBool::new(true),
         principals: Principals::default(),
         departure: Departure::default(),
+        index: SearchIndex::off(),
         turns: Turns::default(),
         journal: Journal::at(PathBuf::from("/nowhere"), limits),
     })

@@ -89,7 +89,9 @@ impl<P: Pty> Actor<P> {
             }
             self.outlets.counters.frames_published.add(1);
             self.outlets.live.set_invisible(self.screen.invisible());
+            let (scrolled, ended) = (frame.history.end(), frame.exit.value.is_some());
             self.frames.send_replace(frame);
+            self.outlets.live.scrolled_rows.note(scrolled, ended);
             self.note_told(now);
             // A command comes after the lease that it was sent under.
             self.tell_events();

@@ -1,5 +1,6 @@
 //! `read_history`: rows by absolute number, those that scrolled off and those still on the screen.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use schemars::JsonSchema;
@@ -11,6 +12,9 @@ use crate::core::frame::line::Line;
 use crate::core::frame::{Frame, ScreenMode};
 use crate::core::ids::RowNumber;
 use crate::core::policy::Door;
+use crate::core::wait::line_matcher::{BudgetSpent, LineMatcher};
+use crate::core::wait::logical::LogicalLine;
+use crate::core::wait::pattern::Pattern;
 use crate::session::handle::Session;
 use crate::surface::answer::budget::room_left;
 use crate::surface::answer::page::{Form, Larger, Page, PageRoom};
@@ -39,6 +43,8 @@ pub struct ReadHistory {
     pub tail: Option<u64>,
     /// How many rows, up to 500 (default 100)
     pub count: Option<u64>,
+    /// Pattern
+    pub grep: Option<String>,
     #[serde(default)]
     pub format: HistoryFormat,
 }
@@ -96,15 +102,33 @@ pub async fn rows_of(
     door: Door,
     share: &Share,
 ) -> Result<Answer<HistoryRows>, SurfaceError> {
-    let asked = parameters.count.or(parameters.tail).unwrap_or(COUNT_DEFAULT).min(COUNT_MAX);
-    let cells = asked as usize * usize::from(session.frame().size.value.cols);
-    let session = session.clone();
-    share.off_worker(cells, move || read(&session, &parameters, place, door)).await
+    let frame = session.frame();
+    let asked = match parameters.grep {
+        Some(_) => frame.history.len() + frame.lines.len(),
+        None => {
+            let asked = parameters.count.or(parameters.tail).unwrap_or(COUNT_DEFAULT);
+            asked.min(COUNT_MAX) as usize
+        }
+    };
+    let cells = asked * usize::from(frame.size.value.cols);
+    let (session, own) = (session.clone(), share.clone());
+    let work = move || match &parameters.grep {
+        None => read(&session, &parameters, None, place, door),
+        Some(grep) => {
+            let pattern = Pattern::regex(grep);
+            let pattern = pattern.map_err(|error| SurfaceError::pattern("grep", &error))?;
+            let _reserved = own.reserve(pattern.bytes(1))?;
+            let matcher = LineMatcher::pattern(&pattern);
+            read(&session, &parameters, Some(matcher), place, door)
+        }
+    };
+    share.off_worker(cells, work).await
 }
 
 fn read(
     session: &Session,
     parameters: &ReadHistory,
+    matcher: Option<LineMatcher>,
     place: HistoryReader,
     door: Door,
 ) -> Result<Answer<HistoryRows>, SurfaceError> {
@@ -119,10 +143,18 @@ fn read(
             return Err(SurfaceError::argument("tail", "give either `tail` or `start_row`"));
         }
         (Some(start), None) => RowNumber(start),
+        (None, None) if matcher.is_some() => first,
         (None, tail) => RowNumber(end.0.saturating_sub(tail.unwrap_or(count))),
     };
     let start = start.clamp(first, end);
-    let stop = RowNumber(start.0.saturating_add(count)).min(end);
+    let counts_matches = matcher.is_some();
+    let (wanted, stop) = match matcher {
+        Some(matcher) => rows_that_match(frame, matcher, start..end, count as usize),
+        None => {
+            let stop = RowNumber(start.0.saturating_add(count)).min(end);
+            (rows_between(frame, start, stop), stop)
+        }
+    };
 
     let mut rows = HistoryRows {
         untrusted: Untrusted,
@@ -139,17 +171,17 @@ fn read(
     // A row that is asked for alone is told whole, and people are shown all there is.
     let whole = parameters.count == Some(1) || door == Door::Operator;
     let larger = if whole { Larger::Whole } else { Larger::Beginning };
-    let page = Page::of(
-        &rows_between(frame, start, stop),
-        parameters.format.into(),
-        PageRoom { larger, ..rows.room(parameters.format, place) },
-    );
+    let room = rows.room(parameters.format, counts_matches, place);
+    let page = Page::of(&wanted, parameters.format.into(), PageRoom { larger, ..room });
     rows.next_row = page.next.map_or(stop.0, |next| next.0);
     rows.lost_output.retain(|gap| gap.row <= rows.next_row);
-    let text = format!("{}\n{}{}", rows.header(), joined(&page.lines), rows.rest(&page));
+    let shown = if counts_matches { numbered(&page.lines) } else { joined(&page.lines) };
+    let text = format!("{}\n{shown}{}", rows.header(), rows.rest(&page));
     match parameters.format {
-        HistoryFormat::Cells => rows.lines = Some(page.lines),
-        HistoryFormat::Plain | HistoryFormat::Ansi => rows.text = Some(joined(&page.lines)),
+        HistoryFormat::Plain | HistoryFormat::Ansi if !counts_matches => rows.text = Some(shown),
+        HistoryFormat::Plain | HistoryFormat::Ansi | HistoryFormat::Cells => {
+            rows.lines = Some(page.lines);
+        }
     }
     Ok(Answer { result: rows, text })
 }
@@ -168,10 +200,36 @@ fn rows_between(frame: &Frame, start: RowNumber, stop: RowNumber) -> Vec<(RowNum
     rows.filter_map(|row| frame.any_line(row).map(|(line, _)| (row, line))).collect()
 }
 
+/// The rows of the first lines that match, and the row after the last that was searched: so many rows were found, or
+/// the budget is spent.
+fn rows_that_match(
+    frame: &Frame,
+    mut matcher: LineMatcher,
+    span: Range<RowNumber>,
+    count: usize,
+) -> (Vec<(RowNumber, Arc<Line>)>, RowNumber) {
+    let (mut rows, mut row) = (Vec::new(), span.start);
+    while row < span.end && rows.len() < count {
+        let Some(line) = LogicalLine::around(frame, row) else {
+            // Numbers between history and a screen that was wrapped anew name nothing.
+            row = row.plus(1);
+            continue;
+        };
+        let next = line.end().min(span.end);
+        match matcher.find(line.text()) {
+            Err(BudgetSpent) if row > span.start => break,
+            Err(BudgetSpent) | Ok(None) => {}
+            Ok(Some(_)) => rows.extend(rows_between(frame, row, next)),
+        }
+        row = next;
+    }
+    (rows, row)
+}
+
 impl HistoryRows {
     /// The room for rows beside what is told of them.
-    fn room(&self, format: HistoryFormat, place: HistoryReader) -> PageRoom {
-        let objects = format == HistoryFormat::Cells;
+    fn room(&self, format: HistoryFormat, by_number: bool, place: HistoryReader) -> PageRoom {
+        let objects = by_number || format == HistoryFormat::Cells;
         let (bytes, form) = match place {
             // It is JSON in a text of JSON.
             HistoryReader::Resource => (
@@ -214,6 +272,11 @@ impl HistoryRows {
         }
         rest
     }
+}
+
+fn numbered(lines: &[LineWire]) -> String {
+    let lines = lines.iter().map(|line| format!("{}: {}", line.row, line.told()));
+    lines.collect::<Vec<_>>().join("\n")
 }
 
 fn joined(lines: &[LineWire]) -> String {

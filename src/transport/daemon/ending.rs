@@ -12,6 +12,7 @@ use tokio::time::timeout;
 
 use crate::session::registry::{Registry, Unended};
 use crate::surface::call::Daemon;
+use crate::transport::daemon::indexing::Indexing;
 use crate::transport::daemon::kept_switches::KeptSwitches;
 use crate::transport::door::Doors;
 use crate::transport::notify::{News, Notifier};
@@ -83,8 +84,14 @@ pub(super) struct Teardown {
 }
 
 impl Teardown {
-    /// Ends the daemon in this way and returns the result.
-    pub(super) async fn end(self, told: DaemonEnd) -> DaemonEnd {
+    /// Ends the daemon in this way and returns the result. What sessions showed last is indexed after all else.
+    pub(super) async fn end(self, told: DaemonEnd, indexing: Indexing) -> DaemonEnd {
+        let ended = self.end_all(told).await;
+        indexing.end().await;
+        ended
+    }
+
+    async fn end_all(self, told: DaemonEnd) -> DaemonEnd {
         match told {
             DaemonEnd::Stopped | DaemonEnd::Unfinished => return self.stop().await,
             DaemonEnd::Left => {

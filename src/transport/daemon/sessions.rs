@@ -10,6 +10,7 @@ use tokio::time::sleep;
 use crate::config::paths::RuntimePaths;
 use crate::core::ids::{SessionId, TenantId};
 use crate::core::policy::Door;
+use crate::session::pty::held::shims::Shims;
 use crate::session::recover::finding::Unanswered;
 use crate::session::registry::Announcement;
 use crate::surface::call::Daemon;
@@ -22,6 +23,12 @@ use crate::transport::unix::lock::DaemonLock;
 const RETRY: Duration = Duration::from_secs(1);
 /// The longest delay when only descriptors are missing. Each attempt briefly uses all that are left.
 const RETRY_MAX: Duration = Duration::from_secs(60);
+
+/// Access to the shims in this daemon's directory, while its lock is valid.
+pub(super) fn shims_of(paths: &RuntimePaths, lock: &Arc<DaemonLock>) -> Shims {
+    let lock = Arc::downgrade(lock);
+    Shims::claimed(paths.shims(), move || lock.upgrade().is_some_and(|lock| lock.counts()))
+}
 
 /// Takes over every remaining session. The returned future asks silent shims again until each has answered or ended.
 pub(super) async fn recover_sessions(daemon: Arc<Daemon>) -> impl Future<Output = ()> + Send {

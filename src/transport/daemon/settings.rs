@@ -16,7 +16,7 @@ use crate::mcp::shared::ServerShared;
 use crate::session::pty::held::shims::HoldingLimits;
 use crate::session::registry::SessionLimits;
 use crate::shim::wire::to_shim::Unread;
-use crate::store::journal::writer::Journal;
+use crate::transport::daemon::indexing::index_limits;
 use crate::transport::daemon::journal::journal_limits;
 use crate::transport::door::DoorLimits;
 use crate::transport::limits::Limits;
@@ -32,7 +32,6 @@ pub(super) struct Reloading {
     pub(super) running: Config,
     pub(super) shared: Arc<ServerShared>,
     pub(super) door_limits: watch::Sender<DoorLimits>,
-    pub(super) journal: Journal,
     pub(super) notify: watch::Sender<NotifyConfig>,
     pub(super) notifier: Arc<Notifier>,
 }
@@ -84,10 +83,11 @@ impl Reloading {
 
     /// Applies the configuration to all parts.
     fn spread(&self) {
-        let Self { running, shared, journal, notify, .. } = self;
-        journal.set_limits(journal_limits(running));
+        let Self { running, shared, notify, .. } = self;
         notify.send_replace(running.notify.clone());
         let daemon = shared.gateway.daemon();
+        daemon.journal.set_limits(journal_limits(running));
+        daemon.index.set_limits(index_limits(running));
         daemon.sessions.set_limits(session_limits(running));
         daemon.lease_auto.store(running.lease.auto, Ordering::Relaxed);
         shared.gateway.set_rates(running.calls);

@@ -15,6 +15,7 @@ use crate::session::command::Accepted;
 use crate::session::pty::command::Launch;
 use crate::session::pty::environment::ClientEnvironment;
 use crate::session::registry::creating::Creation;
+use crate::store::index::writer::SearchIndex;
 use crate::store::journal::writer::Journal;
 use crate::transport::daemon::journal::journal_limits;
 use crate::transport::daemon::{Assembly, Places};
@@ -44,6 +45,7 @@ async fn what_a_client_took_after_its_right_had_ended_ends_with_its_connection()
     let places = Places {
         environment: BTreeMap::new(),
         default_cwd: "/".into(),
+        index: SearchIndex::off(),
         holding: None,
         scripts: None,
         state: None,

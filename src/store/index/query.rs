@@ -1,0 +1,347 @@
+//! Searches of the index: the newest lines and commands that match, in bounded time.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::ops::Range;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
+
+use rusqlite::{Connection, ErrorCode, OptionalExtension, Row, Transaction, params};
+
+use crate::core::ids::{SessionId, TenantId};
+use crate::core::wait::line_matcher::LineMatcher;
+use crate::store::index::database::IndexError;
+use crate::store::index::writer::{IndexShared, SearchIndex};
+
+/// How many steps of its machine SQLite takes between two looks at the time.
+const STEPS_BETWEEN: i32 = 10_000;
+
+/// What to search for, and where.
+pub struct IndexQuery<'a> {
+    pub matcher: &'a mut LineMatcher,
+    /// Only these sessions; all if `None`.
+    pub sessions: Option<&'a [SessionId]>,
+    /// Whether the caller may know of a session.
+    pub sees: &'a dyn Fn(SessionId, &TenantId) -> bool,
+    /// Only what was indexed or began at this time or later, in milliseconds since 1970.
+    pub since_ms: u64,
+    pub hits_max: usize,
+}
+
+/// Says whether the time for a search is up.
+pub type Expired = Arc<dyn Fn() -> bool + Send + Sync>;
+
+impl fmt::Debug for IndexQuery<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("IndexQuery").field("matcher", &self.matcher).finish_non_exhaustive()
+    }
+}
+
+/// A command that matched.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CommandHit {
+    pub number: u64,
+    pub exit_code: Option<i32>,
+    pub directory: Option<String>,
+    pub by: Option<String>,
+    pub duration_ms: u64,
+}
+
+/// A line or command that matched.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IndexHit {
+    pub session: SessionId,
+    pub name: String,
+    pub row: u64,
+    /// When it was indexed, or began, in milliseconds since 1970.
+    pub at_ms: u64,
+    pub text: String,
+    /// The match in bytes of the text.
+    pub found: Range<usize>,
+    /// What is known of it if it is a command.
+    pub command: Option<CommandHit>,
+}
+
+/// What a search found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct IndexHits {
+    /// Newest first.
+    pub hits: Vec<IndexHit>,
+    /// Whether the time or the budget was spent before all was searched.
+    pub unfinished: bool,
+}
+
+/// A session that the index knows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KnownSession {
+    pub id: SessionId,
+    pub tenant: TenantId,
+}
+
+/// The index as it was at one moment.
+pub struct IndexView<'a> {
+    transaction: Transaction<'a>,
+    expired: Expired,
+}
+
+impl fmt::Debug for IndexView<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("IndexView").finish_non_exhaustive()
+    }
+}
+
+impl SearchIndex {
+    /// Reads the index as it is now, until `expired` says that the time is up. Blocks, so it is not for a runtime's
+    /// worker.
+    ///
+    /// # Errors
+    /// Returns why it cannot be read. A damaged file is set aside with the next batch.
+    pub fn view<T>(
+        &self,
+        expired: Expired,
+        read: impl FnOnce(&IndexView<'_>) -> Result<T, IndexError>,
+    ) -> Result<T, IndexError> {
+        let shared = self.shared().ok_or(IndexError::NotReady)?;
+        let mut connection = shared.take_reader()?;
+        let is_over = Arc::clone(&expired);
+        connection.1.progress_handler(STEPS_BETWEEN, Some(move || is_over()))?;
+        let result = connection
+            .1
+            .transaction()
+            .map_err(IndexError::from)
+            .and_then(|transaction| read(&IndexView { transaction, expired }));
+        match &result {
+            Ok(_) => {
+                *shared.reader.lock().unwrap_or_else(PoisonError::into_inner) = Some(connection);
+            }
+            Err(IndexError::Damaged(_)) => shared.damaged.store(true, Ordering::Release),
+            Err(IndexError::Unusable(_) | IndexError::NotReady) => {}
+        }
+        result
+    }
+}
+
+impl IndexShared {
+    fn take_reader(&self) -> Result<(u64, Connection), IndexError> {
+        let opened = self.opened.load(Ordering::Acquire);
+        let kept = self.reader.lock().unwrap_or_else(PoisonError::into_inner).take();
+        match kept.filter(|(of, _)| *of == opened) {
+            Some(kept) => Ok(kept),
+            None => Ok((opened, self.file.open_reader()?)),
+        }
+    }
+}
+
+impl IndexView<'_> {
+    /// Up to which rows the index has these sessions, and how many rows of them it lacks.
+    ///
+    /// # Errors
+    /// Returns why the index cannot be read.
+    pub fn positions(
+        &self,
+        sessions: &[SessionId],
+    ) -> Result<BTreeMap<SessionId, (u64, u64)>, IndexError> {
+        let sql = "SELECT next_row, skipped FROM session WHERE id = ?1";
+        let mut statement = self.transaction.prepare_cached(sql)?;
+        let mut positions = BTreeMap::new();
+        for session in sessions {
+            let read = |row: &Row<'_>| Ok((unsigned(row, 0)?, unsigned(row, 1)?));
+            let found = statement.query_row([session.number() as i64], read).optional()?;
+            positions.extend(found.map(|found| (*session, found)));
+        }
+        Ok(positions)
+    }
+
+    /// The newest sessions of this name, or whose id begins like this.
+    ///
+    /// # Errors
+    /// Returns why the index cannot be read.
+    pub fn sessions_named(&self, given: &str) -> Result<Vec<KnownSession>, IndexError> {
+        /// So many are looked at; more have the same name only if all of them are seen by others.
+        const MOST: i64 = 1_024;
+        let sql = "SELECT id, tenant FROM session
+            WHERE name = ?1 OR (?2 AND printf('%012x', id) >= ?1 AND printf('%012x', id) < ?1 || 'g')
+            ORDER BY at DESC LIMIT ?3";
+        let may_be_id = !given.is_empty() && given.bytes().all(|byte| byte.is_ascii_hexdigit());
+        let mut statement = self.transaction.prepare_cached(sql)?;
+        let mut rows = statement.query(params![given, may_be_id, MOST])?;
+        let mut known = Vec::new();
+        while let Some(row) = rows.next()? {
+            if let (Some(id), Some(tenant)) = (session_id(unsigned(row, 0)?), tenant(row, 1)?) {
+                known.push(KnownSession { id, tenant });
+            }
+        }
+        Ok(known)
+    }
+
+    /// The newest lines and commands that match.
+    ///
+    /// # Errors
+    /// Returns why the index cannot be read.
+    pub fn search(&self, mut query: IndexQuery<'_>) -> Result<IndexHits, IndexError> {
+        let mut found = IndexHits::default();
+        let searched = [Entries::Chunks, Entries::Commands]
+            .into_iter()
+            .try_for_each(|entries| self.search_entries(entries, &mut query, &mut found));
+        match searched {
+            Err(IndexStop::Unfinished) => found.unfinished = true,
+            Err(IndexStop::Failed(error)) => return Err(error),
+            Ok(()) => {}
+        }
+        found.hits.sort_by_key(|hit| std::cmp::Reverse(hit.at_ms));
+        found.hits.truncate(query.hits_max);
+        Ok(found)
+    }
+
+    fn search_entries(
+        &self,
+        entries: Entries,
+        query: &mut IndexQuery<'_>,
+        found: &mut IndexHits,
+    ) -> Result<(), IndexStop> {
+        let words = query.matcher.wanted_words().and_then(match_expression);
+        let mut statement = self.transaction.prepare_cached(&entries.sql(words.is_some()))?;
+        let since = i64::try_from(query.since_ms).unwrap_or(i64::MAX);
+        let mut rows = match &words {
+            Some(words) => statement.query(params![since, words])?,
+            None => statement.query([since])?,
+        };
+        let before = found.hits.len();
+        while let Some(row) = rows.next()? {
+            let (id, tenant) = (session_id(unsigned(row, 0)?), tenant(row, 1)?);
+            let (Some(id), Some(tenant)) = (id, tenant) else { continue };
+            let is_wanted = query.sessions.is_none_or(|wanted| wanted.contains(&id));
+            if !is_wanted || !(query.sees)(id, &tenant) {
+                continue;
+            }
+            entries.matches(row, id, query, &mut found.hits)?;
+            if found.hits.len() - before >= query.hits_max {
+                break;
+            }
+            if (self.expired)() {
+                return Err(IndexStop::Unfinished);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Why a search ends early.
+enum IndexStop {
+    Unfinished,
+    Failed(IndexError),
+}
+
+impl From<rusqlite::Error> for IndexStop {
+    fn from(error: rusqlite::Error) -> Self {
+        match error.sqlite_error_code() {
+            Some(ErrorCode::OperationInterrupted) => Self::Unfinished,
+            _ => Self::Failed(error.into()),
+        }
+    }
+}
+
+/// The tables with texts.
+#[derive(Clone, Copy, Debug)]
+enum Entries {
+    Chunks,
+    Commands,
+}
+
+impl Entries {
+    /// Selects entries since `?1`, newest first, and only those with the words `?2` if there are words.
+    fn sql(self, has_words: bool) -> String {
+        let (table, columns) = match self {
+            Self::Chunks => ("chunk", "e.first_row, e.rows"),
+            Self::Commands => ("command", "e.row, e.number, e.duration, e.code, e.cwd, e.by"),
+        };
+        let (from, matched, order) = match has_words {
+            true => (
+                format!("{table}_words w CROSS JOIN {table} e ON e.id = w.rowid"),
+                format!("{table}_words MATCH ?2 AND"),
+                "w.rowid",
+            ),
+            false => (format!("{table} e"), String::new(), "e.id"),
+        };
+        format!(
+            "SELECT s.id, s.tenant, s.name, e.at, e.text, {columns}
+             FROM {from} CROSS JOIN session s ON s.id = e.session
+             WHERE {matched} e.at >= ?1 ORDER BY {order} DESC"
+        )
+    }
+
+    /// Adds what matches of an entry, newest first.
+    fn matches(
+        self,
+        row: &Row<'_>,
+        session: SessionId,
+        query: &mut IndexQuery<'_>,
+        hits: &mut Vec<IndexHit>,
+    ) -> Result<(), IndexStop> {
+        let (name, text): (&str, &str) = (str_of(row, 2)?, str_of(row, 4)?);
+        let at_ms = unsigned(row, 3)?;
+        let hit =
+            |number: u64, text: &str, found: Range<usize>, command: Option<CommandHit>| IndexHit {
+                session,
+                name: name.to_owned(),
+                row: number,
+                at_ms,
+                text: text.to_owned(),
+                found,
+                command,
+            };
+        let mut find = |text: &str| query.matcher.find(text).map_err(|_| IndexStop::Unfinished);
+        let first = unsigned(row, 5)?;
+        match self {
+            Self::Chunks => {
+                let rows = row.get_ref(6)?.as_blob().map_err(rusqlite::Error::from)?;
+                let (rows, _) = rows.as_chunks::<4>();
+                let lines: Vec<_> = rows.iter().zip(text.split('\n')).collect();
+                for (row, line) in lines.into_iter().rev() {
+                    if let Some(found) = find(line)? {
+                        let number = first + u64::from(u32::from_le_bytes(*row));
+                        hits.push(hit(number, line, found, None));
+                    }
+                }
+            }
+            Self::Commands => {
+                if let Some(found) = find(text)? {
+                    let command = CommandHit {
+                        number: unsigned(row, 6)?,
+                        duration_ms: unsigned(row, 7)?,
+                        exit_code: row.get(8)?,
+                        directory: row.get(9)?,
+                        by: row.get(10)?,
+                    };
+                    hits.push(hit(first, text, found, Some(command)));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The words for the full-text table. A word of several parts, such as a path, must have them in a row; the last may
+/// be the beginning of a longer one. `None` if the table has none of the words, because they consist of signs.
+fn match_expression(words: &[String]) -> Option<String> {
+    let words = words.iter().filter(|word| word.contains(char::is_alphanumeric));
+    let quoted = words.map(|word| format!("\"{}\"*", word.replace('"', "\"\"")));
+    let expression = quoted.collect::<Vec<_>>().join(" AND ");
+    (!expression.is_empty()).then_some(expression)
+}
+
+fn unsigned(row: &Row<'_>, column: usize) -> Result<u64, rusqlite::Error> {
+    Ok(row.get::<_, i64>(column)?.unsigned_abs())
+}
+
+fn str_of<'a>(row: &'a Row<'_>, column: usize) -> Result<&'a str, rusqlite::Error> {
+    row.get_ref(column)?.as_str().map_err(rusqlite::Error::from)
+}
+
+fn session_id(number: u64) -> Option<SessionId> {
+    format!("{number:012x}").parse().ok()
+}
+
+fn tenant(row: &Row<'_>, column: usize) -> Result<Option<TenantId>, rusqlite::Error> {
+    Ok(str_of(row, column)?.parse().ok())
+}
