@@ -42,6 +42,7 @@ pub struct Config {
     pub calls: Quota,
     pub attach: AttachConfig,
     pub journal: JournalConfig,
+    pub recording: RecordingConfig,
     pub notify: NotifyConfig,
 }
 
@@ -62,6 +63,17 @@ pub struct JournalConfig {
     pub bytes: usize,
     /// Whether it keeps the bytes that go to terminals, instead of their count and hash.
     pub keep_input: bool,
+}
+
+/// What is recorded of the output of sessions.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RecordingConfig {
+    /// Whether each new session is recorded from its start.
+    pub always: bool,
+    /// How large one recording may become.
+    pub bytes: usize,
+    /// The oldest recordings are removed beyond this.
+    pub total_bytes: usize,
 }
 
 /// What `termgate attach` reads, and the daemon does not.

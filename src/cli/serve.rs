@@ -152,10 +152,9 @@ impl ServeCommand {
         let (cwd, environment) = surroundings()?;
         let config = load(&self.sources(&cwd, &environment)?)?;
         let state = state_directory(|name| env::var_os(name));
-        let journals = state.map(|state| state.join("journal"));
-        let journals =
-            journals.context("there is no place for the journal; set HOME or XDG_STATE_HOME")?;
-        let served = serve_stdio(&config, environment, cwd, &journals).await;
+        let state =
+            state.context("there is no place for the journal; set HOME or XDG_STATE_HOME")?;
+        let served = serve_stdio(&config, environment, cwd, &state).await;
         Ok(served.context("cannot serve standard input and output")?)
     }
 

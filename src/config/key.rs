@@ -361,6 +361,9 @@ pub const KEYS: &[ConfigKey] = &[
     event_kinds("notify.events", AtOnce, |it| &mut it.notify.events),
     text("notify.command", 4_096, AtOnce, |it| &mut it.notify.command),
     switch("notify.terminal", AtOnce, |it| &mut it.notify.terminal),
+    switch("recording.always", NewSessions, |it| &mut it.recording.always),
+    count("recording.bytes", (MIB, 16_384 * MIB), AtOnce, |it| &mut it.recording.bytes),
+    count("recording.total_bytes", (MIB, 65_536 * MIB), AtOnce, |it| &mut it.recording.total_bytes),
     key("attach.prefix", AtOnce, |it| &mut it.attach.prefix),
     switch("attach.clipboard", AtOnce, |it| &mut it.attach.clipboard).project(Tighten::SwitchOff),
 ];

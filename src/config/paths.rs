@@ -125,10 +125,20 @@ impl RuntimePaths {
 
     /// The directory of the journal: in the state directory, named after the runtime directory.
     pub fn journal(&self, state: Option<&Path>) -> PathBuf {
-        let Some(state) = state else { return self.root.join("journal") };
+        self.own_in(state, "journal")
+    }
+
+    /// The directory of the recordings: in the state directory, named after the runtime directory.
+    pub fn recordings(&self, state: Option<&Path>) -> PathBuf {
+        self.own_in(state, "recordings")
+    }
+
+    /// A directory of this daemon for files that stay.
+    fn own_in(&self, state: Option<&Path>, what: &str) -> PathBuf {
+        let Some(state) = state else { return self.root.join(what) };
         let root = self.root.to_string_lossy();
         let name = root.trim_matches('/').replace('-', "--").replace('/', "-");
-        state.join("journal").join(name)
+        state.join(what).join(name)
     }
 
     /// The lock file. The process that has the lock is the daemon of this directory.

@@ -11,6 +11,7 @@ pub mod reader;
 
 use std::io;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::core::frame::Size;
@@ -41,6 +42,13 @@ pub struct RecordingPlan {
     pub begun_at: SystemTime,
 }
 
+impl RecordingPlan {
+    /// The name of the file.
+    pub fn file_name(&self) -> Option<Arc<str>> {
+        Some(Arc::from(self.path.file_name()?.to_str()?))
+    }
+}
+
 /// The recording of one session. It is written by [`Recording::flush`] alone, in one step.
 #[derive(Debug)]
 pub struct Recording {
@@ -61,6 +69,8 @@ pub struct Recording {
     is_torn: bool,
     /// The disk took nothing of the last batch.
     is_refused: bool,
+    /// Why, if it refused.
+    failure: Option<io::Error>,
     /// The offset in the newest state of the file.
     noted: Option<u64>,
     is_over: bool,
@@ -82,6 +92,7 @@ impl Recording {
             retry_at: None,
             is_torn: false,
             is_refused: false,
+            failure: None,
             noted: None,
             is_over: false,
         };
@@ -107,6 +118,14 @@ impl Recording {
     /// Whether nothing more is recorded.
     pub fn is_over(&self) -> bool {
         self.is_over
+    }
+
+    /// Why the disk refused the last batch, if it did.
+    ///
+    /// # Errors
+    /// That error.
+    pub fn take_failure(&mut self) -> io::Result<()> {
+        self.failure.take().map_or(Ok(()), Err)
     }
 
     /// When to call [`Recording::flush`] again, if not with the next output.
@@ -170,7 +189,10 @@ impl Recording {
         }
         match self.write(now) {
             Ok(()) => (self.noted, self.is_refused) = (self.covered, false),
-            Err(error) => self.refuse(now, &error),
+            Err(error) => {
+                self.refuse(now, &error);
+                self.failure = Some(error);
+            }
         }
         self.batch.clear();
         self.batch.shrink_to(BUFFER_KEPT);
@@ -193,7 +215,10 @@ impl Recording {
         if length + self.batch.len() as u64 + LAST_WORDS > self.plan.bytes_max && !self.is_over {
             self.batch.clear();
             let most = self.plan.bytes_max;
-            self.mark(now, &format!("the recording ends: it has reached its limit of {most} bytes"));
+            self.mark(
+                now,
+                &format!("the recording ends: it has reached its limit of {most} bytes"),
+            );
             self.is_over = true;
             self.write_state();
         }

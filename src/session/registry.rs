@@ -5,6 +5,7 @@
 pub mod creating;
 mod events;
 mod names;
+mod recordings;
 pub mod silent;
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
@@ -50,6 +51,8 @@ pub struct Settings {
     /// are started as they are.
     pub scripts: Option<PathBuf>,
     pub recorder: ActRecorder,
+    /// The directory of recordings, which need not exist.
+    pub recordings: PathBuf,
 }
 
 /// How much of what sessions may have; other limits hold for those created after they were set.
@@ -66,6 +69,18 @@ pub struct SessionLimits {
     pub shell_marks: bool,
     /// How many sessions each tenant may have.
     pub sessions_max: Quota,
+    pub recording: RecordingLimits,
+}
+
+/// What is recorded of sessions, and how much.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RecordingLimits {
+    /// Whether each new session is recorded.
+    pub always: bool,
+    /// How large one recording may become.
+    pub bytes_max: u64,
+    /// How large all of them may become.
+    pub total_bytes_max: u64,
 }
 
 /// Why a session did not get another name.
@@ -108,6 +123,7 @@ struct RegistryState {
     holding: Option<ShimSetup>,
     scripts: Option<PathBuf>,
     recorder: ActRecorder,
+    recordings: PathBuf,
     limits: RwLock<Arc<SessionLimits>>,
     clock: Clock,
     entries: DashMap<SessionId, SessionEntry>,
@@ -151,8 +167,8 @@ impl Registry {
     pub fn new(settings: Settings, clock: Clock) -> (Self, Listening) {
         let facts = Board::default();
         let (announcements, announced) = mpsc::channel(64);
-        let Settings { limits, own_tenant, environment, default_cwd, holding, scripts, recorder } =
-            settings;
+        let Settings { limits, own_tenant, environment, default_cwd, .. } = settings;
+        let Settings { holding, scripts, recorder, recordings, .. } = settings;
         let shared = RegistryState {
             own_tenant,
             environment,
@@ -160,6 +176,7 @@ impl Registry {
             holding,
             scripts,
             recorder,
+            recordings,
             limits: RwLock::new(Arc::new(limits)),
             clock,
             entries: DashMap::new(),

@@ -170,7 +170,9 @@ pub async fn serve(
     let scripts = paths.shell();
     let scripts = or_told(place_scripts(&scripts)).map(|()| scripts);
     let journal = journal_of(&paths, state.as_deref(), &config, &lock);
-    let places = Places { environment, default_cwd, holding: Some(holding), scripts, state };
+    let recordings = paths.recordings(state.as_deref());
+    let holding = Some(holding);
+    let places = Places { environment, default_cwd, holding, scripts, state, recordings };
     let Assembly { registry, daemon, doors, listening, door_limits, upgrades } =
         Assembly::new(&config, places, &journal)?;
     let shared = Arc::clone(&doors.shared);
@@ -268,6 +270,8 @@ pub(in crate::transport) struct Places {
     pub(in crate::transport) scripts: Option<PathBuf>,
     /// The directory of the tokens. `None` when tokens are not used.
     pub(in crate::transport) state: Option<PathBuf>,
+    /// The directory of the recordings.
+    pub(in crate::transport) recordings: PathBuf,
 }
 
 /// The parts of a daemon before the first client connects.
@@ -286,7 +290,7 @@ impl Assembly {
         places: Places,
         journal: &Journal,
     ) -> io::Result<Self> {
-        let Places { environment, default_cwd, holding, scripts, state } = places;
+        let Places { environment, default_cwd, holding, scripts, state, recordings } = places;
         let clock = Clock::boot()?;
         let started = clock.now();
         let own_tenant = TenantId::of_uid(own_uid());
@@ -299,6 +303,7 @@ impl Assembly {
             holding,
             scripts,
             recorder: recorder(journal, &clock),
+            recordings,
         };
         let tokens = state.as_deref().map(TokenStore::in_state);
         let (registry, listening) = Registry::new(settings, clock.clone());

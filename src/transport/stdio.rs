@@ -38,12 +38,12 @@ const JOURNALS_MAX: u32 = 256;
 
 /// Serves the client until it hangs up, ends its input, or a signal ends the process. Then ends every session.
 ///
-/// Sessions start with `environment` and `cwd`. `journal` is the directory of journals.
+/// Sessions start with `environment` and `cwd`. Journal and recordings are in the directory `state`.
 pub async fn serve_stdio(
     config: &Config,
     environment: BTreeMap<OsString, OsString>,
     cwd: PathBuf,
-    journal: &Path,
+    state: &Path,
 ) -> io::Result<()> {
     let signals = Signals::listen()?;
     let mut hangup = signal(SignalKind::hangup())?;
@@ -55,10 +55,11 @@ pub async fn serve_stdio(
         default_cwd: cwd,
         holding: None,
         state: None,
+        recordings: state.join("recordings").join("stdio"),
         scripts: scripts.as_ref().map(|scripts| scripts.directory().to_owned()),
     };
     let clock = Clock::boot()?;
-    let journal = own_journal(journal, journal_limits(config), clock.wall_time());
+    let journal = own_journal(&state.join("journal"), journal_limits(config), clock.wall_time());
     let Assembly { registry, doors, listening, .. } = Assembly::new(config, places, &journal)?;
     let Listening { facts, announcements } = listening;
     // Without sockets, creating a session waits for none.

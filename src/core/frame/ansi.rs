@@ -59,7 +59,11 @@ pub(crate) fn change_style(out: &mut String, from: &mut Style, to: Style) {
 }
 
 /// Writes what opens or closes a link.
-pub(crate) fn change_link<'a>(out: &mut String, from: &mut Option<&'a Arc<str>>, to: Option<&'a Arc<str>>) {
+pub(crate) fn change_link<'a>(
+    out: &mut String,
+    from: &mut Option<&'a Arc<str>>,
+    to: Option<&'a Arc<str>>,
+) {
     if *from != to {
         *from = to;
         let _ = write!(out, "\x1b]8;;{}\x1b\\", to.map_or("", |target| target));

@@ -21,7 +21,7 @@ pub struct RecordingEntry {
 }
 
 /// The name of the file of a recording that begins now.
-pub fn name_of(session: SessionId, begun_at: SystemTime) -> Arc<str> {
+pub fn file_name(session: SessionId, begun_at: SystemTime) -> Arc<str> {
     let since = begun_at.duration_since(UNIX_EPOCH).unwrap_or_default();
     format!("{session}-{}{ENDING}", since.as_millis()).into()
 }
@@ -97,7 +97,7 @@ mod tests {
     fn a_name_says_the_session_and_the_begin() {
         let session: SessionId = "0123456789ab".parse().unwrap();
         let at = UNIX_EPOCH + std::time::Duration::from_millis(1_700_000_000_123);
-        let name = name_of(session, at);
+        let name = file_name(session, at);
         assert_eq!(&*name, "0123456789ab-1700000000123.cast");
         assert_eq!(parse_name(&name), Some((session, 1_700_000_000_123)));
         for foreign in ["x.cast", "0123456789ab.cast", "0123456789ab-x.cast", "0123456789ab-1.txt"]

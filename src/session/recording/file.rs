@@ -49,7 +49,7 @@ impl RecordingFile {
         let from = length.saturating_sub(TAIL_BYTES);
         file.seek(SeekFrom::Start(from))?;
         let mut tail = Vec::new();
-        file.by_ref().take(TAIL_BYTES).read_to_end(&mut tail)?;
+        io::Read::by_ref(&mut file).take(TAIL_BYTES).read_to_end(&mut tail)?;
         let whole = tail.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
         let (mut end, mut state) = (whole, None);
         while end > 0 && state.is_none() {

@@ -113,11 +113,7 @@ impl<R: BufRead> CastReader<R> {
         }
     }
 
-    fn event(
-        &self,
-        code: &str,
-        data: &serde_json::Value,
-    ) -> Result<Option<CastEvent>, CastError> {
+    fn event(&self, code: &str, data: &serde_json::Value) -> Result<Option<CastEvent>, CastError> {
         let wrong = |what| broken(self.line, what);
         let text = data.as_str();
         Ok(Some(match code {
@@ -203,7 +199,8 @@ mod tests {
 
     #[test]
     fn times_of_version_2_count_from_the_begin() {
-        let text = "{\"version\":2,\"width\":80,\"height\":24}\n[0.5,\"o\",\"a\"]\n[0.75,\"o\",\"b\"]\n";
+        let text =
+            "{\"version\":2,\"width\":80,\"height\":24}\n[0.5,\"o\",\"a\"]\n[0.75,\"o\",\"b\"]\n";
         let times: Vec<_> = read(text).unwrap().iter().map(|event| event.at.as_millis()).collect();
         assert_eq!(times, [500, 750]);
     }

@@ -39,6 +39,7 @@ fn session() -> SessionRecord {
         },
         created_at: moment(86_400_123),
         size: Some(Size { rows: 40, cols: 120 }),
+        recording: Some(format!("{}-1700000000123.cast", id()).into()),
     }
 }
 
