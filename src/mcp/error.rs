@@ -110,7 +110,6 @@ impl From<&SurfaceError> for ErrorWire {
                 Self::because(Code::UpstreamUnavailable, error).retry_after(NEXT_DAEMON_MS)
             }
             SurfaceError::UnreadableRecording(_) => Self::because(Code::StorageError, error),
-            SurfaceError::NoRecording => Self::because(Code::NotSupported, error),
             SurfaceError::Unreadable(_) => Self::because(Code::StorageError, error),
             SurfaceError::Quota(_) => Self::because(Code::QuotaExceeded, error),
             SurfaceError::RateLimited { retry_after } => {
@@ -157,7 +156,6 @@ impl From<SurfaceError> for ErrorData {
             | SurfaceError::Session(_)
             | SurfaceError::Create(_)
             | SurfaceError::LeaseUnknown
-            | SurfaceError::NoRecording
             | SurfaceError::Quota(_) => ErrorCode::INVALID_PARAMS,
             SurfaceError::RateLimited { .. } | SurfaceError::DaemonLeaves => BUSY,
             SurfaceError::Unreadable(_)

@@ -229,8 +229,7 @@ impl Resource {
             }
             Self::Recording { session, offset } => {
                 let part = recording::read(daemon, standing, &find(session)?, *offset).await?;
-                serde_json::to_value(part)
-                    .map_err(|error| SurfaceError::Internal(error.to_string()))?
+                json!({"recording": part})
             }
             Self::Daemon => {
                 let permit = decide_operate(standing)?;

@@ -47,9 +47,6 @@ pub enum SurfaceError {
     /// A recording cannot be read.
     #[error("the recording cannot be read: {0}")]
     UnreadableRecording(std::io::Error),
-    /// The session was never recorded.
-    #[error("this session has no recording")]
-    NoRecording,
     /// A limit is reached; the word says of what.
     #[error("the limit of {0} is reached")]
     Quota(&'static str),

@@ -23,13 +23,13 @@ const ROOM: usize = 20_000;
 /// How much is read for it: the text is escaped once more.
 const READ_MAX: u64 = 20_000;
 
-/// The part of the newest recording from `offset` on, else its end.
+/// The part of the newest recording from `offset` on, else its end; `None` if the session was never recorded.
 pub(super) async fn read(
     daemon: &Daemon,
     standing: &Standing,
     session: &Session,
     offset: Option<u64>,
-) -> Result<RecordingPart, SurfaceError> {
+) -> Result<Option<RecordingPart>, SurfaceError> {
     let (directory, id) = (daemon.sessions.recordings().to_owned(), session.id());
     let found = spawn_blocking(move || -> io::Result<_> {
         let Some(entry) = newest_of(&directory, id)? else { return Ok(None) };
@@ -38,14 +38,13 @@ pub(super) async fn read(
     });
     let found = found.await.map_err(|error| SurfaceError::Internal(error.to_string()))?;
     let found = found.map_err(SurfaceError::UnreadableRecording)?;
-    let (entry, (offset, text)) = found.ok_or(SurfaceError::NoRecording)?;
-    Ok(RecordingPart {
+    Ok(found.map(|(entry, (offset, text))| RecordingPart {
         untrusted: Untrusted,
         recording: wire_of(daemon, standing, &entry),
         offset,
         next_offset: offset + text.len() as u64,
         text,
-    })
+    }))
 }
 
 /// The lines from an offset on that fit one answer, and where they begin. A line that does not fit is cut: its

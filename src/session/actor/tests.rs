@@ -231,6 +231,7 @@ fn lease_error(error: SessionError) -> LeaseError {
         | SessionError::Restarted
         | SessionError::Closed
         | SessionError::Terminal(_)
+        | SessionError::Recording(_)
         | SessionError::NotRecorded(_) => panic!("not about the lease"),
     }
 }
