@@ -4,6 +4,7 @@
 //! permit, so that nothing is changed that policy was not asked about.
 
 mod people;
+mod recording;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -27,7 +28,7 @@ use crate::session::command::{
     Accepted, Asked, Command, ManageOrder, PersonCommand, Repeated, Reply, ResizeOrder, WriteOrder,
     Written,
 };
-use crate::session::control::{Entries, GivenUp, Interrupt, Parting, RecordingOrder, Urgent};
+use crate::session::control::{Entries, GivenUp, Interrupt, Parting, Urgent};
 use crate::session::error::SessionError;
 use crate::session::row_followers::RowFollower;
 use crate::session::stats::{CommandTurn, Live, Participation};
@@ -282,40 +283,6 @@ impl Session {
     pub async fn preempt(&self, permit: &Permit, by: PrincipalName) -> Result<bool, SessionError> {
         permit.check(PermittedAct::Operate, None, self.0.clock.now())?;
         self.ask_past_line(|entries, reply| entries.preempts.push_back((by, reply))).await
-    }
-
-    /// Begins or ends its recording. Says whether that was to be done.
-    ///
-    /// # Errors
-    /// [`SessionError::Recording`] if it cannot be written.
-    pub(in crate::session) async fn record(
-        &self,
-        permit: &Permit,
-        order: RecordingOrder,
-    ) -> Result<bool, SessionError> {
-        permit.check(PermittedAct::Operate, None, self.0.clock.now())?;
-        let done =
-            self.ask_past_line(|entries, reply| entries.recordings.push_back((order, reply)));
-        done.await?.map_err(SessionError::Recording)
-    }
-
-    /// Ends its recording, for an operator. Says whether there was one.
-    ///
-    /// # Errors
-    /// If the session is gone.
-    pub async fn end_recording(
-        &self,
-        permit: &Permit,
-        by: PrincipalName,
-    ) -> Result<bool, SessionError> {
-        self.record(permit, RecordingOrder::End(by)).await
-    }
-
-    /// Sets a marker in its recording, if it has one.
-    pub fn mark_recording(&self, marker: String) {
-        if self.0.live.recording().is_some() {
-            self.0.urgent.post(|entries| entries.add_markers([marker]));
-        }
     }
 
     /// Ends all that a principal has of the lease, since it may not write any more.

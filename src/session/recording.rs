@@ -32,6 +32,17 @@ const BUFFER_KEPT: usize = 64 * 1024;
 /// The most characters of a marker.
 const MARKER_MAX: usize = 200;
 
+/// What is recorded of sessions, and how much.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RecordingLimits {
+    /// Whether each new session is recorded.
+    pub always: bool,
+    /// How large one recording may become.
+    pub bytes_max: u64,
+    /// How large all of them may become.
+    pub total_bytes_max: u64,
+}
+
 /// What a recording is of, and how large it may become.
 #[derive(Clone, Debug)]
 pub struct RecordingPlan {

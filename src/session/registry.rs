@@ -33,6 +33,7 @@ use crate::session::facts::Board;
 use crate::session::handle::Session;
 use crate::session::pty::held::shims::{HoldOptions, HoldingLimits, ShimSetup, Shims};
 use crate::session::recorder::ActRecorder;
+use crate::session::recording::RecordingLimits;
 use crate::session::records::identity::SessionRecord;
 use crate::session::stats::{Counters, Live};
 
@@ -70,17 +71,6 @@ pub struct SessionLimits {
     /// How many sessions each tenant may have.
     pub sessions_max: Quota,
     pub recording: RecordingLimits,
-}
-
-/// What is recorded of sessions, and how much.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct RecordingLimits {
-    /// Whether each new session is recorded.
-    pub always: bool,
-    /// How large one recording may become.
-    pub bytes_max: u64,
-    /// How large all of them may become.
-    pub total_bytes_max: u64,
 }
 
 /// Why a session did not get another name.

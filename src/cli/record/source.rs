@@ -45,5 +45,11 @@ pub(in crate::cli) fn open(path: &Path) -> Result<OpenRecording, CliFailure> {
 
 /// What is wrong with a recording.
 pub(in crate::cli) fn failed(path: &Path, error: &CastError) -> CliFailure {
-    anyhow::anyhow!("{}: {error}", path.display()).into()
+    let told = format!("{}: {error}", path.display());
+    match error {
+        CastError::Read(_) => anyhow::anyhow!(told).into(),
+        CastError::Foreign | CastError::Version(_) | CastError::Broken { .. } => {
+            CliFailure::Usage(told)
+        }
+    }
 }

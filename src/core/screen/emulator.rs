@@ -5,7 +5,6 @@
 mod drawing;
 mod handler;
 mod keeping;
-mod picture;
 pub(crate) mod recording;
 pub(crate) mod settings;
 pub(crate) mod shell;

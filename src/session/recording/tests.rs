@@ -1,3 +1,5 @@
+//! A recording beside the screen that it is of: what a replay shows is what the screen shows.
+
 use std::fs;
 use std::io::BufReader;
 
