@@ -167,11 +167,9 @@ pub async fn serve(
     let notifier = Arc::new(Notifier::find(|name| environment.get(OsStr::new(name))));
 
     let holding = ShimSetup { shims: shims_of(&paths, &lock), starter: ShimStarter::of(shim) };
-    let scripts = paths.shell();
-    let scripts = or_told(place_scripts(&scripts)).map(|()| scripts);
+    let scripts = or_told(place_scripts(&paths.shell())).map(|()| paths.shell());
     let journal = journal_of(&paths, state.as_deref(), &config, &lock);
-    let recordings = paths.recordings(state.as_deref());
-    let holding = Some(holding);
+    let (recordings, holding) = (paths.recordings(state.as_deref()), Some(holding));
     let places = Places { environment, default_cwd, holding, scripts, state, recordings };
     let Assembly { registry, daemon, doors, listening, door_limits, upgrades } =
         Assembly::new(&config, places, &journal)?;
