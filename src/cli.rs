@@ -35,6 +35,8 @@ pub mod output;
 pub mod own_lease;
 pub mod raw_terminal;
 pub mod read;
+pub mod record;
+pub mod replay;
 pub mod run;
 pub mod search;
 pub mod send;
@@ -102,6 +104,8 @@ enum AnyCommand {
     Watch(watch::WatchCommand),
     Events(events::EventsCommand),
     Search(search::SearchCommand),
+    Record(record::RecordCommand),
+    Replay(replay::ReplayCommand),
     Lease(lease::LeaseCommand),
     AllowWrite(allow_write::AllowWriteCommand),
     Token(token::TokenCommand),
@@ -183,6 +187,8 @@ impl AnyCommand {
             | Self::Attach(_)
             | Self::Token(_)
             | Self::Journal(_)
+            | Self::Record(_)
+            | Self::Replay(_)
             | Self::Kill(_)
             // Its arguments are typed by the names of the parameters.
             | Self::Call(_)
@@ -216,6 +222,8 @@ impl AnyCommand {
             Self::Watch(watch) => watch.run(context).await?.into(),
             Self::Events(events) => events.run(context).await?.into(),
             Self::Search(search) => search.run(context).await?.into(),
+            Self::Record(record) => record.run(context).await?.into(),
+            Self::Replay(replay) => replay.run(context).await?.into(),
             Self::Lease(lease) => lease.run(context).await?.into(),
             Self::AllowWrite(allow_write) => allow_write.run(context).await?.into(),
             Self::Token(token) => token.run(context)?.into(),

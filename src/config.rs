@@ -43,6 +43,7 @@ pub struct Config {
     pub attach: AttachConfig,
     pub journal: JournalConfig,
     pub search: SearchConfig,
+    pub recording: RecordingConfig,
     pub notify: NotifyConfig,
 }
 
@@ -74,6 +75,17 @@ pub struct SearchConfig {
     pub bytes: usize,
     /// And text that is older.
     pub days: usize,
+}
+
+/// What is recorded of the output of sessions.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RecordingConfig {
+    /// Whether each new session is recorded from its start.
+    pub always: bool,
+    /// How large one recording may become.
+    pub bytes: usize,
+    /// The oldest recordings are removed beyond this.
+    pub total_bytes: usize,
 }
 
 /// What `termgate attach` reads, and the daemon does not.

@@ -14,6 +14,7 @@ pub mod handle;
 pub(in crate::session) mod off_worker;
 pub mod pty;
 pub mod recorder;
+pub mod recording;
 pub mod records;
 pub mod recover;
 pub mod registry;

@@ -38,6 +38,7 @@ mod outlive {
     mod lost_output;
     mod observer;
     mod programs;
+    mod recording;
     mod retired;
     mod retried;
     mod search;

@@ -173,7 +173,7 @@ impl ActFilter {
 }
 
 /// The id of a session that may have been removed, or the beginning of one.
-async fn id_of(context: &Context, given: String) -> Result<String, CliFailure> {
+pub(super) async fn id_of(context: &Context, given: String) -> Result<String, CliFailure> {
     if given.parse::<SessionId>().is_ok() {
         return Ok(given);
     }

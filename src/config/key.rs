@@ -364,6 +364,9 @@ pub const KEYS: &[ConfigKey] = &[
     switch("search.enabled", Restart, |it| &mut it.search.enabled),
     count("search.bytes", (8 * MIB, 65_536 * MIB), AtOnce, |it| &mut it.search.bytes),
     count("search.days", (1, 3_650), AtOnce, |it| &mut it.search.days),
+    switch("recording.always", NewSessions, |it| &mut it.recording.always),
+    count("recording.bytes", (MIB, 16_384 * MIB), AtOnce, |it| &mut it.recording.bytes),
+    count("recording.total_bytes", (MIB, 65_536 * MIB), AtOnce, |it| &mut it.recording.total_bytes),
     key("attach.prefix", AtOnce, |it| &mut it.attach.prefix),
     switch("attach.clipboard", AtOnce, |it| &mut it.attach.clipboard).project(Tighten::SwitchOff),
 ];

@@ -133,6 +133,11 @@ impl RuntimePaths {
         self.kept_in(state, "index")
     }
 
+    /// The directory of the recordings, likewise.
+    pub fn recordings(&self, state: Option<&Path>) -> PathBuf {
+        self.kept_in(state, "recordings")
+    }
+
     fn kept_in(&self, state: Option<&Path>, kind: &str) -> PathBuf {
         let Some(state) = state else { return self.root.join(kind) };
         let root = self.root.to_string_lossy();

@@ -2,6 +2,7 @@
 //!
 //! The session publishes frames as values. "What changed after W?" is a pure function of the newest one.
 
+pub mod ansi;
 pub mod delta;
 pub mod history;
 pub(crate) mod kept;

@@ -9,6 +9,7 @@ mod cells;
 mod emulator;
 mod guard;
 mod links;
+mod picture;
 mod recorder;
 mod rewrapped;
 mod row_numbers;

@@ -75,12 +75,12 @@ impl AttachedPerson {
     /// Logs and records that the person attached.
     pub fn note_attached(&self) {
         self.log("attached");
-        self.tell(Event::Attached { person: self.person.clone() });
+        self.tell(Event::Attached { person: self.person.clone() }, "attached");
     }
 
     fn note_detached(&self) {
         self.log("detached");
-        self.tell(Event::Detached { person: self.person.clone() });
+        self.tell(Event::Detached { person: self.person.clone() }, "detached");
     }
 
     fn log(&self, did: &'static str) {
@@ -88,7 +88,8 @@ impl AttachedPerson {
         tracing::info!(%session, %by, tenant = %self.person.tenant, "{did}");
     }
 
-    fn tell(&self, event: Event) {
+    fn tell(&self, event: Event, did: &str) {
+        self.session.mark_recording(format!("{} {did}", self.person.name()));
         self.sessions.tell_event(Some(&self.session), event);
     }
 }

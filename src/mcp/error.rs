@@ -109,6 +109,7 @@ impl From<&SurfaceError> for ErrorWire {
             SurfaceError::DaemonLeaves => {
                 Self::because(Code::UpstreamUnavailable, error).retry_after(NEXT_DAEMON_MS)
             }
+            SurfaceError::UnreadableRecording(_) => Self::because(Code::StorageError, error),
             SurfaceError::Unreadable(_) => Self::because(Code::StorageError, error),
             SurfaceError::Quota(_) => Self::because(Code::QuotaExceeded, error),
             SurfaceError::RateLimited { retry_after } => {
@@ -157,7 +158,9 @@ impl From<SurfaceError> for ErrorData {
             | SurfaceError::LeaseUnknown
             | SurfaceError::Quota(_) => ErrorCode::INVALID_PARAMS,
             SurfaceError::RateLimited { .. } | SurfaceError::DaemonLeaves => BUSY,
-            SurfaceError::Unreadable(_) | SurfaceError::Internal(_) => ErrorCode::INTERNAL_ERROR,
+            SurfaceError::Unreadable(_)
+            | SurfaceError::UnreadableRecording(_)
+            | SurfaceError::Internal(_) => ErrorCode::INTERNAL_ERROR,
         };
         ErrorWire::from(&error).refusal_of_request(code)
     }
@@ -227,6 +230,7 @@ fn session(error: &SessionError) -> ErrorWire {
         SessionError::Busy => ErrorWire::because(Code::Busy, error).retry_after(BUSY_RETRY_MS),
         SessionError::Restarted => ErrorWire::because(Code::UpstreamRestarted, error),
         SessionError::Closed => ErrorWire::because(Code::SessionNotFound, error),
+        SessionError::Recording(_) => ErrorWire::because(Code::StorageError, error),
         SessionError::NotRecorded(_) => ErrorWire::because(Code::StorageError, error),
         SessionError::Terminal(_) => ErrorWire::because(Code::Internal, error),
     }

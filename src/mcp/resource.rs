@@ -7,6 +7,7 @@ pub mod listed;
 mod log;
 mod output;
 mod query;
+mod recording;
 pub mod work;
 
 use serde_json::{Value, json};
@@ -84,6 +85,7 @@ pub enum Resource {
     History { session: String, query: ReadHistory },
     Lease { session: String },
     Work { session: String, work: Work },
+    Recording { session: String, offset: Option<u64> },
     Skill(&'static Prompt),
 }
 
@@ -106,6 +108,7 @@ pub enum SessionPart {
     Cursor,
     History,
     Lease,
+    Recording,
     Work(Work),
 }
 
@@ -114,7 +117,7 @@ impl SessionPart {
     pub fn state(self, session: &Session, frame: &Frame) -> State {
         let changed = match self {
             Self::Grid => frame.screen_watermark().max(frame.title.changed),
-            Self::GridChanges => frame.watermark,
+            Self::GridChanges | Self::Recording => frame.watermark,
             Self::Cursor => frame.cursor.changed,
             Self::History => frame.scrolled.max(frame.reset),
             Self::Lease => frame.lease.changed,
@@ -164,6 +167,9 @@ impl Resource {
         let part = match part {
             ["grid"] => Self::Grid { session, query: GridQuery::parse(query)? },
             ["history"] => Self::History { session, query: query::history(query)? },
+            ["recording"] => {
+                Self::Recording { session, offset: query::only_number(query, "offset")? }
+            }
             ["cursor"] => {
                 query::none(query)?;
                 Self::Cursor { session }
@@ -192,6 +198,7 @@ impl Resource {
             | Self::History { .. }
             | Self::Lease { .. }
             | Self::Work { .. }
+            | Self::Recording { .. }
             | Self::Skill(_) => true,
         }
     }
@@ -219,6 +226,10 @@ impl Resource {
                 // The command line shows people the whole output of a command.
                 let room = if whole { LARGE_BYTES_MAX } else { room_left(&"", "") };
                 return work.read(&find(session)?, daemon.sessions.clock(), room, &share).await;
+            }
+            Self::Recording { session, offset } => {
+                let part = recording::read(daemon, standing, &find(session)?, *offset).await?;
+                json!({"recording": part})
             }
             Self::Daemon => {
                 let permit = decide_operate(standing)?;
@@ -288,6 +299,7 @@ impl Resource {
             Self::Daemon => {
                 return Err(SurfaceError::argument("uri", "its counters always move: read it"));
             }
+            Self::Recording { session, .. } => return part(session, SessionPart::Recording),
             Self::Skill(_) => {
                 return Err(SurfaceError::argument("uri", "it never changes: read it"));
             }

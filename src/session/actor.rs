@@ -14,6 +14,7 @@ mod manage;
 mod output;
 mod people;
 mod publish;
+mod recordings;
 mod records;
 mod restart;
 mod running;
@@ -57,6 +58,7 @@ use crate::session::error::SessionError;
 use crate::session::facts::Board;
 use crate::session::pty::{Pty, Stamp};
 use crate::session::recorder::ActRecorder;
+use crate::session::recording::{Recording, RecordingPlan};
 use crate::session::records::commands::CommandsRecord;
 use crate::session::records::identity::SessionRecord;
 use crate::session::restore::OpeningState;
@@ -82,6 +84,8 @@ pub struct Setup<P> {
     pub opening: OpeningState,
     /// The events that a daemon before told of it.
     pub told: Option<ToldEvents>,
+    /// The recording to begin, or to continue.
+    pub recording: Option<RecordingPlan>,
     pub input: Input,
     pub pty: P,
 }
@@ -118,6 +122,8 @@ pub struct Actor<P> {
     callers: Callers,
     recording: RecordedActs,
     events: SessionEvents,
+    /// What records the output, if anything does.
+    asciicast: Option<Box<Recording>>,
     typists: Typists,
     /// What goes with commands that have not ended.
     running: RunningCommands,
@@ -145,7 +151,7 @@ impl<P: Pty> Actor<P> {
         clock: Clock,
         outlets: Outlets,
     ) -> (Self, watch::Receiver<Arc<Frame>>) {
-        let Setup { record, mut commands, opening, told, input, pty } = setup;
+        let Setup { record, mut commands, opening, told, recording, input, pty } = setup;
         let OpeningState {
             mut screen, offset, answered, kept_rows, gaps, found, still_since, ..
         } = opening;
@@ -176,6 +182,7 @@ impl<P: Pty> Actor<P> {
             callers: Callers::default(),
             recording: RecordedActs::default(),
             events,
+            asciicast: None,
             typists: Typists::default(),
             running: RunningCommands::default(),
             records: Records::begin(record, commands, input.lease(), gaps).into(),
@@ -184,6 +191,7 @@ impl<P: Pty> Actor<P> {
             size,
             returning: None,
         };
+        recording.into_iter().for_each(|plan| actor.resume_recording(plan));
         if contained_now(|| actor.keep_first()).is_err() {
             actor.reserve.on_failure(now);
         }
@@ -205,7 +213,8 @@ impl<P: Pty> Actor<P> {
             (self.checkpoint_due(), self.look_due(), self.ending.deadline());
         let (running, held) = (self.running.deadline(), self.unfed.held_until());
         let (idle, events) = (self.idle_due(), self.events_due());
-        let all = [input, frame, checkpoint, look, ending, running, held, idle, events];
+        let recording = self.recording_due();
+        let all = [input, frame, checkpoint, look, ending, running, held, idle, events, recording];
         all.into_iter().flatten().min()
     }
 
@@ -273,6 +282,7 @@ impl<P: Pty> Actor<P> {
         self.tell_due_events();
         self.answer_patient_killers();
         self.answer_preempts();
+        self.flush_recording();
     }
 
     /// Writes what may be written now and the terminal takes.

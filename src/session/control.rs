@@ -3,6 +3,7 @@
 //! it without an await.
 
 use std::collections::{BTreeSet, VecDeque};
+use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -14,6 +15,7 @@ use crate::core::input::WriteWindow;
 use crate::core::input::request::WriteId;
 use crate::core::lease::request::WaiterId;
 use crate::core::shell::commands::record::CommandId;
+use crate::session::recording::RecordingPlan;
 
 /// How an ending daemon leaves a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -53,6 +55,22 @@ pub struct Entries {
     pub finders: VecDeque<oneshot::Sender<Option<LeaseId>>>,
     /// New names, each with the channel for the previous name. Bounded by the requests in flight.
     pub renames: VecDeque<(Arc<str>, oneshot::Sender<Arc<str>>)>,
+    /// Recordings to begin or to end, each with the channel for whether that was to be done. Bounded by the
+    /// requests in flight.
+    pub recordings: VecDeque<(RecordingOrder, oneshot::Sender<io::Result<bool>>)>,
+    /// Markers for a recording; further ones are left out.
+    pub markers: Vec<String>,
+}
+
+/// The most markers that wait.
+const MARKERS_MAX: usize = 64;
+
+/// What is asked about the recording of a session.
+#[derive(Debug)]
+pub enum RecordingOrder {
+    Begin(Box<RecordingPlan>),
+    /// By somebody of this name.
+    End(PrincipalName),
 }
 
 impl Entries {
@@ -72,6 +90,8 @@ impl Entries {
             preempts,
             finders,
             renames,
+            recordings,
+            markers,
         } = later;
         self.window = window.or(self.window);
         self.reclaim |= reclaim;
@@ -86,6 +106,14 @@ impl Entries {
         self.preempts.extend(preempts);
         self.finders.extend(finders);
         self.renames.extend(renames);
+        self.recordings.extend(recordings);
+        self.add_markers(markers);
+    }
+
+    /// Adds markers, as far as there is room.
+    pub fn add_markers(&mut self, markers: impl IntoIterator<Item = String>) {
+        let room = MARKERS_MAX.saturating_sub(self.markers.len());
+        self.markers.extend(markers.into_iter().take(room));
     }
 }
 

@@ -49,6 +49,8 @@ pub enum SessionError {
     Closed,
     #[error("the terminal failed: {0}")]
     Terminal(#[from] std::io::Error),
+    #[error("the recording cannot be written: {0}")]
+    Recording(std::io::Error),
     #[error(transparent)]
     NotRecorded(#[from] NotRecorded),
 }

@@ -4,6 +4,7 @@
 //! permit, so that nothing is changed that policy was not asked about.
 
 mod people;
+mod recording;
 
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -96,8 +96,9 @@ impl Registry {
         let lease = LeaseManager::recovered(lease, newest, self.limits().lease.clone(), now);
         let input = Input::new(lease, window).with_former(now, writes).after_paste(commands.paste);
         let told = self.recorder().told(record.id);
-        let (session, task) =
-            make(self, pid, Setup { record, commands, opening, told, input, pty });
+        let recording = self.noted_recording(&record);
+        let setup = Setup { record, commands, opening, told, recording, input, pty };
+        let (session, task) = make(self, pid, setup);
         let task = tokio::spawn(task);
         // A terminal that falls silent again is shown as it was stored.
         let _ = timeout(CATCHES_UP, session.live().caught_up()).await;

@@ -5,6 +5,7 @@
 pub mod creating;
 mod events;
 mod names;
+mod recordings;
 pub mod silent;
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
@@ -32,6 +33,7 @@ use crate::session::facts::Board;
 use crate::session::handle::Session;
 use crate::session::pty::held::shims::{HoldOptions, HoldingLimits, ShimSetup, Shims};
 use crate::session::recorder::ActRecorder;
+use crate::session::recording::RecordingLimits;
 use crate::session::records::identity::SessionRecord;
 use crate::session::stats::{Counters, Live};
 
@@ -50,6 +52,8 @@ pub struct Settings {
     /// are started as they are.
     pub scripts: Option<PathBuf>,
     pub recorder: ActRecorder,
+    /// The directory of recordings, which need not exist.
+    pub recordings: PathBuf,
 }
 
 /// How much of what sessions may have; other limits hold for those created after they were set.
@@ -66,6 +70,7 @@ pub struct SessionLimits {
     pub shell_marks: bool,
     /// How many sessions each tenant may have.
     pub sessions_max: Quota,
+    pub recording: RecordingLimits,
 }
 
 /// Why a session did not get another name.
@@ -108,6 +113,7 @@ struct RegistryState {
     holding: Option<ShimSetup>,
     scripts: Option<PathBuf>,
     recorder: ActRecorder,
+    recordings: PathBuf,
     limits: RwLock<Arc<SessionLimits>>,
     clock: Clock,
     entries: DashMap<SessionId, SessionEntry>,
@@ -151,8 +157,8 @@ impl Registry {
     pub fn new(settings: Settings, clock: Clock) -> (Self, Listening) {
         let facts = Board::default();
         let (announcements, announced) = mpsc::channel(64);
-        let Settings { limits, own_tenant, environment, default_cwd, holding, scripts, recorder } =
-            settings;
+        let Settings { limits, own_tenant, environment, default_cwd, .. } = settings;
+        let Settings { holding, scripts, recorder, recordings, .. } = settings;
         let shared = RegistryState {
             own_tenant,
             environment,
@@ -160,6 +166,7 @@ impl Registry {
             holding,
             scripts,
             recorder,
+            recordings,
             limits: RwLock::new(Arc::new(limits)),
             clock,
             entries: DashMap::new(),

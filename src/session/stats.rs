@@ -35,6 +35,8 @@ pub struct Live {
     invisible: AtomicU64,
     directory: Mutex<Option<Arc<str>>>,
     gaps: Mutex<Gaps>,
+    /// The name of the file that records the session.
+    recording: Mutex<Option<Arc<str>>>,
     /// When the session entered the state of its newest frame, if that is known.
     state_since_ms: AtomicU64,
     /// When the session was taken over from a previous daemon.
@@ -68,6 +70,7 @@ impl Live {
             state_since_ms: AtomicU64::new(NEVER),
             found_at: OnceLock::new(),
             gaps: Mutex::default(),
+            recording: Mutex::default(),
             found_still: OnceLock::new(),
             unread_until: AtomicU64::new(0),
             caught_up: watch::Sender::new(true),
@@ -92,6 +95,15 @@ impl Live {
     /// Renames the session and returns the previous name.
     pub fn set_name(&self, name: Arc<str>) -> Arc<str> {
         std::mem::replace(&mut *self.name.lock().unwrap_or_else(PoisonError::into_inner), name)
+    }
+
+    /// The name of the file that records the session; `None` if none does.
+    pub fn recording(&self) -> Option<Arc<str>> {
+        self.recording.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub fn set_recording(&self, file: Option<Arc<str>>) {
+        *self.recording.lock().unwrap_or_else(PoisonError::into_inner) = file;
     }
 
     /// When the lease expires unless it is renewed; `None` while the session is free.

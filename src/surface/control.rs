@@ -5,6 +5,7 @@
 
 pub mod follow_command;
 pub mod list_events;
+pub mod record_session;
 pub mod set_write;
 
 use schemars::JsonSchema;
@@ -25,6 +26,7 @@ pub fn entries() -> Vec<ToolEntry> {
         ToolEntry::of::<follow_command::FollowCommand>(),
         ToolEntry::of::<FindLease>(),
         ToolEntry::of::<PreemptLease>(),
+        ToolEntry::of::<record_session::RecordSession>(),
         ToolEntry::of::<set_write::SetWrite>(),
     ]
 }

@@ -44,6 +44,9 @@ pub enum SurfaceError {
     /// The journal cannot be read.
     #[error("the journal cannot be read: {0}")]
     Unreadable(std::io::Error),
+    /// A recording cannot be read.
+    #[error("the recording cannot be read: {0}")]
+    UnreadableRecording(std::io::Error),
     /// A limit is reached; the word says of what.
     #[error("the limit of {0} is reached")]
     Quota(&'static str),

@@ -173,12 +173,12 @@ pub async fn serve(
     let scripts = or_told(place_scripts(&paths.shell())).map(|()| paths.shell());
     let journal = journal_of(&paths, state.as_deref(), &config, &lock);
     let index = index_of(&config, paths.index(state.as_deref()));
-    let places = Places { index, environment, default_cwd, holding: Some(holding), scripts, state };
+    let (recordings, holding) = (paths.recordings(state.as_deref()), Some(holding));
+    let places = Places { index, environment, default_cwd, holding, scripts, state, recordings };
     let Assembly { registry, daemon, doors, listening, door_limits, upgrades } =
         Assembly::new(&config, places, &journal)?;
     let shared = Arc::clone(&doors.shared);
-    let mut tasks = JoinSet::new();
-    let mut watched = Vec::new();
+    let (mut tasks, mut watched) = (JoinSet::new(), Vec::new());
     tasks.spawn(keep_journal(journal.clone(), daemon.sessions.clock()));
     let begun_at = *journal.newest_event().borrow();
     let Listening { facts, announcements } = listening;
@@ -194,14 +194,13 @@ pub async fn serve(
     let observers = handed.listen(&paths.gateway_read_only(), &lock)?;
     let operator = handed.listen(&paths.operator(), &lock)?.always_open();
     let open = |listener, door| doors.clone().keep_open(listener, door, std::future::pending());
-    watched.push(tasks.spawn(open(gateway, Door::Gateway)));
-    watched.push(tasks.spawn(open(observers, Door::ObserverGateway)));
-    watched.push(tasks.spawn(open(operator, Door::Operator)));
+    let doors_of_all = [Door::Gateway, Door::ObserverGateway, Door::Operator];
+    let listeners = [gateway, observers, operator].into_iter().zip(doors_of_all);
+    watched.extend(listeners.map(|(listener, door)| tasks.spawn(open(listener, door))));
     watched.extend(keep_house(&mut tasks, facts, Arc::clone(&shared)));
     ready(&Banner::of(&daemon, write_from, &paths));
     notifier.tell(News::Ready).await;
-    let (notify, settings) = watch::channel(config.notify.clone());
-    tasks.spawn(run_event_commands(Arc::clone(&daemon), settings, begun_at));
+    let notify = run_event_commands(&mut tasks, &daemon, config.notify.clone(), begun_at);
     let reloading = Reloading {
         sources,
         running: config,
@@ -267,6 +266,8 @@ pub(in crate::transport) struct Places {
     pub(in crate::transport) scripts: Option<PathBuf>,
     /// The directory of the tokens. `None` when tokens are not used.
     pub(in crate::transport) state: Option<PathBuf>,
+    /// The directory of the recordings.
+    pub(in crate::transport) recordings: PathBuf,
 }
 
 /// The parts of a daemon before the first client connects.
@@ -285,7 +286,8 @@ impl Assembly {
         places: Places,
         journal: &Journal,
     ) -> io::Result<Self> {
-        let Places { index, environment, default_cwd, holding, scripts, state } = places;
+        let Places { index, environment, default_cwd, holding, scripts, state, recordings } =
+            places;
         let clock = Clock::boot()?;
         let started = clock.now();
         let own_tenant = TenantId::of_uid(own_uid());
@@ -298,6 +300,7 @@ impl Assembly {
             holding,
             scripts,
             recorder: recorder(journal, &clock),
+            recordings,
         };
         let tokens = state.as_deref().map(TokenStore::in_state);
         let (registry, listening) = Registry::new(settings, clock.clone());

@@ -39,7 +39,7 @@ const JOURNALS_MAX: u32 = 256;
 
 /// Serves the client until it hangs up, ends its input, or a signal ends the process. Then ends every session.
 ///
-/// Sessions start with `environment` and `cwd`. `state` is the directory of journals and the search index.
+/// Sessions start with `environment` and `cwd`. Journal, search index and recordings are in the directory `state`.
 pub async fn serve_stdio(
     config: &Config,
     environment: BTreeMap<OsString, OsString>,
@@ -58,6 +58,7 @@ pub async fn serve_stdio(
         default_cwd: cwd,
         holding: None,
         state: None,
+        recordings: state.join("recordings").join("stdio"),
         scripts: scripts.as_ref().map(|scripts| scripts.directory().to_owned()),
     };
     let clock = Clock::boot()?;

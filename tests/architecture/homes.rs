@@ -11,8 +11,17 @@ const SHELL: &[&str] =
     &["config", "session", "store", "surface", "gateway", "mcp", "transport", "cli", "main"];
 
 /// Everything of ours that speaks the protocol or a shape of it, or keeps notes.
-const WIRE: &[&str] =
-    &["wire", "session/records", "store", "surface", "gateway", "mcp", "transport", "cli"];
+const WIRE: &[&str] = &[
+    "wire",
+    "session/records",
+    "session/recording",
+    "store",
+    "surface",
+    "gateway",
+    "mcp",
+    "transport",
+    "cli",
+];
 
 /// The homes of each crate, by the name it has in code.
 const HOMES: [(&str, &[&str]); 39] = [
@@ -70,6 +79,7 @@ const SERDE: &[&str] = &[
     "core/screen/snapshot",
     "config/tokens",
     "session/records",
+    "session/recording",
     "store",
     "wire",
     "surface",

@@ -229,6 +229,7 @@ async fn what_tools_answer_fits_their_schemas() {
         ("why", json!({"code": "busy"})),
         ("find_lease", json!({})),
         ("preempt_lease", json!({})),
+        ("record_session", json!({"action": "start"})),
         ("set_write", json!({"state": "on", "for_ms": 60_000})),
     ] {
         let tool = tools.iter().find(|tool| tool["name"] == name).unwrap();

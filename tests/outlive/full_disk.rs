@@ -16,7 +16,7 @@ use tokio::process::{Child, Command};
 use tokio::task::JoinHandle;
 use tokio::time::sleep;
 
-use crate::harness::waiting::soon;
+use crate::harness::waiting::{soon, until};
 use crate::outlive::client::{Client, start};
 use crate::outlive::home::Home;
 use crate::outlive::journal;
@@ -139,4 +139,44 @@ async fn nothing_is_typed_while_the_disk_of_the_journal_is_full_and_all_goes_on_
     assert!(verified.contains("all hashes match"), "{verified}");
     home.printed("stop");
     assert_eq!(daemon.ends().await.0, Some(0));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_recording_goes_on_with_the_whole_screen_after_its_disk_was_full() {
+    let ground = tempfile::Builder::new().prefix("tgd").tempdir().unwrap();
+    let Some(disk) = Disk::mount(ground.path()).await else {
+        eprintln!("not tested: nobody may mount anything here");
+        return;
+    };
+    let home = Home::new();
+    home.keep_state_at(&disk.path.join("state"));
+    home.configure("[recording]\nalways = true\n");
+    let daemon = home.serve().await;
+    let mut client = home.client().await;
+    let (one, other) = (home.path("one"), home.path("other"));
+    let wait = |gate: &Path| format!("until test -e {}; do sleep 0.01; done", gate.display());
+    let line = format!(
+        "echo first; {}; seq 1 2000; echo second; {}; echo third; exec cat",
+        wait(&one),
+        wait(&other)
+    );
+    let session = start(&mut client, &line).await;
+    let id = session.id.as_str();
+    client.must("wait_for", json!({"session": id, "text": "first", "since": 0})).await;
+    let filling = disk.fill();
+    until("a full disk", || fs::write(disk.path.join("more"), [0; 4096]).is_err()).await;
+    fs::write(&one, "").unwrap();
+    client.must("wait_for", json!({"session": id, "text": "second", "since": 0})).await;
+    filling.abort();
+    assert!(filling.await.unwrap_err().is_cancelled());
+    fs::remove_file(disk.path.join("filling")).unwrap();
+    fs::write(&other, "").unwrap();
+    client.must("wait_for", json!({"session": id, "text": "third", "since": 0})).await;
+    let screen = client.must("read_screen", json!({"session": id})).await;
+    let shown = screen["text"].as_str().unwrap().trim_end().to_owned();
+    let exported = || home.printed(&format!("record export {id}"));
+    until("the rest to be recorded", || exported().trim_end().ends_with(&shown)).await;
+    let replayed = home.printed(&format!("replay --json {id}"));
+    assert!(replayed.contains("missing"), "{replayed}");
+    daemon.kill().await;
 }

@@ -6,9 +6,9 @@
 use std::fmt::Write as _;
 
 use crate::core::frame::ClipboardWrite;
+use crate::core::frame::ansi::ansi;
 use crate::core::frame::line::Line;
 use crate::core::keys::modes::{InputModes, MouseEncoding, MouseReporting};
-use crate::wire::line::ansi;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TerminalSize {

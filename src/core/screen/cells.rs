@@ -219,7 +219,7 @@ fn looks_like(cell: &Cell, other: &Cell) -> bool {
         && cell.flags.intersection(STYLED) == other.flags.intersection(STYLED)
 }
 
-fn style(cell: &Cell) -> Style {
+pub(crate) fn style(cell: &Cell) -> Style {
     Style {
         foreground: color(cell.fg),
         background: color(cell.bg),

@@ -25,7 +25,7 @@ const fn part(uri: &'static str, name: &'static str, what: &'static str) -> Temp
 }
 
 /// The templates of resources that each session has once.
-pub const PARTS: [Template; 8] = [
+pub const PARTS: [Template; 9] = [
     part(
         "termgate://session/{session}/grid{?since,top,rows,format}",
         "grid",
@@ -42,6 +42,11 @@ pub const PARTS: [Template; 8] = [
         "termgate://session/{session}/commands",
         "commands",
         "The commands that ran, oldest first",
+    ),
+    part(
+        "termgate://session/{session}/recording{?offset}",
+        "recording",
+        "What was recorded of it, newest part first",
     ),
     part("termgate://session/{session}/cwd", "cwd", "The directory it is in"),
     part("termgate://session/{session}/git", "git", "Branch and commit of that directory"),

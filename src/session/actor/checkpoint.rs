@@ -170,6 +170,7 @@ impl KeptScreen {
 
 impl<P: Pty> Actor<P> {
     pub(super) fn checkpoint_now(&mut self, quiet: bool) {
+        self.flush_recording();
         let now = self.clock.now();
         if quiet && self.pty.is_loose() {
             self.kept.rows = None;

@@ -102,6 +102,7 @@ impl<P: Pty> Actor<P> {
         self.checkpoint_now(true);
         // Whoever is told finds the end in the frame.
         self.settle();
+        self.record_exit(exit);
         self.remember_stillness();
         self.ending.untold = false;
         self.count_change();

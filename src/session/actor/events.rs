@@ -63,7 +63,8 @@ impl<P: Pty> Actor<P> {
         }
     }
 
-    pub(super) fn tell_event(&self, event: Event) {
+    pub(super) fn tell_event(&mut self, event: Event) {
+        self.record_event(&event);
         let scope = EventScope { tenant: &self.events.tenant, session: Some(self.id) };
         self.outlets.recorder.note(&JournalEntry::Event { scope, event });
     }

@@ -213,6 +213,7 @@ impl<P: Pty> Actor<P> {
         let now = self.clock.now();
         let end = self.unfed.offset + bytes.len() as u64;
         self.reserve.seen = self.reserve.seen.max(end);
+        self.record_output(now, bytes);
         self.screen.feed(now, bytes);
         self.unfed.offset = end;
         self.take_reports(now, (end - bytes.len() as u64, end));

@@ -154,6 +154,13 @@ impl<P: Pty> Actor<P> {
         self.outlets.live.set_gaps(self.records.gaps.clone());
     }
 
+    /// Keeps which file records the session, so that the next daemon goes on with it.
+    pub(super) fn note_recording(&mut self, file: Option<Arc<str>>) {
+        self.outlets.live.set_recording(file.clone());
+        self.records.session.recording = file;
+        self.records.keep_identity(&*self.pty);
+    }
+
     pub(super) fn remember_size(&mut self, size: Size) {
         self.records.session.size = Some(size);
         self.records.keep_identity(&*self.pty);

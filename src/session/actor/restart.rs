@@ -239,6 +239,9 @@ impl<P: Pty> Actor<P> {
     async fn mend_screen(&mut self) {
         let size = self.size;
         let again = self.screen_again();
+        if again.ended {
+            self.forget_recorded();
+        }
         let shown = again.screen.commands().last();
         self.screen = again.screen.into();
         self.unfed.offset = again.offset;

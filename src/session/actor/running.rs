@@ -153,6 +153,10 @@ impl<P: Pty> Actor<P> {
         while let Some((name, reply)) = self.reserve.inbox.renames.pop_front() {
             let _ = reply.send(self.rename(name));
         }
+        while let Some((order, reply)) = self.reserve.inbox.recordings.pop_front() {
+            let _ = reply.send(self.on_recording_order(order));
+        }
+        self.take_markers();
         if let Some(window) = self.reserve.inbox.window.take() {
             self.reserve.window = window;
             self.input.set_window(now, window);

@@ -110,7 +110,7 @@ impl Desk {
             urgent: Arc::clone(&urgent),
             recorder: journal.recorder(),
         };
-        let setup = Setup { record, commands, opening, told: None, input, pty };
+        let setup = Setup { record, commands, opening, told: None, recording: None, input, pty };
         let (actor, frames) = Actor::new(setup, rules, clock.clone(), outlets);
         let (commands, queue) = mpsc::channel(COMMANDS_MAX);
         let about = About {
@@ -231,6 +231,7 @@ fn lease_error(error: SessionError) -> LeaseError {
         | SessionError::Restarted
         | SessionError::Closed
         | SessionError::Terminal(_)
+        | SessionError::Recording(_)
         | SessionError::NotRecorded(_) => panic!("not about the lease"),
     }
 }

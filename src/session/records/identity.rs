@@ -10,6 +10,7 @@ use crate::core::ids::{SessionId, TenantId};
 use crate::core::moment::Moment;
 use crate::session::error::{NAME_MAX, TAGS_MAX, check_name};
 use crate::session::pty::shell::{Nonce, Nonces};
+use crate::session::recording::directory::parse_name;
 use crate::session::records::{RecordError, cut, millis, moment, read, write};
 
 /// The most bytes of JSON for each text. Together they fit into a note.
@@ -32,6 +33,8 @@ pub struct SessionRecord {
     pub created_at: Moment,
     /// The last size of the terminal, if it is known.
     pub size: Option<Size>,
+    /// The name of the file that records it; `None` if none does.
+    pub recording: Option<Arc<str>>,
 }
 
 #[derive(serde::Serialize, serde::Deserialize)]
@@ -55,6 +58,8 @@ struct IdentityNote {
     created_ms: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     size: Option<(u16, u16)>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    recording: Option<String>,
 }
 
 impl SessionRecord {
@@ -70,6 +75,7 @@ impl SessionRecord {
             nonces: Nonces::default(),
             created_at: now,
             size: None,
+            recording: None,
         }
     }
 
@@ -91,6 +97,7 @@ impl SessionRecord {
             nested_nonce: text_of(self.nonces.nested.as_ref()),
             created_ms: millis(self.created_at.since_boot()),
             size: self.size.map(|size| (size.rows, size.cols)),
+            recording: self.recording.as_deref().map(str::to_owned),
         })
     }
 
@@ -100,7 +107,18 @@ impl SessionRecord {
     /// If the note is unreadable or belongs to another session.
     pub fn from_note(bytes: &[u8], id: SessionId) -> Result<Self, RecordError> {
         let note: IdentityNote = read(bytes)?;
-        let IdentityNote { id: of, tenant, name, command, cwd, tags, created_ms, size, .. } = note;
+        let IdentityNote {
+            id: of,
+            tenant,
+            name,
+            command,
+            cwd,
+            tags,
+            created_ms,
+            size,
+            recording,
+            ..
+        } = note;
         if of != id.to_string() {
             return Err(RecordError::value("id", of));
         }
@@ -113,7 +131,10 @@ impl SessionRecord {
         let nonces = Nonces { own: nonce(note.nonce), nested: nonce(note.nested_nonce) };
         let (name, created_at) = (Arc::from(name), moment(created_ms));
         let size = size.and_then(|(rows, cols)| Size::checked(rows, cols, Size::CELLS_MAX));
-        Ok(Self { id, tenant, name, command, cwd, tags, nonces, created_at, size })
+        // Only the names that recordings have, since this becomes a path.
+        let recording = recording.filter(|name| parse_name(name).is_some_and(|(of, _)| of == id));
+        let recording = recording.map(Arc::from);
+        Ok(Self { id, tenant, name, command, cwd, tags, nonces, created_at, size, recording })
     }
 }
 

@@ -39,6 +39,7 @@ fn session() -> SessionRecord {
         },
         created_at: moment(86_400_123),
         size: Some(Size { rows: 40, cols: 120 }),
+        recording: Some(format!("{}-1700000000123.cast", id()).into()),
     }
 }
 
@@ -227,7 +228,8 @@ fn a_call_that_cannot_have_sent_a_command_is_not_believed() {
 fn the_first_version_of_the_notes_is_read_by_every_later_one() {
     let note = br#"{"v":1,"id":"000000000007","tenant":"uid:1000","name":"build",
         "command":"make \"all\"","cwd":"/src","tags":["ci"],"created_ms":86400123}"#;
-    let expected = SessionRecord { nonces: Nonces::default(), size: None, ..session() };
+    let expected =
+        SessionRecord { nonces: Nonces::default(), size: None, recording: None, ..session() };
     assert_eq!(SessionRecord::from_note(note, id()).unwrap(), expected);
     let note = br#"{"v":1,"epoch":41,"holding":{"lease":"00000000-0000-0000-0000-000000000009",
         "tenant":"uid:1000","kind":"agent","label":"claude-code","ttl_ms":45000,

@@ -41,6 +41,7 @@ use crate::session::pty::shell::Nonces;
 use crate::session::pty::tests::fake::{FakePty, FakeTerminal, pair};
 use crate::session::pty::{Note, ProcessId};
 use crate::session::recorder::tests::TestJournal;
+use crate::session::recording::RecordingLimits;
 use crate::session::registry::creating::Creation;
 use crate::session::registry::{RenameError, SessionLimits, Settings};
 use crate::session::tests::permitted::permit;
@@ -77,6 +78,7 @@ fn registry_by(clock: Clock, holding: Option<ShimSetup>) -> Registry {
         holding: HoldingLimits { orphan_ttl: None, ring_bytes: 1 << 20, unread: Unread::Block },
         shell_marks: true,
         sessions_max: Quota { own: 9, others: 9 },
+        recording: RecordingLimits::default(),
     };
     let settings = Settings {
         limits,
@@ -86,6 +88,7 @@ fn registry_by(clock: Clock, holding: Option<ShimSetup>) -> Registry {
         holding,
         scripts: None,
         recorder: TestJournal::default().recorder(),
+        recordings: PathBuf::from("/nonexistent"),
     };
     // Nobody opens doors here.
     Registry::new(settings, clock).0
@@ -102,6 +105,7 @@ fn notes(number: u128) -> RecoveredNotes {
         nonces: Nonces::default(),
         created_at: Moment::default(),
         size: Some(Size { rows: 5, cols: 20 }),
+        recording: None,
     };
     let holding = HoldingRecord {
         lease: LEASE,

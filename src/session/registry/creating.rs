@@ -37,6 +37,7 @@ use crate::session::pty::own::OwnPty;
 use crate::session::pty::shell::Nonces;
 use crate::session::pty::spawn::SpawnError;
 use crate::session::pty::{Pty, shell};
+use crate::session::recording::directory::file_name;
 use crate::session::records::commands::CommandsRecord;
 use crate::session::records::identity::SessionRecord;
 use crate::session::registry::{Registry, RenameError};
@@ -213,6 +214,11 @@ async fn start(
     let command = command_text(&creation.launch, &spec);
     let scripts = registry.scripts();
     let nonces = scripts.map_or_else(Nonces::default, |scripts| shell::prepare(&mut spec, scripts));
+    let always = registry.limits().recording.always;
+    if always {
+        registry.make_room_for_recording().await;
+    }
+    let recording = always.then(|| file_name(spec.session, registry.clock().wall_time()));
     let record = SessionRecord {
         id: spec.session,
         tenant: creation.tenant.clone(),
@@ -223,6 +229,7 @@ async fn start(
         nonces,
         created_at: registry.clock().now(),
         size: Some(creation.size),
+        recording,
     };
     match registry.hold_options() {
         Some(options) => {
@@ -259,7 +266,8 @@ fn begin<P: Pty>(
     let pid = pty.evidence().map_or(0, |evidence| evidence.leader.0);
     let opening = OpeningState::empty(creation.size, registry.limits().screen);
     let commands = CommandsRecord::default();
-    make(registry, pid, Setup { record, commands, opening, told: None, input, pty })
+    let recording = registry.noted_recording(&record);
+    make(registry, pid, Setup { record, commands, opening, told: None, recording, input, pty })
 }
 
 /// Makes a session on any terminal, and the task that serves it.

@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde_json::json;
 use tokio::sync::watch;
-use tokio::task::spawn_blocking;
+use tokio::task::{JoinSet, spawn_blocking};
 
 use crate::config::NotifyConfig;
 use crate::core::burst::Burst;
@@ -27,8 +27,19 @@ const READ_MAX: usize = 256;
 /// No command runs for an event that is older: others took too long.
 const LATE: Duration = Duration::from_secs(60);
 
-/// Runs the command for each event after `since`.
-pub(super) async fn run_event_commands(
+/// Runs the command for each event after `since`, in a task; returns where to put other settings.
+pub(super) fn run_event_commands(
+    tasks: &mut JoinSet<()>,
+    daemon: &Arc<Daemon>,
+    settings: NotifyConfig,
+    since: u64,
+) -> watch::Sender<NotifyConfig> {
+    let (sender, settings) = watch::channel(settings);
+    tasks.spawn(follow_events(Arc::clone(daemon), settings, since));
+    sender
+}
+
+async fn follow_events(
     daemon: Arc<Daemon>,
     mut settings: watch::Receiver<NotifyConfig>,
     mut since: u64,

@@ -14,6 +14,7 @@ use crate::core::event::Event;
 use crate::core::lease::limits::LeaseLimits;
 use crate::mcp::shared::ServerShared;
 use crate::session::pty::held::shims::HoldingLimits;
+use crate::session::recording::RecordingLimits;
 use crate::session::registry::SessionLimits;
 use crate::shim::wire::to_shim::Unread;
 use crate::transport::daemon::indexing::index_limits;
@@ -117,6 +118,11 @@ pub(super) fn session_limits(config: &Config) -> SessionLimits {
         holding: holding_limits(&config.holding),
         shell_marks: config.shell_marks,
         sessions_max: config.sessions,
+        recording: RecordingLimits {
+            always: config.recording.always,
+            bytes_max: config.recording.bytes as u64,
+            total_bytes_max: config.recording.total_bytes as u64,
+        },
     }
 }
 

@@ -1,6 +1,7 @@
 //! What the sessions of a client are told when it goes.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::Mutex;
 
 use uuid::Uuid;
@@ -43,6 +44,7 @@ fn asking(fresh: u128) -> AcquireRequest {
 #[tokio::test]
 async fn what_a_client_took_after_its_right_had_ended_ends_with_its_connection() {
     let places = Places {
+        recordings: PathBuf::from("/nonexistent"),
         environment: BTreeMap::new(),
         default_cwd: "/".into(),
         index: SearchIndex::off(),

@@ -2,6 +2,8 @@
 //!
 //! It changes nothing in the emulator but its damage record, which has no other reader.
 
+mod picture;
+
 use std::sync::Arc;
 
 use alacritty_terminal::grid::Dimensions;
