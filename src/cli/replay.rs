@@ -78,7 +78,7 @@ impl ReplayCommand {
         clock: &Clock,
     ) -> Result<(), CliFailure> {
         let mut screen = PlayedScreen::new(events.facts().size);
-        let mut stage = Stage::take()?;
+        let mut stage = ReplayStage::take()?;
         let (mut due, mut before, mut painted_at) = (clock.now(), Duration::ZERO, None);
         for event in &mut events {
             let event = event.map_err(|error| failed(path, &error))?;
@@ -147,7 +147,7 @@ enum StageNews {
 }
 
 /// The terminal that a recording is played on. Dropping it restores the terminal.
-struct Stage {
+struct ReplayStage {
     terminal: RawTerminal,
     canvas: Canvas,
     resized: Signal,
@@ -155,7 +155,7 @@ struct Stage {
     hung_up: Signal,
 }
 
-impl Stage {
+impl ReplayStage {
     fn take() -> Result<Self, CliFailure> {
         let listen = |kind| signal(kind).map_err(CliFailure::Output);
         let terminal = RawTerminal::open().map_err(CliFailure::Output)?;
@@ -222,7 +222,7 @@ impl Stage {
     }
 }
 
-impl Drop for Stage {
+impl Drop for ReplayStage {
     fn drop(&mut self) {
         // A closed terminal cannot show anything.
         let _ = put(&self.canvas.leave());

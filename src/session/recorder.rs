@@ -8,15 +8,15 @@ use crate::core::ids::SessionId;
 use crate::core::journal::{ActOutcome, JournalEntry, NotRecorded, RecordNumber};
 
 type Append = dyn Fn(&JournalEntry<'_>) -> Result<RecordNumber, NotRecorded> + Send + Sync;
-type Note = dyn Fn(&JournalEntry<'_>) + Send + Sync;
-type Told = dyn Fn(SessionId) -> Option<ToldEvents> + Send + Sync;
+type NoteEntry = dyn Fn(&JournalEntry<'_>) + Send + Sync;
+type ToldOf = dyn Fn(SessionId) -> Option<ToldEvents> + Send + Sync;
 
 /// Appends to the journal; cheap to clone.
 #[derive(Clone)]
 pub struct ActRecorder {
     append: Arc<Append>,
-    note: Arc<Note>,
-    told: Arc<Told>,
+    note: Arc<NoteEntry>,
+    told: Arc<ToldOf>,
 }
 
 impl fmt::Debug for ActRecorder {

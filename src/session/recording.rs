@@ -7,6 +7,7 @@
 pub mod asciicast;
 pub mod directory;
 mod file;
+mod marks;
 pub mod reader;
 
 use std::io;
@@ -17,8 +18,10 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use crate::core::frame::Size;
 use crate::core::moment::Moment;
 use crate::core::screen::Screen;
+use crate::session::pty::shell::Nonce;
 use crate::session::recording::asciicast::{CastEvent, CastHeader, RecordingState, SplitText};
 use crate::session::recording::file::RecordingFile;
+use crate::session::recording::marks::MarkFilter;
 
 /// How soon to try again to write what the disk did not take.
 const WRITE_AGAIN: Duration = Duration::from_secs(1);
@@ -51,6 +54,8 @@ pub struct RecordingPlan {
     pub title: String,
     pub command: String,
     pub begun_at: SystemTime,
+    /// What the marks of its shell carry, which is not recorded.
+    pub nonce: Option<Nonce>,
 }
 
 impl RecordingPlan {
@@ -68,6 +73,7 @@ pub struct Recording {
     /// All output before this offset was taken; `None` if a picture must come first.
     covered: Option<u64>,
     text: SplitText,
+    marks: MarkFilter,
     size: Size,
     /// The time of the last event, in milliseconds since boot.
     at_ms: u64,
@@ -91,11 +97,14 @@ impl Recording {
     /// Begins the recording, or continues the one that a daemon before left there. It has the output before `offset`
     /// if nothing came before it.
     pub fn open(plan: RecordingPlan, now: Moment, offset: u64, size: Size) -> Self {
+        let nonce = plan.nonce.as_ref().map(|nonce| Arc::from(nonce.as_str()));
+        let marks = MarkFilter::new(nonce);
         let mut recording = Self {
             plan,
             file: None,
             covered: (offset == 0).then_some(0),
             text: SplitText::default(),
+            marks,
             size,
             at_ms: millis(now),
             output: String::new(),
@@ -166,6 +175,7 @@ impl Recording {
     /// Relies on nothing that was recorded before: the screen became another one.
     pub fn forget(&mut self) {
         (self.covered, self.is_torn) = (None, true);
+        self.marks.forget();
     }
 
     /// Sets a marker.
@@ -241,7 +251,9 @@ impl Recording {
 
     fn write_state(&mut self) {
         let Self { at_ms, size: Size { rows, cols }, is_over, .. } = *self;
-        let (offset, held) = (self.covered.unwrap_or_default(), self.text.held());
+        // The beginning of a mark is not in the file.
+        let offset = self.covered.unwrap_or_default().saturating_sub(self.marks.held_bytes());
+        let held = self.text.held();
         let state = RecordingState { offset, held, at_ms, rows, cols, is_over };
         state.write(&mut self.batch);
     }
@@ -254,6 +266,7 @@ impl Recording {
         }
         (self.is_torn, self.covered, self.retry_at) = (true, None, Some(now + WRITE_AGAIN));
         self.output.clear();
+        self.marks.forget();
     }
 
     /// Goes on with a picture of the screen, which has seen the output before `offset`.
@@ -268,6 +281,7 @@ impl Recording {
         self.is_torn = false;
         self.note_size(now, screen.size());
         self.text = SplitText::default();
+        self.marks.forget();
         self.text.push(&screen.picture(), &mut self.output);
         self.covered = Some(offset);
     }
@@ -285,8 +299,8 @@ impl Recording {
     }
 
     fn push_output(&mut self, now: Moment) {
-        if !self.output.is_empty() {
-            let output = std::mem::take(&mut self.output);
+        let output = self.marks.pass(std::mem::take(&mut self.output));
+        if !output.is_empty() {
             self.write_event(now, &CastEvent::Output(output));
         }
     }

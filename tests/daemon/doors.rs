@@ -278,6 +278,7 @@ async fn never_writes(mut wire: Wire, session: &str) {
         "read_screen",
         "read_history",
         "read_commands",
+        "search",
         "wait_for",
         "list_events",
         "why",

@@ -484,7 +484,7 @@ async fn the_lists_of_resources_are_bounded_and_say_where_the_others_are() {
         asked = json!({"cursor": cursor});
     }
     assert!(pages > 1);
-    assert_eq!(uris.iter().filter(|uri| uri.contains("/session/")).count(), 30 * 8);
+    assert_eq!(uris.iter().filter(|uri| uri.contains("/session/")).count(), 30 * 9);
     assert!(uris.contains("\"termgate://leases\""));
     daemon.stop().await;
 }

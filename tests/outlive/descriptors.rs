@@ -12,6 +12,10 @@ pub(crate) type Kinds = BTreeMap<String, usize>;
 /// open for each.
 const KEPT: [(&str, usize); 2] = [("/memfd:termgate-history", 64), ("/memfd:termgate-screen", 2)];
 
+/// What each daemon has, and may not have had yet: the search index with the first rows, its writer and one reader, and
+/// the watches of its lock and its tokens.
+const OF_DAEMON: [(&str, usize); 2] = [("/index.db", 2), ("anon_inode:inotify", 2)];
+
 /// What a process has open now.
 pub(crate) fn open_in(pid: i32) -> Kinds {
     let mut kinds = Kinds::new();
@@ -35,8 +39,9 @@ pub(crate) async fn are_no_more(pid: i32, before: &Kinds, sessions: usize) {
         let mut excess = open_in(pid);
         excess.retain(|kind, count| {
             let kept = KEPT.iter().find(|(name, _)| kind.starts_with(name));
-            let allowed = kept.map_or(0, |(_, max)| max * sessions);
-            *count > allowed.max(before.get(kind).copied().unwrap_or_default())
+            let own = OF_DAEMON.iter().find(|(name, _)| kind.contains(name));
+            let allowed = kept.map(|(_, max)| max * sessions).or(own.map(|(_, max)| *max));
+            *count > allowed.unwrap_or_default().max(before.get(kind).copied().unwrap_or_default())
         });
         excess
     };

@@ -147,3 +147,22 @@ async fn a_secret_that_is_typed_at_a_prompt_is_not_recorded_and_commands_are_mar
     assert!(has("$ false") && has("exit code 1") && has("lease: outlive"), "{markers:?}");
     daemon.kill().await;
 }
+
+#[tokio::test]
+async fn the_nonce_of_a_shell_is_in_no_recording() {
+    let home = Home::new();
+    home.configure(ALWAYS);
+    let daemon = home.serve().await;
+    home.printed("new --name work -- bash");
+    home.printed("run work true");
+    home.printed("run work pwd");
+    let file = files_of(&home, "work").pop().unwrap();
+    let text = || std::fs::read_to_string(&file).unwrap();
+    until("the marks", || text().matches("133;D;").count() >= 2).await;
+    let with_nonce = text()
+        .split("nonce=")
+        .skip(1)
+        .any(|rest| rest.starts_with(|it: char| it.is_ascii_hexdigit()));
+    assert!(!with_nonce && text().contains("nonce="), "{}", text());
+    daemon.kill().await;
+}

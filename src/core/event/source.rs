@@ -81,7 +81,7 @@ pub enum ToldEvent {
 
 /// Whether the program waits for input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Waiting {
+enum InputWait {
     No,
     Since(Moment),
     Told,
@@ -95,7 +95,7 @@ pub struct EventSource {
     open: BTreeSet<CommandId>,
     /// As they were looked at last.
     commands: Arc<Commands>,
-    waiting: Waiting,
+    waiting: InputWait,
     is_over: bool,
     /// How often the bell rang as it was told last, and in the newest frame.
     bell: u64,
@@ -130,7 +130,7 @@ impl EventSource {
             open,
             // Another one, so that these are looked at.
             commands: Arc::default(),
-            waiting: if told.waits { Waiting::Told } else { Waiting::No },
+            waiting: if told.waits { InputWait::Told } else { InputWait::No },
             is_over: told.is_over,
             bell: told.bell.unwrap_or(first.bell.value),
             seen_bell: first.bell.value,
@@ -163,9 +163,9 @@ impl EventSource {
             | ActivityState::Unknown => false,
         };
         self.waiting = match self.waiting {
-            _ if !waits => Waiting::No,
-            Waiting::No => Waiting::Since(now),
-            waiting @ (Waiting::Since(_) | Waiting::Told) => waiting,
+            _ if !waits => InputWait::No,
+            InputWait::No => InputWait::Since(now),
+            waiting @ (InputWait::Since(_) | InputWait::Told) => waiting,
         };
         let seen = std::mem::replace(&mut self.seen_bell, frame.bell.value);
         if frame.bell.value < seen {
@@ -251,8 +251,8 @@ impl EventSource {
     /// When something is to be told that waits.
     pub fn due(&self) -> Option<Moment> {
         let waiting = match self.waiting {
-            Waiting::Since(since) => Some(since + NEEDS_INPUT_AFTER),
-            Waiting::No | Waiting::Told => None,
+            InputWait::Since(since) => Some(since + NEEDS_INPUT_AFTER),
+            InputWait::No | InputWait::Told => None,
         };
         let sent = self.rung.is_some() || self.progress.is_some() || self.left_out > 0;
         let sent = sent.then(|| self.places.free_at());
@@ -261,10 +261,10 @@ impl EventSource {
 
     /// Finds what has become due; `frame` is the newest.
     pub fn on_time(&mut self, now: Moment, frame: &Frame) {
-        if let Waiting::Since(since) = self.waiting
+        if let InputWait::Since(since) = self.waiting
             && now >= since + NEEDS_INPUT_AFTER
         {
-            self.waiting = Waiting::Told;
+            self.waiting = InputWait::Told;
             let activity = &frame.activity.value;
             let program = activity.foreground.as_ref().and_then(|front| front.program.clone());
             let is_secret = activity.state == ActivityState::SecretPrompt;

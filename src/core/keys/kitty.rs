@@ -31,7 +31,7 @@ pub(crate) fn encode(key: Key, flags: u8) -> Vec<u8> {
     {
         return plain;
     }
-    let event = Event::of(key, text, flags);
+    let event = KeyEvent::of(key, text, flags);
     let mut bytes = event.press();
     if flags & REPORT_EVENTS != 0 {
         bytes.extend(event.release());
@@ -75,7 +75,7 @@ fn plain(key: Key, text: Option<char>) -> Option<Vec<u8>> {
 }
 
 /// One key as an event of the protocol's central sequence.
-struct Event {
+struct KeyEvent {
     number: u32,
     /// The shifted character, when Shift is held and the program asked for it.
     alternate: Option<char>,
@@ -84,7 +84,7 @@ struct Event {
     last: char,
 }
 
-impl Event {
+impl KeyEvent {
     fn of(key: Key, text: Option<char>, flags: u8) -> Self {
         let held = held(key);
         let (number, last) = number(key.code);

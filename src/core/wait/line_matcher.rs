@@ -5,7 +5,7 @@ use std::ops::Range;
 use crate::core::wait::PatternError;
 use crate::core::wait::automaton::Steps;
 use crate::core::wait::look::Look;
-use crate::core::wait::pattern::{Pattern, Search};
+use crate::core::wait::pattern::{Pattern, PatternSearch};
 
 /// A search spent its budget before the last line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,7 +22,7 @@ pub struct LineMatcher {
 enum Wanted {
     /// In lower case.
     Words(Vec<String>),
-    Pattern(Search),
+    Pattern(PatternSearch),
 }
 
 impl LineMatcher {

@@ -11,7 +11,7 @@ use crate::core::ids::{RowNumber, Watermark};
 use crate::core::moment::Moment;
 use crate::core::wait::automaton::Steps;
 use crate::core::wait::logical::{Hit, LogicalLine};
-use crate::core::wait::pattern::{Pattern, Search};
+use crate::core::wait::pattern::{Pattern, PatternSearch};
 
 /// Which pattern of a wait a line matched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -140,7 +140,7 @@ impl Searches {
 /// The search for one pattern in lines.
 #[derive(Debug)]
 struct Find {
-    search: Search,
+    search: PatternSearch,
     /// Whether this is the second search of the line, without the blanks before the cursor.
     shown: bool,
 }

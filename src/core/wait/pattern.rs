@@ -49,22 +49,22 @@ impl Pattern {
         }
     }
 
-    pub(super) fn search(&self) -> Search {
+    pub(super) fn search(&self) -> PatternSearch {
         match &self.0 {
-            Matcher::Literal(text) => Search::Literal(Arc::clone(text)),
-            Matcher::Regex(automaton) => Search::Regex(Finder::new(Arc::clone(automaton))),
+            Matcher::Literal(text) => PatternSearch::Literal(Arc::clone(text)),
+            Matcher::Regex(automaton) => PatternSearch::Regex(Finder::new(Arc::clone(automaton))),
         }
     }
 }
 
 /// Searches one text after the other for a pattern.
 #[derive(Debug)]
-pub(super) enum Search {
+pub(super) enum PatternSearch {
     Literal(Arc<str>),
     Regex(Finder),
 }
 
-impl Search {
+impl PatternSearch {
     /// Continues the search of this text, or starts it. Returns the first match in bytes of the text,
     /// or its absence, once that is known.
     pub(super) fn find(&mut self, text: &str, steps: &mut Steps) -> Option<Option<Range<usize>>> {

@@ -23,7 +23,7 @@ const BURST_BYTES: usize = 4_096;
 #[derive(Debug, Default)]
 pub(super) struct RecordedActs {
     writes: HashMap<WriteId, RecordedWrite>,
-    burst: Option<Burst>,
+    burst: Option<TypingBurst>,
 }
 
 #[derive(Debug)]
@@ -47,7 +47,7 @@ pub(super) struct RecordedIntent {
 
 /// What one person types without a pause.
 #[derive(Debug)]
-struct Burst {
+struct TypingBurst {
     of: RecordNumber,
     by: Caller,
     epoch: Option<Epoch>,
@@ -137,7 +137,8 @@ impl<P: Pty> Actor<P> {
         }
         let of = self.intend(by, Some(Door::Operator), "typing", content)?;
         let (by, bytes) = (by.clone(), bytes.len());
-        self.recording.burst = Some(Burst { of, by, epoch: None, bytes, last: now, is_secret });
+        self.recording.burst =
+            Some(TypingBurst { of, by, epoch: None, bytes, last: now, is_secret });
         Ok(())
     }
 
@@ -156,7 +157,7 @@ impl<P: Pty> Actor<P> {
 
     /// Ends the act of a person who typed.
     pub(super) fn end_burst(&mut self) {
-        if let Some(Burst { of, epoch, .. }) = self.recording.burst.take() {
+        if let Some(TypingBurst { of, epoch, .. }) = self.recording.burst.take() {
             self.outlets.recorder.conclude(of, ActOutcome::Done { epoch });
         }
     }

@@ -39,6 +39,7 @@ impl<P: Pty> Actor<P> {
         if self.asciicast.is_some() {
             return Ok(false);
         }
+        let plan = RecordingPlan { nonce: self.records.nonces().own.clone(), ..plan };
         let name = plan.file_name();
         let (now, offset, size) = (self.clock.now(), self.unfed.offset, self.screen.size());
         let mut recording = Recording::open(plan, now, offset, size);

@@ -91,7 +91,7 @@ impl Recorded {
 
 fn plan(path: PathBuf, bytes_max: u64) -> RecordingPlan {
     let (title, command) = ("build".to_owned(), "make".to_owned());
-    RecordingPlan { path, bytes_max, title, command, begun_at: UNIX_EPOCH }
+    RecordingPlan { path, bytes_max, title, command, begun_at: UNIX_EPOCH, nonce: None }
 }
 
 fn shown(screen: &mut Screen) -> impl PartialEq + std::fmt::Debug + use<> {

@@ -37,6 +37,8 @@ impl Registry {
             title: session.name().to_string(),
             command: about.command.clone(),
             begun_at,
+            // The session knows it.
+            nonce: None,
         };
         session.record(permit, RecordingOrder::Begin(Box::new(plan))).await
     }
@@ -52,6 +54,7 @@ impl Registry {
             title: record.name.to_string(),
             command: record.command.clone(),
             begun_at: self.clock().wall_time(),
+            nonce: record.nonces.own.clone(),
         })
     }
 

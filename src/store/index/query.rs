@@ -180,7 +180,7 @@ impl IndexView<'_> {
     /// Returns why the index cannot be read.
     pub fn search(&self, mut query: IndexQuery<'_>) -> Result<IndexHits, IndexError> {
         let mut found = IndexHits::default();
-        let searched = [Entries::Chunks, Entries::Commands]
+        let searched = [SearchedTable::Chunks, SearchedTable::Commands]
             .into_iter()
             .try_for_each(|entries| self.search_entries(entries, &mut query, &mut found));
         match searched {
@@ -195,7 +195,7 @@ impl IndexView<'_> {
 
     fn search_entries(
         &self,
-        entries: Entries,
+        entries: SearchedTable,
         query: &mut IndexQuery<'_>,
         found: &mut IndexHits,
     ) -> Result<(), IndexStop> {
@@ -243,12 +243,12 @@ impl From<rusqlite::Error> for IndexStop {
 
 /// The tables with texts.
 #[derive(Clone, Copy, Debug)]
-enum Entries {
+enum SearchedTable {
     Chunks,
     Commands,
 }
 
-impl Entries {
+impl SearchedTable {
     /// Selects entries since `?1`, newest first, and only those with the words `?2` if there are words.
     fn sql(self, has_words: bool) -> String {
         let (table, columns) = match self {

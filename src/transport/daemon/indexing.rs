@@ -90,7 +90,8 @@ async fn follow_all(sessions: Registry, index: SearchIndex, ending: Cancellation
         followed.retain(|id| ids.contains(id));
         for session in listed.into_iter().filter(|session| followed.insert(session.id())) {
             let clock = sessions.clock().clone();
-            let follower = Follower { session, index: index.clone(), clock, next: 0, commands: 0 };
+            let follower =
+                SessionFollower { session, index: index.clone(), clock, next: 0, commands: 0 };
             followers.spawn(follower.run(ending.clone()));
         }
         while followers.try_join_next().is_some() {}
@@ -107,7 +108,7 @@ async fn follow_all(sessions: Registry, index: SearchIndex, ending: Cancellation
 }
 
 /// Follows one session until it ends.
-struct Follower {
+struct SessionFollower {
     session: Session,
     index: SearchIndex,
     clock: Clock,
@@ -127,7 +128,7 @@ enum FollowProgress {
     Refused,
 }
 
-impl Follower {
+impl SessionFollower {
     async fn run(mut self, ending: CancellationToken) {
         loop {
             let is_last = ending.is_cancelled();

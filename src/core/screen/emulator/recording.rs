@@ -44,7 +44,7 @@ fn our_trace_in(line: &str) -> Option<usize> {
 /// The recorders of the commands that run: usually one, and more where a command runs inside another.
 #[derive(Clone, Debug)]
 pub(crate) struct Recordings {
-    pub(crate) list: Vec<Recording>,
+    pub(crate) list: Vec<CommandRecording>,
     /// A command ended since the last frame.
     ended: bool,
     /// How many bytes of output are kept for all commands together.
@@ -52,7 +52,7 @@ pub(crate) struct Recordings {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Recording {
+pub(crate) struct CommandRecording {
     pub(crate) id: CommandId,
     /// Where the output began; a shell may mark that later than it was assumed.
     pub(crate) from: Position,
@@ -128,7 +128,7 @@ impl Recordings {
     }
 }
 
-impl Recording {
+impl CommandRecording {
     /// All that the command printed.
     fn output(self) -> Output {
         let mut whole = self.recorder.whole_output();
@@ -174,7 +174,7 @@ impl Emulator {
                 let line = sent.and_then(|sent| sent.typed.lines().last()).unwrap_or_default();
                 let recorder = Recorder::begin(size, place, record.echo_lines, bytes_max)
                     .with_last_line_typed(line);
-                self.recordings.list.push(Recording {
+                self.recordings.list.push(CommandRecording {
                     id,
                     from,
                     recorder,

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::core::frame::kept::NUMBER_MAX;
 use crate::core::screen::emulator::Emulator;
-use crate::core::screen::emulator::recording::{Recording, Recordings};
+use crate::core::screen::emulator::recording::{CommandRecording, Recordings};
 use crate::core::screen::recorder::StoredRecorder;
 use crate::core::screen::snapshot::cells::Damage;
 use crate::core::screen::snapshot::numbers::{KeptPosition, kept_position, position};
@@ -84,7 +84,7 @@ impl<'a> KeptOutputs<'a> {
             let recorder = recorder.recorder(size, lines.output(), recordings.command_bytes_max());
             let recorder = recorder.ok_or("a command prints on no such screen")?;
             if commands.is_open(id) {
-                recordings.list.push(Recording {
+                recordings.list.push(CommandRecording {
                     id,
                     from,
                     recorder,
