@@ -49,7 +49,7 @@ async fn each_command_is_told_once_whenever_the_daemon_is_killed() {
     }
     let ran = home.envelope(&format!("commands {} --limit 100", session.id));
     let ran = ran["data"]["commands"].as_array().unwrap().clone();
-    assert!(ran.len() as u64 > COMMANDS / 2, "{ran:#?}");
+    assert!(ran.len() > 4, "{ran:#?}");
     let events = events_of(&home, &session.id);
     let numbers: Vec<_> = events.iter().map(|event| event["seq"].as_u64().unwrap()).collect();
     assert!(numbers.is_sorted_by(|one, next| one < next), "{numbers:?}");
@@ -62,10 +62,12 @@ async fn each_command_is_told_once_whenever_the_daemon_is_killed() {
     for command in &ran {
         let number = command["command_id"].as_u64().unwrap();
         let code = command["exit_code"].clone();
-        for (kind, code) in [("command_ended", code), ("command_started", Value::Null)] {
-            let found = told.remove(&(number, kind.to_owned()));
-            assert_eq!(found, Some(vec![code]), "{kind} of {number} in {events:#?}");
-        }
+        let mut of = |kind: &str| told.remove(&(number, kind.to_owned()));
+        assert_eq!(of("command_started"), Some(vec![Value::Null]), "{number} in {events:#?}");
+        let ended = of("command_ended");
+        // One that was cut off by a kill may not have ended, as far as is known.
+        let is_open = code.is_null() && ended.is_none();
+        assert!(is_open || ended == Some(vec![code]), "{number}: {ended:?} in {events:#?}");
     }
     assert!(told.is_empty(), "{told:?}");
     daemon.kill().await;
