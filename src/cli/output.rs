@@ -111,11 +111,7 @@ impl CommandOutput {
     pub fn text(&self, text: &str) -> Result<(), CliFailure> {
         match self.form {
             OutputForm::Json => Ok(()),
-            OutputForm::People => {
-                let mut out = io::stdout().lock();
-                let printed = out.write_all(text.as_bytes()).and_then(|()| out.flush());
-                printed.map_err(CliFailure::Output)
-            }
+            OutputForm::People => put(text),
         }
     }
 
@@ -180,6 +176,15 @@ impl CommandOutput {
 }
 
 /// Prints text with a line end and flushes it.
+/// Writes text to standard output as it is, at once.
+///
+/// # Errors
+/// [`CliFailure::Output`] when it takes none.
+pub fn put(text: &str) -> Result<(), CliFailure> {
+    let mut out = io::stdout().lock();
+    out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(CliFailure::Output)
+}
+
 fn print(text: &str) -> Result<(), CliFailure> {
     let mut out = io::stdout().lock();
     let printed = writeln!(out, "{text}").and_then(|()| out.flush());

@@ -1,6 +1,6 @@
 //! `replay`: plays a recording on a person's terminal.
 
-use std::io::{self, IsTerminal as _, Write as _};
+use std::io::{self, IsTerminal as _};
 use std::path::Path;
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use crate::cli::context::Context;
 use crate::cli::duration::parse_duration;
 use crate::cli::exit::CommandExit;
 use crate::cli::failure::CliFailure;
-use crate::cli::output::OutputForm;
+use crate::cli::output::{OutputForm, put};
 use crate::cli::raw_terminal::RawTerminal;
 use crate::cli::record::played::PlayedScreen;
 use crate::cli::record::source::{OpenRecording, failed, find, open};
@@ -253,11 +253,6 @@ fn picture(screen: &mut PlayedScreen, room: TerminalSize) -> Picture {
     let is_seen = cursor.visible && usize::from(row) < inner && cursor.col < room.cols;
     let pointer = is_seen.then_some(PaintedCursor { row, col: cursor.col, style: cursor.style });
     Picture { lines, pointer, ..Picture::default() }
-}
-
-fn put(text: &str) -> Result<(), CliFailure> {
-    let mut out = io::stdout().lock();
-    out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(CliFailure::Output)
 }
 
 #[cfg(test)]

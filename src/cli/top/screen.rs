@@ -2,10 +2,11 @@
 
 use std::env;
 use std::fmt::Write as _;
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, IsTerminal};
 use std::ops::Range;
 
 use crate::cli::failure::CliFailure;
+use crate::cli::output::put;
 use crate::cli::raw_terminal::RawTerminal;
 
 /// The alternate screen, without a cursor and without line wrap.
@@ -113,11 +114,6 @@ fn lines(painting: &Painting<'_>, height: usize) -> Vec<(LineStyle, String)> {
 fn visible(count: usize, selected: usize, room: usize) -> Range<usize> {
     let first = (selected + 1).saturating_sub(room).min(count);
     first..(first + room).min(count)
-}
-
-fn put(text: &str) -> Result<(), CliFailure> {
-    let mut out = io::stdout().lock();
-    out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(CliFailure::Output)
 }
 
 #[cfg(test)]
