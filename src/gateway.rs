@@ -192,6 +192,19 @@ impl Gateway {
         RecordedCall::request(self.daemon.sessions.recorder(), standing, act).begin_anyway()
     }
 
+    /// Records that an attached person was refused what it asked of a session, which recorded nothing itself.
+    pub fn note_person_refused(
+        &self,
+        standing: &Standing,
+        session: &Session,
+        act: &'static str,
+        error: &SurfaceError,
+    ) {
+        let recorder = self.daemon.sessions.recorder();
+        let recorded = RecordedCall::request(recorder, standing, act).about(session.clone());
+        self.note_refused(&recorded, error);
+    }
+
     /// Checks the rights of a call and gives it what it may use. Notes the session that it is about, if it is known
     /// before the tool runs, also for a call that is refused.
     fn allow(

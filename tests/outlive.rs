@@ -23,8 +23,10 @@ mod outlive {
     mod busy;
     mod client;
     mod commands;
+    mod day;
     mod descriptors;
     mod dice;
+    mod disk;
     mod events;
     mod forged;
     mod former;

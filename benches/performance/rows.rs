@@ -14,6 +14,7 @@ pub(crate) mod memory;
 mod preempt;
 mod restart;
 mod run;
+mod search;
 mod send_read;
 mod snapshot;
 mod standstill;
@@ -51,6 +52,7 @@ pub(crate) const ROWS: &[Row] = &[
     row("idle", "P10: wake-ups of idle sessions", idle::measure),
     row("economy", "P11: the bytes that a model reads", economy::measure),
     row("restart", "P12: a restart until all sessions are back", restart::measure),
+    row("search", "P14: what the search index costs, and a query", search::measure),
     row("growth", "P15: cost by sessions, connections and history", growth::measure),
     row("doors", "a call and a connection during a storm of connections", doors::measure),
     row("preempt", "taking a lease while a program floods its terminal", preempt::measure),

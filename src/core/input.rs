@@ -138,6 +138,11 @@ impl Input {
         self.queue.bytes()
     }
 
+    /// The same without those of the newest write.
+    pub fn queued_before_last(&self) -> usize {
+        self.queue.bytes_before_last()
+    }
+
     /// Ends a call that kept its lease alive.
     pub fn let_go(&mut self, now: Moment, token: HoldToken) {
         self.judge(now);

@@ -101,6 +101,11 @@ impl RecordedCall {
         Self { recorder, standing, act, session: None, creates: None, arguments: None }
     }
 
+    /// A request about a session that says nothing that a record could quote.
+    pub(super) fn about(self, session: Session) -> Self {
+        Self { session: Some(session), ..self }
+    }
+
     pub(super) fn tenant(&self) -> &TenantId {
         &self.standing.caller.tenant
     }

@@ -223,6 +223,11 @@ pub trait Pty: Send + Sync + 'static {
     /// the shim is silent; otherwise the kernel's error.
     fn try_write(&self, bytes: &[u8], stamp: Stamp) -> io::Result<usize>;
 
+    /// How many bytes with an epoch this terminal has taken in all, from all daemons; `None` if nobody counts them.
+    fn typed(&self) -> Option<u64> {
+        None
+    }
+
     /// Waits until [`Pty::try_write`] may succeed again.
     fn writable(&self) -> impl Future<Output = io::Result<()>> + Send;
 

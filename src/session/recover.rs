@@ -70,6 +70,8 @@ pub struct FoundTerminal<P> {
     pub opening: OpeningState,
     /// The highest epoch under which input was sent.
     pub newest: Epoch,
+    /// How many bytes of input with an epoch the terminal took in all, if the shim counts them.
+    pub typed: Option<u64>,
     /// The last writes with idempotency keys, oldest first.
     pub writes: Vec<FormerWrite>,
     /// What the write switches allow for this session.
@@ -83,8 +85,12 @@ impl Registry {
     /// Its lease can be reclaimed for [`LeaseManager::RECLAIM_FOR`]. It keeps its name. If another session of
     /// the tenant took that name, it gets a number.
     pub async fn recover<P: Pty>(&self, survivor: FoundTerminal<P>) -> Session {
-        let FoundTerminal { notes, pty, pid, mut opening, newest, mut writes, window } = survivor;
+        let FoundTerminal { notes, pty, pid, mut opening, newest, typed, mut writes, window } =
+            survivor;
         let RecoveredNotes { session: mut record, lease, mut commands } = notes;
+        if let Some(unsent) = commands.take_unsent(typed) {
+            opening.screen.withdraw(unsent);
+        }
         commands.cover(opening.screen.commands().last());
         commands.uncovered.retain(|command| command.offset >= opening.covered);
         opening.screen.number_commands_after(commands.last_before(&commands.uncovered));

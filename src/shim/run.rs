@@ -239,6 +239,7 @@ impl RunningShim {
             results: self.input.log().results(),
             segments: self.kept.segment_bytes().collect(),
             snapshots: self.kept.snapshot_offsets().collect(),
+            typed: Some(self.input.log().typed()),
         };
         let [ring, bell] = self.output.descriptors();
         let mut descriptors = [ring; DESCRIPTORS_MAX];

@@ -153,6 +153,11 @@ impl<'a> FrameReader<'a> {
         Ok(bytes)
     }
 
+    /// Whether an older program wrote the frame, which knew no more fields.
+    fn is_over(&self) -> bool {
+        self.rest.is_empty()
+    }
+
     fn array<const N: usize>(&mut self) -> Result<[u8; N], Malformed> {
         let (bytes, rest) = self.rest.split_first_chunk().ok_or(Malformed::Short)?;
         self.rest = rest;

@@ -5,7 +5,7 @@ mod event_commands;
 pub(in crate::transport) mod indexing;
 pub(in crate::transport) mod journal;
 pub mod kept_switches;
-mod sessions;
+pub(in crate::transport) mod sessions;
 mod settings;
 mod startup_lock;
 pub mod upgrade;

@@ -26,6 +26,7 @@ use crate::transport::connection::{link, serve};
 use crate::transport::daemon::ending::end_sessions;
 use crate::transport::daemon::indexing::{Indexing, index_of};
 use crate::transport::daemon::journal::{journal_limits, keep_journal};
+use crate::transport::daemon::sessions::tell_lost;
 use crate::transport::daemon::{Assembly, Places, keep_house, prepare_process};
 use crate::transport::shell_scripts::{PassingScripts, or_told};
 use crate::transport::signals::Signals;
@@ -71,6 +72,8 @@ pub async fn serve_stdio(
     let mut tasks = JoinSet::new();
     keep_house(&mut tasks, facts, Arc::clone(&shared));
     tasks.spawn(keep_journal(journal, &clock));
+    // Sessions of a process that was killed ended with it.
+    tell_lost(shared.gateway.daemon());
     let indexing = Indexing::start(shared.gateway.daemon());
 
     let standing = standing();

@@ -70,6 +70,15 @@ async fn lease_of(client: &mut Wire, session: &str) -> Value {
     listed["sessions"][0]["lease"].clone()
 }
 
+/// What was refused to people at a session: each act and its error code, as it is recorded.
+async fn refusals(client: &mut Wire, session: &str) -> Vec<(String, String)> {
+    let asked = json!({"kind": "refused", "session": session});
+    let told = client.structured("list_events", asked).await;
+    let word = |event: &Value, name: &str| event[name].as_str().unwrap().to_owned();
+    let events = told["events"].as_array().unwrap();
+    events.iter().map(|event| (word(event, "act"), word(event, "code"))).collect()
+}
+
 async fn until_agent_holds(client: &mut Wire, session: &str) {
     soon("the agent to hold the lease again", async {
         while lease_of(client, session).await["kind"] != "agent" {}
@@ -258,6 +267,8 @@ async fn who_took_over_is_not_interrupted_by_another_persons_typing() {
     let refused = first.types("y").await.unwrap_err();
     assert_eq!(code(&refused), "lease_held", "{refused}");
     second.is_told("row", |row| row["text"] == "second").await;
+    let told = [("typing", "lease_held"); 2];
+    assert_eq!(refusals(&mut agent, &session).await, told.map(|it| (it.0.into(), it.1.into())));
     daemon.stop().await;
 }
 
@@ -276,6 +287,8 @@ async fn on_a_read_only_daemon_people_only_watch() {
     let room = json!({"attach": person.attach, "cols": 50, "rows": 10});
     person.wire.request("termgate/attach/size", room).await.unwrap();
     assert_eq!(size_of(&mut operator, &session).await, before);
+    let told = ["typing", "take_over"].map(|act| (act.to_owned(), "read_only".to_owned()));
+    assert_eq!(refusals(&mut operator, &session).await, told);
     daemon.stop().await;
 }
 

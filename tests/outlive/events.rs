@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::process::Stdio;
 use std::time::Duration;
 
+use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
 use crate::harness::waiting::until;
@@ -98,6 +99,37 @@ async fn a_program_that_ends_while_no_daemon_runs_is_told_to_have_ended_once() {
     let mut of_program: Vec<_> = told.iter().filter(of_program).collect();
     of_program.sort();
     assert_eq!(of_program, ["bell", "session_ended"], "{told:?}");
+}
+
+#[tokio::test]
+async fn a_session_of_which_nothing_is_left_is_told_to_be_removed_once() {
+    let home = Home::new();
+    let daemon = home.serve().await;
+    let mut client = home.client().await;
+    let lost = start(&mut client, "exec cat").await;
+    let stays = start(&mut client, "exec cat").await;
+    daemon.kill().await;
+    // As if the machine had been started again, for this one.
+    let shim = home.shim(&lost.id);
+    nix::sys::signal::kill(nix::unistd::Pid::from_raw(shim), Signal::SIGKILL).unwrap();
+    for place in ["s", "h"] {
+        for entry in std::fs::read_dir(home.runtime(place)).unwrap() {
+            let path = entry.unwrap().path();
+            if path.to_str().unwrap().contains(&lost.id) {
+                std::fs::remove_file(path).unwrap();
+            }
+        }
+    }
+    for _ in 0..2 {
+        let daemon = home.serve().await;
+        let kinds = |session: &str| -> Vec<_> {
+            let kind = |event: &Value| event["kind"].as_str().unwrap().to_owned();
+            events_of(&home, session).iter().map(kind).collect()
+        };
+        assert_eq!(kinds(&lost.id), ["session_created", "session_removed"]);
+        assert_eq!(kinds(&stays.id), ["session_created"]);
+        daemon.kill().await;
+    }
 }
 
 #[tokio::test]

@@ -84,6 +84,7 @@ fn what_shims_of_version_2_say_is_understood() {
         results: [WriteProgress { write: WRITE, bytes: 42 }].into_iter().collect(),
         segments: [1 << 20, 512].into_iter().collect(),
         snapshots: [2_048].into_iter().collect(),
+        typed: None,
     };
     from_shim("attached", &FromShim::Attached(Box::new(attached)));
     from_shim("failed", &FromShim::Failed(StartFailure { stage: StartStage::Program, errno: 2 }));

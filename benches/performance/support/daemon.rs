@@ -3,6 +3,7 @@
 //! It knows nothing of calls. The real process is started, since what agents wait for includes its
 //! scheduling.
 
+use std::fs;
 use std::io::{self, BufRead, BufReader};
 use std::path::PathBuf;
 use std::process::Stdio;
@@ -63,6 +64,16 @@ impl Daemon {
     /// When it has gone.
     pub(crate) fn pid(&self) -> anyhow::Result<Pid> {
         daemon(&self.home.runtime())
+    }
+
+    /// The database of its search index.
+    ///
+    /// # Errors
+    /// When nothing is indexed yet.
+    pub(crate) fn index(&self) -> anyhow::Result<PathBuf> {
+        let mut indexes = fs::read_dir(self.home.state().join("index"))?;
+        let only = indexes.next().context("there is no index")??;
+        Ok(only.path().join("index.db"))
     }
 
     /// The socket agents come in by; the others are beside it.

@@ -53,6 +53,11 @@ impl Home {
         self.0.path().join("run")
     }
 
+    /// Where daemons here keep what outlives them.
+    pub(crate) fn state(&self) -> PathBuf {
+        self.0.path().join("termgate")
+    }
+
     fn config(&self) -> PathBuf {
         self.0.path().join("config.toml")
     }

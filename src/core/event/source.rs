@@ -7,6 +7,7 @@ use std::time::Duration;
 use crate::core::burst::Burst;
 use crate::core::event::Event;
 use crate::core::frame::Frame;
+use crate::core::ids::TenantId;
 use crate::core::moment::Moment;
 use crate::core::one_line::one_line;
 use crate::core::screen::sequence::{Report, TaskProgress};
@@ -28,6 +29,8 @@ const BODY_MAX: usize = 400;
 /// What a daemon before told of a session, as far as it is known.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ToldEvents {
+    /// Whose session it is.
+    pub tenant: Option<TenantId>,
     pub started: BTreeSet<CommandId>,
     pub ended: BTreeSet<CommandId>,
     /// The count of the newest bell.
@@ -53,6 +56,7 @@ impl ToldEvents {
             ToldEvent::Bell(count) => self.bell = self.bell.max(Some(count)),
             ToldEvent::Sent { offset } => self.offset = self.offset.max(offset),
             ToldEvent::NeedsInput => self.waits = true,
+            ToldEvent::SessionCreated => {}
             ToldEvent::SessionEnded => self.is_over = true,
         }
         // Frames have no older commands.
@@ -76,6 +80,7 @@ pub enum ToldEvent {
         offset: u64,
     },
     NeedsInput,
+    SessionCreated,
     SessionEnded,
 }
 

@@ -102,6 +102,11 @@ impl WriteQueue {
         self.writes.iter().map(|queued| queued.progress.rest().len()).sum()
     }
 
+    pub(super) fn bytes_before_last(&self) -> usize {
+        let before = self.writes.iter().rev().skip(1);
+        before.map(|queued| queued.progress.rest().len()).sum()
+    }
+
     /// How many would wait if all were cut: only one that has begun leaves anything.
     pub(super) fn tail(&self) -> usize {
         self.writes.front().map_or(0, |front| front.progress.tail())

@@ -114,6 +114,15 @@ impl Input {
         Ok(grant)
     }
 
+    /// Checks that a person may take over now. [`Input::take_over`] in the same step succeeds.
+    ///
+    /// # Errors
+    /// Why nobody may write.
+    pub fn check_take_over(&mut self, now: Moment) -> Result<(), WriteError> {
+        self.judge(now);
+        self.check_open(now)
+    }
+
     /// Gives a person the keyboard until it hands it back, leaves, or presses no key for as long as
     /// the longest lease lasts. Other people may not type meanwhile, but take over in turn.
     ///
@@ -125,8 +134,7 @@ impl Input {
         caller: &Caller,
         fresh: LeaseId,
     ) -> Result<Grant, WriteError> {
-        self.judge(now);
-        self.check_open(now)?;
+        self.check_take_over(now)?;
         let grant = self.lease.take_over(now, caller, fresh);
         self.follow(now);
         Ok(grant)

@@ -227,6 +227,15 @@ impl Commands {
         id
     }
 
+    /// Forgets a command of which nothing was sent. No other gets its number.
+    pub fn withdraw(&mut self, id: CommandId) {
+        self.list.retain(|record| record.id != id);
+        if self.sent.as_ref().is_some_and(|sent| sent.id == id) {
+            self.sent = self.outer.take();
+        }
+        self.number_after(id);
+    }
+
     /// Ends the command that was sent, whose end nothing marks.
     pub fn finish_sent(&mut self, here: &Here, evidence: Evidence, ran: bool) {
         if let Some(sent) = &self.sent {

@@ -156,11 +156,13 @@ impl Server {
             return Err(invalid(problem).into());
         }
         let (attached, accepted) = self.person(&input.attach, &context).await?;
-        let permit = self.permit_for(&attached, &standing, PermittedAct::Type)?;
         let key = idempotency_key(input.idempotency_key.as_deref(), fingerprint(&bytes))?;
         let typed = TypedInput { bytes, key, view: input.resize.then(|| attached.room()) };
-        let typing = attached.session.type_in(&permit, attached.person.clone(), typed);
-        let written = in_turn(typing, accepted).await?;
+        let typing = async |permit: Permit| {
+            let typing = attached.session.type_in(&permit, attached.person.clone(), typed);
+            in_turn(typing, accepted).await
+        };
+        let written = self.permitted("typing", &attached, &standing, typing).await?;
         let outcome = written.outcome;
         Ok(result(&TypedResult {
             written: outcome.written,
@@ -193,9 +195,11 @@ impl Server {
         standing: Standing,
     ) -> Result<CustomResult, ErrorData> {
         let (attached, accepted) = self.person(&which.attach, &context).await?;
-        let permit = self.permit_for(&attached, &standing, PermittedAct::Type)?;
         let (person, room) = (attached.person.clone(), attached.room());
-        in_turn(attached.session.take_over(&permit, person, Some(room)), accepted).await?;
+        let taking = async |permit: Permit| {
+            in_turn(attached.session.take_over(&permit, person, Some(room)), accepted).await
+        };
+        self.permitted("take_over", &attached, &standing, taking).await?;
         let lease = LeaseWire::from(&*attached.session.frame().lease.value);
         Ok(result(&TakenOver { lease, you: attached.person.name().to_string() }))
     }
@@ -223,12 +227,31 @@ impl Server {
         Ok((self.people.find(attach).ok_or_else(unknown)?, accepted))
     }
 
+    /// Does what takes the right to type, and has a refusal recorded.
+    async fn permitted<T>(
+        &self,
+        act: &'static str,
+        attached: &AttachedPerson,
+        standing: &Standing,
+        doing: impl AsyncFnOnce(Permit) -> Result<T, SurfaceError>,
+    ) -> Result<T, ErrorData> {
+        let done = match self.permit_for(attached, standing, PermittedAct::Type) {
+            Ok(permit) => doing(permit).await,
+            Err(denied) => Err(denied),
+        };
+        if let Err(error) = &done {
+            let person = Standing { caller: attached.person.clone(), ..standing.clone() };
+            self.shared.gateway.note_person_refused(&person, &attached.session, act, error);
+        }
+        Ok(done?)
+    }
+
     fn permit_for(
         &self,
         attached: &AttachedPerson,
         standing: &Standing,
         act: PermittedAct,
-    ) -> Result<Permit, ErrorData> {
+    ) -> Result<Permit, SurfaceError> {
         let daemon = self.shared.gateway.daemon();
         let permit = if attached.view_only {
             Err(Denial::Watching)
@@ -237,7 +260,7 @@ impl Server {
             let person = Standing { caller: attached.person.clone(), ..standing.clone() };
             daemon.switchboard.decide(&person, act, Some(attached.session.id()), daemon.now())
         };
-        Ok(permit.map_err(SurfaceError::from)?)
+        Ok(permit?)
     }
 }
 
@@ -245,7 +268,7 @@ impl Server {
 async fn in_turn<T>(
     asking: impl Future<Output = Result<T, SessionError>>,
     accepted: Accepted,
-) -> Result<T, ErrorData> {
+) -> Result<T, SurfaceError> {
     let mut asking = std::pin::pin!(asking);
     let first = poll_fn(|context| Poll::Ready(asking.as_mut().poll(context))).await;
     drop(accepted);
@@ -253,7 +276,7 @@ async fn in_turn<T>(
         Poll::Ready(answer) => answer,
         Poll::Pending => asking.await,
     };
-    Ok(answer.map_err(SurfaceError::from)?)
+    Ok(answer?)
 }
 
 /// A result of one of our types, which always serialize.

@@ -219,11 +219,13 @@ impl<P: Pty> Actor<P> {
         if self.kept.commands.last != self.screen.commands().last() {
             self.checkpoint_now(false);
         }
-        self.remember_commands();
+        self.remember_commands(None);
     }
 
-    /// Keeps a command that was just sent; to be called before a byte of it goes out.
+    /// Keeps a command that was just queued, behind all other writes; to be called before a byte of it goes out.
     pub(super) fn keep_sent(&mut self, id: CommandId) {
+        let before = self.input.queued_before_last() as u64;
+        let typed_before = self.pty.typed().map(|typed| typed + before);
         let commands = self.screen.commands();
         let sent = commands.sent().filter(|sent| sent.id == id && sent.ends_by == EndsBy::Marks);
         let repeatable = self.kept.rows.is_some() && !self.kept.judged;
@@ -232,8 +234,10 @@ impl<P: Pty> Actor<P> {
             && self.records.note_uncovered(UncoveredCommand::of(record, sent, self.unfed.offset))
         {
             self.kept.commands = Milestones::of(commands);
-            self.remember_commands();
+            self.remember_commands(typed_before);
         } else {
+            // A checkpoint alone would say that it was sent.
+            self.remember_commands(typed_before);
             self.keep_commands();
         }
     }

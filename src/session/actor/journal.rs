@@ -24,25 +24,21 @@ const BURST_BYTES: usize = 4_096;
 pub(super) struct RecordedActs {
     writes: HashMap<WriteId, RecordedWrite>,
     burst: Option<TypingBurst>,
+    /// Takes effect in the current step.
+    current: Option<RecordNumber>,
 }
 
 #[derive(Debug)]
 enum RecordedWrite {
     Act {
         of: RecordNumber,
-        epoch: Epoch,
+        /// Of the lease under which it was queued.
+        epoch: Option<Epoch>,
         /// Not even its length is recorded.
         is_secret: bool,
     },
     /// A part of what this person types.
     Typing(Caller),
-}
-
-/// A write that was recorded and is about to be queued.
-#[derive(Debug)]
-pub(super) struct RecordedIntent {
-    of: RecordNumber,
-    is_secret: bool,
 }
 
 /// What one person types without a pause.
@@ -58,12 +54,13 @@ struct TypingBurst {
 }
 
 impl<P: Pty> Actor<P> {
-    /// Records a write that is about to be queued.
+    /// Records a write that is about to be queued, and awaits its outcome.
     pub(super) fn record_write(
         &mut self,
+        write: WriteId,
         order: &WriteOrder,
         unit: &Unit,
-    ) -> Result<RecordedIntent, SessionError> {
+    ) -> Result<(), SessionError> {
         let act = match (&order.command, &order.content) {
             (Some(_), _) => "command",
             (None, Content::Keys(_)) => "keys",
@@ -78,13 +75,15 @@ impl<P: Pty> Actor<P> {
             None => ActContent::Bytes(&bytes),
         };
         let of = self.intend(&order.caller, Some(order.door), act, content)?;
-        Ok(RecordedIntent { of, is_secret })
+        self.recording.writes.insert(write, RecordedWrite::Act { of, epoch: None, is_secret });
+        Ok(())
     }
 
-    /// Awaits the outcome of a recorded write, which was queued.
-    pub(super) fn follow_record(&mut self, write: WriteId, intent: RecordedIntent, epoch: Epoch) {
-        let RecordedIntent { of, is_secret } = intent;
-        self.recording.writes.insert(write, RecordedWrite::Act { of, epoch, is_secret });
+    /// Notes under which lease a recorded write was queued.
+    pub(super) fn note_write(&mut self, write: WriteId, under: Epoch) {
+        if let Some(RecordedWrite::Act { epoch, .. }) = self.recording.writes.get_mut(&write) {
+            *epoch = Some(under);
+        }
     }
 
     pub(super) fn record_completion(&mut self, completion: &Completion) {
@@ -93,10 +92,9 @@ impl<P: Pty> Actor<P> {
         match self.recording.writes.remove(&completion.write) {
             None => {}
             Some(RecordedWrite::Act { of, epoch, is_secret: true }) => {
-                recorder.conclude(of, ActOutcome::Done { epoch: Some(epoch) });
+                recorder.conclude(of, ActOutcome::Done { epoch });
             }
             Some(RecordedWrite::Act { of, epoch, is_secret: false }) => {
-                let epoch = Some(epoch);
                 recorder.conclude(of, ActOutcome::Written { epoch, written, discarded, queued });
             }
             Some(RecordedWrite::Typing(by)) if discarded > 0 => {
@@ -172,7 +170,9 @@ impl<P: Pty> Actor<P> {
         effect: impl FnOnce(&mut Self) -> Result<T, SessionError>,
     ) -> Result<T, SessionError> {
         let of = self.intend(by, door, act, content)?;
+        self.recording.current = Some(of);
         let done = effect(self);
+        self.recording.current = None;
         let reason = done.as_ref().err().map(ToString::to_string);
         self.outlets.recorder.conclude(of, self.outcome(by, reason.as_deref()));
         done
@@ -189,7 +189,9 @@ impl<P: Pty> Actor<P> {
         let content = ActContent::Nothing;
         let of = self.intend(by, door, act, content.clone());
         let (session, epoch) = (Some(self.id), self.epoch_of(by));
+        self.recording.current = of.as_ref().ok().copied();
         let done = effect(self);
+        self.recording.current = None;
         let reason = done.as_ref().err().map(ToString::to_string);
         let outcome = self.outcome(by, reason.as_deref());
         match of {
@@ -230,9 +232,12 @@ impl<P: Pty> Actor<P> {
         self.outlets.recorder.note(&JournalEntry::Discarded { session, writer, bytes, cause });
     }
 
-    /// Says of all writes without an outcome that it is unknown.
+    /// Says of all acts without an outcome that it is unknown.
     pub(super) fn record_failure(&mut self) {
         self.end_burst();
+        if let Some(of) = self.recording.current.take() {
+            self.outlets.recorder.conclude(of, ActOutcome::Unknown);
+        }
         for (_, recorded) in self.recording.writes.drain() {
             if let RecordedWrite::Act { of, .. } = recorded {
                 self.outlets.recorder.conclude(of, ActOutcome::Unknown);

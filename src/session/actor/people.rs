@@ -192,6 +192,7 @@ impl<P: Pty> Actor<P> {
         view: Option<Size>,
     ) -> Result<(), SessionError> {
         let now = self.clock.now();
+        self.input.check_take_over(now)?;
         self.begin_keys(now, caller);
         self.end_burst();
         let door = Some(Door::Operator);

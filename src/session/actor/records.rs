@@ -52,6 +52,11 @@ impl Records {
         self.commands.note_uncovered(command)
     }
 
+    /// Forgets the newest command if nothing of it was sent.
+    pub(super) fn take_unsent(&mut self, pty: &impl Pty) -> Option<CommandId> {
+        self.commands.take_unsent(pty.typed())
+    }
+
     /// Notes that a checkpoint covers the commands up to this one.
     pub(super) fn cover(&mut self, last: CommandId, pty: &impl Pty) {
         if self.commands.cover(last) {
@@ -118,11 +123,12 @@ impl<P: Pty> Actor<P> {
     }
 
     /// Keeps the number of the newest command, if it is not kept already; to be called before anybody
-    /// is told of it.
-    pub(super) fn remember_commands(&mut self) {
+    /// is told of it. If it was sent, it begins after so many typed bytes.
+    pub(super) fn remember_commands(&mut self, typed_before: Option<u64>) {
         let last = self.screen.commands().last();
         if self.records.commands.last < last {
             self.records.commands.last = last;
+            self.records.commands.typed_before = typed_before;
             self.pty.remember(Note::Commands, &self.records.commands.to_note());
         }
     }

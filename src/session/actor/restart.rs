@@ -238,12 +238,16 @@ impl<P: Pty> Actor<P> {
     /// Makes the screen again, with all output that one was given before.
     async fn mend_screen(&mut self) {
         let size = self.size;
+        let unsent = self.records.take_unsent(&*self.pty);
         let again = self.screen_again();
         if again.ended {
             self.forget_recorded();
         }
         let shown = again.screen.commands().last();
         self.screen = again.screen.into();
+        if let Some(unsent) = unsent {
+            self.screen.withdraw(unsent);
+        }
         self.unfed.offset = again.offset;
         let uncovered = &self.records.commands().uncovered;
         let is_to_come =

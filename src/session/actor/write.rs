@@ -181,12 +181,12 @@ impl<P: Pty> Actor<P> {
             return Ok(Step::Rehearsed);
         }
         self.input.check_commit(&attempt, &unit)?;
-        let record = self.record_write(order, &unit)?;
         let write = self.callers.next_write();
+        self.record_write(write, order, &unit)?;
         let holding =
             if order.keep_alive { KeepLease::UntilLetGo } else { KeepLease::UntilAnswered };
         let Committed { grant, hold, stamp } = self.input.commit(attempt, write, unit, holding)?;
-        self.follow_record(write, record, grant.epoch);
+        self.note_write(write, grant.epoch);
         let kept = hold.map(|hold| {
             self.callers.holds.insert(write, hold);
             KeepAlive::new(Arc::clone(&self.outlets.urgent), write)

@@ -240,6 +240,10 @@ impl Pty for HeldPty {
         Err(if self.has_successor(&link) { ErrorKind::BrokenPipe } else { link.absence() }.into())
     }
 
+    fn typed(&self) -> Option<u64> {
+        self.link().input.typed()
+    }
+
     async fn writable(&self) -> io::Result<()> {
         self.wait_for_room().await
     }
@@ -313,28 +317,7 @@ impl Pty for HeldPty {
     }
 
     async fn exited(&self) -> Exit {
-        let link = self.link();
-        let mut standing = link.standing();
-        loop {
-            self.mind_successor(&link);
-            let known = *standing.borrow_and_update();
-            match known.exit {
-                Some((exit, _)) => return exit,
-                None if known.presence == ShimPresence::Gone => break,
-                None => {}
-            }
-            tokio::select! {
-                heard = link.hear(&mut standing) => if heard.is_err() { break },
-                ended = self.shim_ended.readable() => match ended {
-                    Ok(mut ended) => {
-                        ended.retain_ready();
-                        self.on_shim_ended(&link);
-                    }
-                    Err(_) => break,
-                },
-            }
-        }
-        Exit::Lost
+        self.wait_for_exit().await
     }
 
     async fn kill(&self) -> Result<(), KillError> {

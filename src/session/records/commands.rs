@@ -27,6 +27,8 @@ const UNCOVERED_BYTES_MAX: usize = 1_536;
 struct CommandsNote {
     #[serde(default)]
     last: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    typed_before: Option<u64>,
     #[serde(default, skip_serializing_if = "VecDeque::is_empty")]
     uncovered: VecDeque<UncoveredCommand>,
     /// The stamps of calls, in hexadecimal, with the commands that they sent.
@@ -90,6 +92,8 @@ impl UncoveredCommand {
 pub struct CommandsRecord {
     /// The newest command that a client knows of.
     pub last: CommandId,
+    /// How many bytes the terminal takes before the first one of that command; `None` if nobody counts them.
+    pub typed_before: Option<u64>,
     /// The commands that no checkpoint covers, oldest first.
     pub uncovered: VecDeque<UncoveredCommand>,
     /// The calls with an idempotency key that sent a command, oldest first.
@@ -124,6 +128,18 @@ impl CommandsRecord {
         uncovered.front().map_or(self.last, |next| CommandId(next.id.saturating_sub(1)))
     }
 
+    /// Forgets the newest command if none of its bytes was taken of so many in all, and returns its number: the daemon
+    /// that stored it was killed before it sent it.
+    pub fn take_unsent(&mut self, typed: Option<u64>) -> Option<CommandId> {
+        let before = self.typed_before.take()?;
+        if typed? > before {
+            return None;
+        }
+        self.uncovered.retain(|command| command.id() != self.last);
+        self.calls.retain(|(_, command)| *command != self.last);
+        Some(self.last)
+    }
+
     /// Records which command a call sends.
     pub fn note_call(&mut self, stamp: WriteStamp, command: CommandId) {
         push(&mut self.calls, (stamp, command));
@@ -148,7 +164,8 @@ impl CommandsRecord {
         let lengths = self.lengths.iter().map(|(stamp, length)| (digits(stamp), *length));
         let (calls, lengths) = (calls.collect(), lengths.collect());
         let (last, uncovered, paste) = (self.last.0, self.uncovered.clone(), self.paste);
-        write(CommandsNote { last, uncovered, calls, lengths, paste })
+        let typed_before = self.typed_before;
+        write(CommandsNote { last, typed_before, uncovered, calls, lengths, paste })
     }
 
     /// Reads a note. An empty note gives the default: no commands.
@@ -156,14 +173,15 @@ impl CommandsRecord {
         if bytes.is_empty() {
             return Ok(Self::default());
         }
-        let CommandsNote { last, uncovered, calls, lengths, paste } = read(bytes)?;
+        let CommandsNote { last, typed_before, uncovered, calls, lengths, paste } = read(bytes)?;
         if last > LAST_MAX {
             return Err(RecordError::value("last", last));
         }
         if let Some(command) = uncovered.iter().find(|one| one.id == 0 || one.id > last) {
             return Err(RecordError::value("uncovered", command.id));
         }
-        let mut record = Self { last: CommandId(last), uncovered, paste, ..Self::default() };
+        let last_id = CommandId(last);
+        let mut record = Self { last: last_id, typed_before, uncovered, paste, ..Self::default() };
         let parse = |member: &'static str, stamp: String| match Uuid::parse_str(&stamp) {
             Ok(stamp) => Ok(WriteStamp(stamp.into_bytes())),
             Err(_) => Err(RecordError::value(member, stamp)),

@@ -300,6 +300,7 @@ impl Registry {
             // The session becomes visible once its end is known.
             opening: OpeningState { unread_until: u64::MAX, ..opening },
             newest: Epoch::default(),
+            typed: None,
             writes: Vec::new(),
             window: WriteWindow::Closed,
         }))
@@ -344,6 +345,7 @@ fn found<P>(
         pid: recovered.attached.leader.pid,
         opening,
         newest: Epoch(recovered.attached.epoch),
+        typed: recovered.attached.typed,
         writes: recovered.writes(),
         window: WriteWindow::Closed,
     })

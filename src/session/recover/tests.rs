@@ -131,6 +131,7 @@ fn survivor(notes: RecoveredNotes) -> (FoundTerminal<FakePty>, FakeTerminal) {
         pid: 4,
         opening: OpeningState::empty(Size { rows: 5, cols: 20 }, ScreenLimits::default()),
         newest: Epoch(2),
+        typed: None,
         writes: Vec::new(),
         window: WriteWindow::Open,
     };
@@ -513,4 +514,35 @@ async fn a_paste_that_the_daemon_before_began_is_closed_before_anything_else_goe
     let (third, terminal) = survivor(read_back(&terminal, 1));
     registry().recover(third).await;
     assert_eq!(terminal.written(), b"", "it is closed once");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_command_of_which_no_byte_was_taken_never_ran_whoever_stored_it() {
+    let note = br#"{"v":1,"last":7,"typed_before":100,"uncovered":[{"id":7,"offset":0,"at":1,
+        "text":"make","typed":"make","by":null,"prompt":"$ ","echoed":true}],
+        "calls":[["a0a1a2a3a4a5a6a7a8a9aaabacadaeaf",7]]}"#;
+    let commands = CommandsRecord::from_note(note).expect("it can be read");
+    assert_eq!(CommandsRecord::from_note(&commands.to_note()).unwrap(), commands);
+    for (typed, known) in [(Some(100), 0), (Some(99), 0), (Some(101), 1), (None, 1)] {
+        for is_on_screen in [false, true] {
+            let registry = registry();
+            let notes = RecoveredNotes { commands: commands.clone(), ..notes(1) };
+            let (mut first, terminal) = survivor(notes);
+            first.typed = typed;
+            if is_on_screen {
+                let screen = &mut first.opening.screen;
+                screen.number_commands_after(CommandId(6));
+                let submission = commands.uncovered[0].submission();
+                assert_eq!(screen.submit(Moment::default(), submission), CommandId(7));
+            }
+            let session = registry.recover(first).await;
+            let frame = session.frame();
+            let case = format!("{typed:?} taken, on the screen: {is_on_screen}");
+            assert_eq!(frame.commands.value.iter().count(), known, "{case}");
+            assert_eq!(frame.commands.value.last(), CommandId(7), "{case}");
+            assert_eq!(frame.commands.value.sent().is_some(), known == 1, "{case}");
+            let calls = read_back(&terminal, 1).commands.calls.len();
+            assert_eq!(calls, known, "{case}");
+        }
+    }
 }

@@ -19,6 +19,7 @@ const NAMELESS: [u8; 16] = [0; 16];
 pub struct InputLog {
     epoch: u64,
     answered: u64,
+    typed: u64,
     agents: Bounded<WriteProgress, SHARE_MAX>,
     people: Bounded<WriteProgress, SHARE_MAX>,
 }
@@ -38,6 +39,9 @@ impl InputLog {
 
     fn on_taken(&mut self, input: &InputHeader) {
         self.answered = self.answered.max(input.answered);
+        if input.epoch != 0 {
+            self.typed += u64::from(input.length);
+        }
         if input.write == NAMELESS {
             return;
         }
@@ -58,6 +62,11 @@ impl InputLog {
     /// All queries in the output before this offset have been answered.
     pub fn answered(&self) -> u64 {
         self.answered
+    }
+
+    /// How many bytes of input that needs a lease were taken in all.
+    pub fn typed(&self) -> u64 {
+        self.typed
     }
 
     /// The results of the last named writes: those of agents, then those of people, each oldest first.
@@ -102,6 +111,15 @@ mod tests {
         ledger.admits(&input(0, 8));
         let one = |write, bytes| WriteProgress { write: [write; 16], bytes };
         assert_eq!(ledger.results().as_slice(), [one(7, 5), one(8, 3)]);
+    }
+
+    #[test]
+    fn only_what_needs_a_lease_and_passes_counts_as_typed() {
+        let mut ledger = InputLog::default();
+        for epoch in [5, 0, 4, 6] {
+            ledger.admits(&input(epoch, 0));
+        }
+        assert_eq!(ledger.typed(), 6);
     }
 
     #[test]

@@ -56,6 +56,8 @@ pub struct Attached {
     pub segments: Bounded<u64, SEGMENTS_MAX>,
     /// The end of the output that each snapshot covers, oldest first.
     pub snapshots: Bounded<u64, SNAPSHOTS_MAX>,
+    /// How many bytes of input that needs a lease were taken in all. Shims of older programs do not say.
+    pub typed: Option<u64>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -158,6 +160,9 @@ impl Attached {
         for number in self.segments.as_slice().iter().chain(self.snapshots.as_slice()) {
             out.u64(*number);
         }
+        if let Some(typed) = self.typed {
+            out.u64(typed);
+        }
         out.finish()
     }
 
@@ -195,6 +200,7 @@ impl Attached {
             results: (0..results).map(|_| written(from)).collect::<Result<_, _>>()?,
             segments: (0..segments).map(|_| from.u64()).collect::<Result<_, _>>()?,
             snapshots: (0..snapshots).map(|_| from.u64()).collect::<Result<_, _>>()?,
+            typed: if from.is_over() { None } else { Some(from.u64()?) },
         })
     }
 }

@@ -23,7 +23,12 @@ fn sent_from_shim(frame: &FromShim<'_>) {
     let mut room = [0; FRAME_MAX];
     let length = frame.encode(&mut room);
     assert_eq!(FromShim::decode(&room[..length]).as_ref(), Ok(&Some(frame.clone())));
-    for cut in 0..length {
+    let before_typed = match frame {
+        FromShim::Attached(attached) => attached.typed.map(|_| length - 8),
+        FromShim::Failed(_) | FromShim::Exited { .. } | FromShim::Note(_) => None,
+    };
+    // Without its last field it is the frame of an older shim.
+    for cut in (0..length).filter(|cut| Some(*cut) != before_typed) {
         let short = FromShim::decode(&room[..cut]);
         assert!(!matches!(short, Ok(Some(_))), "{cut} of {length} bytes are {short:?}");
     }
@@ -44,8 +49,14 @@ fn attached() -> impl Strategy<Value = Attached> {
     let snapshots = prop::collection::vec(any::<u64>(), 0..=SNAPSHOTS_MAX);
     let numbers = any::<([u64; 8], [u32; 2], [i32; 2], u16, u16)>();
     let lists = (results, segments, snapshots);
-    (numbers, lists, prop::option::of(ended()), window()).prop_map(
-        |((long, middle, pids, version, notes), (results, segments, snapshots), ended, window)| {
+    let ends = (prop::option::of(ended()), prop::option::of(any::<u64>()));
+    (numbers, lists, ends, window()).prop_map(
+        |(
+            (long, middle, pids, version, notes),
+            (results, segments, snapshots),
+            (ended, typed),
+            window,
+        )| {
             let process = |index: usize| ProcessIdentity { pid: pids[index], started: long[index] };
             let result = |(write, bytes)| WriteProgress { write, bytes };
             Attached {
@@ -66,6 +77,7 @@ fn attached() -> impl Strategy<Value = Attached> {
                 results: results.into_iter().map(result).collect(),
                 segments: segments.into_iter().collect(),
                 snapshots: snapshots.into_iter().collect::<Bounded<_, _>>(),
+                typed,
             }
         },
     )

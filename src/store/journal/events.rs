@@ -89,10 +89,21 @@ impl EventRecord {
         })
     }
 
-    /// What a later daemon must know of it so as not to tell it again.
-    fn told(&self) -> Option<(SessionId, ToldEvent)> {
+    /// Adds what a later daemon must know of it so as not to tell it again.
+    fn add_to(&self, told: &mut HashMap<SessionId, ToldEvents>) {
+        let Some(session) = self.session.as_deref().and_then(|id| id.parse().ok()) else { return };
+        if self.kind == "session_removed" {
+            told.remove(&session);
+        } else if let Some(event) = self.told() {
+            let of = told.entry(session).or_default();
+            of.tenant = self.tenant.as_deref().and_then(|tenant| tenant.parse().ok());
+            of.add(&event);
+        }
+    }
+
+    fn told(&self) -> Option<ToldEvent> {
         let number = |member| self.details.get(member).and_then(Value::as_u64);
-        let event = match self.kind.as_str() {
+        Some(match self.kind.as_str() {
             "command_started" => ToldEvent::CommandStarted(CommandId(number("command_id")?)),
             "command_ended" => ToldEvent::CommandEnded(CommandId(number("command_id")?)),
             "bell" => ToldEvent::Bell(number("count")?),
@@ -100,10 +111,10 @@ impl EventRecord {
                 ToldEvent::Sent { offset: number("offset")? }
             }
             "needs_input" => ToldEvent::NeedsInput,
+            "session_created" => ToldEvent::SessionCreated,
             "session_ended" => ToldEvent::SessionEnded,
             _ => return None,
-        };
-        Some((self.session.as_deref()?.parse().ok()?, event))
+        })
     }
 }
 
@@ -204,7 +215,7 @@ fn newest_events(
     Ok(page)
 }
 
-/// What the newest records tell of each session.
+/// What the newest records tell of each session that is not removed.
 ///
 /// # Errors
 /// Returns the system's error if a file cannot be read.
@@ -219,8 +230,8 @@ pub(super) fn told_events(directory: &Path) -> io::Result<HashMap<SessionId, Tol
     let mut told = HashMap::<SessionId, ToldEvents>::new();
     for (_, path) in newest.into_iter().rev() {
         each_line(path, 0, |_, line| {
-            if let Some((session, event)) = EventRecord::of_line(line).and_then(|it| it.told()) {
-                told.entry(session).or_default().add(&event);
+            if let Some(event) = EventRecord::of_line(line) {
+                event.add_to(&mut told);
             }
             Continue(())
         })?;

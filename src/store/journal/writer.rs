@@ -154,6 +154,13 @@ impl Journal {
         self.0.told.lock().unwrap_or_else(PoisonError::into_inner).remove(&session)
     }
 
+    /// Takes the sessions that daemons before told of and that are neither removed nor there any more.
+    pub fn take_lost(&self, is_there: impl Fn(SessionId) -> bool) -> Vec<(SessionId, TenantId)> {
+        let mut told = self.0.told.lock().unwrap_or_else(PoisonError::into_inner);
+        let lost = told.extract_if(|session, _| !is_there(*session));
+        lost.filter_map(|(session, told)| Some((session, told.tenant?))).collect()
+    }
+
     /// The number of the newest event; before this process recorded one, of the last record.
     pub fn newest_event(&self) -> watch::Receiver<u64> {
         self.0.newest_event.subscribe()

@@ -8,6 +8,7 @@ use tokio::task::JoinSet;
 use tokio::time::sleep;
 
 use crate::config::paths::RuntimePaths;
+use crate::core::event::{Event, EventScope};
 use crate::core::ids::{SessionId, TenantId};
 use crate::core::policy::Door;
 use crate::session::pty::held::shims::Shims;
@@ -34,7 +35,17 @@ pub(super) fn shims_of(paths: &RuntimePaths, lock: &Arc<DaemonLock>) -> Shims {
 pub(super) async fn recover_sessions(daemon: Arc<Daemon>) -> impl Future<Output = ()> + Send {
     let left = daemon.sessions.left_behind();
     let unanswered = recover(&daemon, left).await;
+    tell_lost(&daemon);
     ask_again(daemon, unanswered)
+}
+
+/// Tells of sessions that nothing is left of, such as after a restart of the machine.
+pub(in crate::transport) fn tell_lost(daemon: &Daemon) {
+    let sessions = &daemon.sessions;
+    for (session, tenant) in daemon.journal.take_lost(|id| sessions.known_by_id(id).is_some()) {
+        let scope = EventScope { tenant: &tenant, session: Some(session) };
+        sessions.tell_event_in(scope, Event::SessionRemoved);
+    }
 }
 
 async fn ask_again(daemon: Arc<Daemon>, mut unanswered: Unanswered) {

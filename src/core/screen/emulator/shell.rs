@@ -189,6 +189,12 @@ impl Screen {
         id
     }
 
+    /// Forgets a command of which nothing was sent.
+    pub fn withdraw(&mut self, id: CommandId) {
+        self.change_commands().withdraw(id);
+        self.emulator.follow_commands();
+    }
+
     /// Ends the sent command, whose end the shell does not mark.
     pub fn finish_sent(&mut self, now: Moment, evidence: Evidence) {
         let here = self.here(now);

@@ -32,6 +32,8 @@ struct LineState {
     sender: InputSender<InputMap>,
     /// The highest epoch that was seen.
     epoch: u64,
+    /// How many bytes that need a lease were handed over in all, by former daemons as well.
+    typed: Option<u64>,
     /// Where the records end that may wait for the shim, and how many bytes of input each has.
     waiting: VecDeque<(u64, usize)>,
     outstanding: Option<Outstanding>,
@@ -56,8 +58,14 @@ pub(super) enum NotTaken {
 }
 
 impl ShimInput {
-    /// Takes the memory that the shim has just made, and its bell. `epoch` is the highest one it has seen.
-    pub(super) fn new(memory: OwnedFd, bell: OwnedFd, epoch: u64) -> io::Result<Self> {
+    /// Takes the memory that the shim has just made, and its bell. `epoch` is the highest one it has seen, `typed` how
+    /// much it took.
+    pub(super) fn new(
+        memory: OwnedFd,
+        bell: OwnedFd,
+        epoch: u64,
+        typed: Option<u64>,
+    ) -> io::Result<Self> {
         let sender = InputSender::new(InputMap::open(memory)?);
         // Whatever came as a bell must make nobody wait.
         fcntl(&bell, FcntlArg::F_SETFL(OFlag::O_RDWR | OFlag::O_NONBLOCK))?;
@@ -65,6 +73,7 @@ impl ShimInput {
             line: Mutex::new(LineState {
                 sender,
                 epoch,
+                typed,
                 waiting: VecDeque::new(),
                 outstanding: None,
             }),
@@ -114,7 +123,15 @@ impl ShimInput {
         line.epoch = line.epoch.max(epoch);
         let head = line.sender.head();
         line.waiting.push_back((head, length));
+        if epoch != 0 {
+            line.typed = line.typed.map(|typed| typed + length as u64);
+        }
         Ok(length)
+    }
+
+    /// How many bytes that need a lease were handed over in all; `None` if the shim does not count them.
+    pub(super) fn typed(&self) -> Option<u64> {
+        self.line().typed
     }
 
     /// Whether [`Self::append`] takes anything now, or fails.
@@ -236,7 +253,7 @@ mod tests {
         let (file, memory) = InputMap::create().unwrap();
         let (_, bell) = std::io::pipe().unwrap();
         let receiver = InputReceiver::new(memory, false);
-        (ShimInput::new(file.into(), bell.into(), 3).unwrap(), receiver)
+        (ShimInput::new(file.into(), bell.into(), 3, Some(7)).unwrap(), receiver)
     }
 
     fn of_epoch(epoch: u64) -> Stamp {
@@ -346,7 +363,7 @@ mod tests {
         let (file, _) = InputMap::create().unwrap();
         let forged = file.try_clone().unwrap();
         let (_, bell) = std::io::pipe().unwrap();
-        let line = ShimInput::new(file.into(), bell.into(), 0).unwrap();
+        let line = ShimInput::new(file.into(), bell.into(), 0, None).unwrap();
         for taken in [1, 5_000, u64::MAX] {
             forged.write_all_at(&u64::to_le_bytes(taken), 72).unwrap();
             let refused = Err(NotTaken::Closed(InputClosed::Closed));

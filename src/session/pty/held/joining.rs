@@ -195,7 +195,7 @@ impl Joined {
         let Contact { socket, attached, mut descriptors, notes } = contact;
         let mut take = || descriptors.take().ok_or(io::ErrorKind::InvalidData);
         let (ring, bell) = (take()?, take()?);
-        let input = ShimInput::new(take()?, take()?, attached.epoch)?;
+        let input = ShimInput::new(take()?, take()?, attached.epoch, attached.typed)?;
         let link = ShimLink::new(socket, input, exit_in(&attached))?;
         Ok(Self { ring, bell, link, attached, descriptors, notes })
     }

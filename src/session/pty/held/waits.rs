@@ -8,6 +8,7 @@ use std::time::Duration;
 use tokio::time::error::Elapsed;
 use tokio::time::timeout;
 
+use crate::core::frame::Exit;
 use crate::session::pty::Pty;
 use crate::session::pty::held::HeldPty;
 use crate::session::pty::held::link::{LinkState, ShimLink, ShimPresence};
@@ -17,6 +18,32 @@ use crate::shim::readiness::{self, READABLE};
 const SHIM_END_MAX: Duration = Duration::from_millis(500);
 
 impl HeldPty {
+    /// Waits until the program has ended; it is lost if the shim has gone before it told how.
+    pub(super) async fn wait_for_exit(&self) -> Exit {
+        let link = self.link();
+        let mut standing = link.standing();
+        loop {
+            self.mind_successor(&link);
+            let known = *standing.borrow_and_update();
+            match known.exit {
+                Some((exit, _)) => return exit,
+                None if known.presence == ShimPresence::Gone => break,
+                None => {}
+            }
+            tokio::select! {
+                heard = link.hear(&mut standing) => if heard.is_err() { break },
+                ended = self.shim_ended.readable() => match ended {
+                    Ok(mut ended) => {
+                        ended.retain_ready();
+                        self.on_shim_ended(&link);
+                    }
+                    Err(_) => break,
+                },
+            }
+        }
+        Exit::Lost
+    }
+
     pub(super) async fn shim_ends(&self) -> Result<(), Elapsed> {
         timeout(SHIM_END_MAX, self.shim_ended.readable()).await.map(drop)
     }

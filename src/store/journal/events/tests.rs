@@ -128,10 +128,26 @@ fn what_was_told_of_a_session_is_found_again() {
         offset: 90,
         waits: true,
         is_over: false,
+        tenant: Some(TenantId::of_uid(1_000)),
     };
     assert_eq!(journal.take_told(session(1)), Some(expected));
     assert!(journal.take_told(session(2)).unwrap().is_over);
     assert_eq!((journal.take_told(session(2)), journal.take_told(session(3))), (None, None));
+}
+
+#[test]
+fn sessions_that_are_not_there_and_were_not_removed_are_lost() {
+    let directory = tempfile::tempdir().unwrap();
+    let journal = Journal::at(directory.path().to_owned(), LIMITS);
+    let created = || Event::SessionCreated { name: "build".into(), command: "sh".to_owned() };
+    (1..=3).for_each(|number| tell(&journal, number, created()));
+    tell(&journal, 2, Event::SessionRemoved);
+    drop(journal);
+    let journal = Journal::at(directory.path().to_owned(), LIMITS);
+    journal.open(now()).unwrap();
+    let is_there = |id| id == session(1);
+    assert_eq!(journal.take_lost(is_there), [(session(3), TenantId::of_uid(1_000))]);
+    assert!(journal.take_lost(is_there).is_empty() && journal.take_told(session(1)).is_some());
 }
 
 #[test]
