@@ -3,6 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use crate::core::frame::history::HistoryRow;
 use crate::core::frame::line::Line;
 use crate::core::frame::{Frame, ScreenMode};
 use crate::core::ids::{RowNumber, Watermark};
@@ -35,6 +36,15 @@ pub struct LogicalLine {
 impl LogicalLine {
     /// The line that contains the row, on the screen or in history.
     pub fn around(frame: &Frame, row: RowNumber) -> Option<Self> {
+        // Of most rows it is all, and they are read by the thousand.
+        if let Some(HistoryRow { text, .. }) = whole_row(frame, row) {
+            return Some(Self {
+                first: row,
+                starts: vec![0],
+                text: text.to_owned(),
+                shown: text.len(),
+            });
+        }
         let mut first = row;
         let (mut line, mut changed) = frame.any_line(row)?;
         let mut before = 0;
@@ -106,6 +116,13 @@ impl LogicalLine {
         let found = self.text[found].to_string();
         Hit { row: self.first.plus(row), text: self.text().to_string(), found }
     }
+}
+
+/// A row of history that is a line of its own.
+fn whole_row(frame: &Frame, row: RowNumber) -> Option<HistoryRow<'_>> {
+    let kept = frame.history.row(row).filter(|kept| !kept.wrapped)?;
+    let above = row.0.checked_sub(1).and_then(|above| frame.history.row(RowNumber(above)));
+    above.is_none_or(|above| !above.wrapped).then_some(kept)
 }
 
 /// The row above with the watermark of its change, if its text continues in this one.

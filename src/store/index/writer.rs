@@ -135,6 +135,17 @@ impl IndexWriter {
         while let Some(QueuedBatch { batch, outcome }) = queue.blocking_recv() {
             // Whoever handed it over may be gone.
             let _ = outcome.send(self.store(&batch));
+            if queue.is_empty() {
+                self.rest();
+            }
+        }
+    }
+
+    /// Gives back the memory that only the next batch would need.
+    fn rest(&self) {
+        if let Some(open) = &self.open {
+            // Without it, the memory stays as it is.
+            let _ = open.connection.release_memory();
         }
     }
 
