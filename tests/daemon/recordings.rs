@@ -195,3 +195,24 @@ async fn a_recording_stops_while_its_session_is_killed() {
     assert_eq!(listed["recordings"][0]["running"], false);
     daemon.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_operator_has_a_new_session_recorded_from_its_first_byte_and_others_may_not() {
+    let daemon = TestDaemon::writable().await;
+    let (mut agent, mut operator) = (daemon.client(Era::Modern).await, daemon.operator().await);
+    let order = json!({"command": "sh", "args": ["-c", "printf 'first'; exit 4"], "record": true});
+    assert_eq!(agent.error_code("create_session", order.clone()).await, "policy_denied");
+    assert_eq!(agent.structured("list_sessions", json!({})).await["sessions"], json!([]));
+    let created = operator.structured("create_session", order).await;
+    let session = created["session"]["id"].as_str().unwrap();
+    agent.wait_for(json!({"session": session, "exit": true, "since": 0})).await;
+    let path = created["recording"].as_str().unwrap();
+    until_recorded(path, r#""x", "4""#).await;
+    let text = fs::read_to_string(path).unwrap();
+    let output = text.lines().find(|line| line.contains(r#", "o", "#)).unwrap();
+    assert!(output.ends_with(r#""o", "first"]"#), "{text}");
+    assert_eq!(path_of(&recording(&mut operator, session, "status").await), path);
+    let plain = operator.structured("create_session", json!({"command": "true", "args": []})).await;
+    assert_eq!(plain["recording"], Value::Null);
+    daemon.stop().await;
+}
