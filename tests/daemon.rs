@@ -41,6 +41,7 @@ mod daemon {
     mod prompts;
     mod rates;
     mod reading;
+    mod recordings;
     mod resource_reader;
     mod resources;
     mod resources_work;

@@ -30,6 +30,9 @@ pub struct NewCommand {
     /// Acquire its lease and print the lease's id on a second line
     #[arg(long)]
     lease: bool,
+    /// Record it from its first byte, for `replay`
+    #[arg(long)]
+    record: bool,
     /// Rows of its screen [default: 40]
     #[arg(long, value_parser = number::<u64>)]
     rows: Option<u64>,
@@ -60,15 +63,18 @@ pub const TYPED: TypedNames = &[
     ("env", "--env"),
     ("command", "CMD"),
     ("args", "CMD"),
+    ("record", "--record"),
 ];
 
 impl NewCommand {
     pub async fn run(self, context: &Context) -> Result<CommandReport, CliFailure> {
         let daemon = self.spawn.daemon(context).await?;
-        let (answer, Created { session, lease }) = create(&daemon, self.arguments()?).await?;
+        let (answer, Created { session, lease, recording }) =
+            create(&daemon, self.arguments()?).await?;
         let lease = lease.map_or_else(String::new, |lease| format!("\n{}", lease.lease_id));
         let mut report = answer.report(session.id + &lease);
         report.notes.push(format!("created session {}", session.name));
+        report.notes.extend(recording.map(|path| format!("recording to {path}")));
         Ok(report)
     }
 
@@ -86,6 +92,7 @@ impl NewCommand {
             ("cols", json!(self.cols)),
             ("tags", json!(self.tags)),
             ("lease", json!(self.lease)),
+            ("record", json!(self.record)),
         ] {
             arguments[name] = value;
         }

@@ -91,7 +91,7 @@ pub trait Tool: DeserializeOwned + JsonSchema + Send {
     const NEEDS_SESSION: bool = matches!(Self::ACCESS, ToolAccess::WriteSession(_));
     /// Whether the conditions that it can wait for are described by other tools alone, since it is rarely called.
     const CONDITIONS_KNOWN: bool = false;
-    /// Parameters that bridges fill in, and of which models are told nothing.
+    /// Parameters that bridges and the command line fill in, and of which models are told nothing.
     const UNLISTED: &'static [&'static str] = &[];
 
     type Result: Serialize + JsonSchema + fmt::Debug + Send + 'static;

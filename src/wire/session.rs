@@ -134,6 +134,10 @@ pub struct Created {
     pub session: SessionWire,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lease: Option<GrantWire>,
+    /// The file that it is recorded to. The list of tools has no room for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(skip)]
+    pub recording: Option<String>,
 }
 
 /// The result of `manage_session`.

@@ -119,6 +119,38 @@ async fn a_recording_that_began_in_the_middle_replays_to_the_screen_as_it_is() {
 }
 
 #[tokio::test]
+async fn a_screen_that_was_resized_just_before_the_daemon_was_killed_replays_as_it_is() {
+    let home = Home::new();
+    home.configure(ALWAYS);
+    let daemon = home.serve().await;
+    let mut client = home.client().await;
+    let gate = home.path("gate");
+    let (long, wait) = ("0123456789".repeat(9), format!("until test -e {}", gate.display()));
+    let line = format!("echo first; echo {long}; {wait}; do sleep 0.01; done; echo last; exec cat");
+    let session = start(&mut client, &line).await;
+    let id = session.id.as_str();
+    client.must("wait_for", json!({"session": id, "text": long, "since": 0})).await;
+    client.must("acquire_lease", json!({"session": id})).await;
+    client.must("resize", json!({"session": id, "cols": 60, "rows": 12})).await;
+    daemon.kill().await;
+    std::fs::write(&gate, "").unwrap();
+    let daemon = home.serve().await;
+    let mut client = home.client().await;
+    client.must("wait_for", json!({"session": id, "text": "last", "since": 0})).await;
+    let exported = || home.printed(&format!("record export {id}")).trim_end().to_owned();
+    until("the rest to be recorded", || exported().ends_with("last")).await;
+    assert_eq!(exported(), format!("first\n{long}\nlast"));
+    let image = home.printed(&format!("record export {id} --svg"));
+    let text = |element: &str| element.split(['>', '<']).nth(1).unwrap().to_owned();
+    let rows: Vec<_> = image.split("<text ").skip(1).map(text).collect();
+    assert_eq!(rows.join("\n"), screen_of(&mut client, id).await);
+    assert!(rows.ends_with(&[long[60..].to_owned(), "last".to_owned()]), "{rows:?}");
+    let sizes = of_kind(&events_of(&home, id), "resize");
+    assert_eq!(sizes, [json!({"cols": 60, "rows": 12})]);
+    daemon.kill().await;
+}
+
+#[tokio::test]
 async fn a_secret_that_is_typed_at_a_prompt_is_not_recorded_and_commands_are_markers() {
     let home = Home::new();
     home.configure(ALWAYS);

@@ -96,7 +96,8 @@ mod tests {
 
     #[test]
     fn parts_follow_each_other_without_a_gap_and_the_newest_begins_with_a_line() {
-        let path = std::env::temp_dir().join(format!("tg-part-{}.cast", std::process::id()));
+        let ground = tempfile::tempdir().unwrap();
+        let path = ground.path().join("one.cast");
         let lines: String =
             (0..4_000).map(|line| format!("[0.001, \"o\", \"line {line} 漢\"]\n")).collect();
         let long = format!("[0, \"o\", \"{}\"]\n", "\\u001b".repeat(10_000));
@@ -113,7 +114,6 @@ mod tests {
         std::fs::write(&path, &text[..lines_end(&text)]).unwrap();
         let (from, newest) = part_of(&path, None).unwrap();
         assert!(from > 0 && newest.starts_with('[') && newest.ends_with("line 3999 漢\"]\n"));
-        std::fs::remove_file(&path).unwrap();
     }
 
     fn lines_end(text: &str) -> usize {

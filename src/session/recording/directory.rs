@@ -86,13 +86,6 @@ pub fn make_room(directory: &Path, bytes_max: u64) -> io::Result<()> {
 mod tests {
     use super::*;
 
-    fn place(name: &str) -> PathBuf {
-        let directory = std::env::temp_dir().join(format!("tg-dir-{name}-{}", std::process::id()));
-        let _ = fs::remove_dir_all(&directory);
-        fs::create_dir_all(&directory).unwrap();
-        directory
-    }
-
     #[test]
     fn a_name_says_the_session_and_the_begin() {
         let session: SessionId = "0123456789ab".parse().unwrap();
@@ -108,14 +101,15 @@ mod tests {
 
     #[test]
     fn the_oldest_that_nobody_writes_make_room() {
-        let directory = place("room");
+        let ground = tempfile::tempdir().unwrap();
+        let directory = ground.path();
         let path = |number: u32| directory.join(format!("0123456789ab-{number}.cast"));
         (1..=4).for_each(|number| fs::write(path(number), [b'x'; 10]).unwrap());
         fs::write(directory.join("notes"), [b'x'; 100]).unwrap();
         let written = File::open(path(2)).unwrap();
         written.lock().unwrap();
-        make_room(&directory, 20).unwrap();
-        let left: Vec<_> = recordings(&directory).unwrap().iter().map(|it| it.begun_ms).collect();
+        make_room(directory, 20).unwrap();
+        let left: Vec<_> = recordings(directory).unwrap().iter().map(|it| it.begun_ms).collect();
         assert_eq!(left, [2, 4]);
         assert!(directory.join("notes").exists());
     }

@@ -5,6 +5,7 @@ use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::Path;
 
+use crate::session::off_worker::while_others_go_on;
 use crate::session::recording::asciicast::RecordingState;
 
 /// How much of the end of a file is searched for its last state: more than batches have; without one a picture follows.
@@ -48,20 +49,10 @@ impl RecordingFile {
         let length = file.metadata()?.len();
         let from = length.saturating_sub(TAIL_BYTES);
         file.seek(SeekFrom::Start(from))?;
-        let mut tail = Vec::new();
-        io::Read::by_ref(&mut file).take(TAIL_BYTES).read_to_end(&mut tail)?;
-        let whole = tail.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
-        let (mut end, mut state) = (whole, None);
-        while end > 0 && state.is_none() {
-            let begin = tail[..end - 1].iter().rposition(|byte| *byte == b'\n');
-            let begin = begin.map_or(0, |at| at + 1);
-            state = RecordingState::read(&tail[begin..end - 1]).map(|state| (state, end));
-            end = begin;
-        }
-        let kept = state.as_ref().map_or(whole, |(_, end)| *end);
-        let mut resumed = Self { file, length: from + kept as u64, is_torn: true };
+        let (kept, state) = while_others_go_on(|| last_state(&file))?;
+        let mut resumed = Self { file, length: from + kept, is_torn: true };
         resumed.mend()?;
-        Ok((resumed, state.map(|(state, _)| state)))
+        Ok((resumed, state))
     }
 
     pub(super) fn length(&self) -> u64 {
@@ -98,6 +89,24 @@ impl RecordingFile {
     }
 }
 
+/// The last state before the end of the file, read from where it stands, and up to where its lines go from there;
+/// without one, all whole lines.
+fn last_state(file: &File) -> io::Result<(u64, Option<RecordingState>)> {
+    let mut tail = Vec::new();
+    file.take(TAIL_BYTES).read_to_end(&mut tail)?;
+    let whole = tail.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+    let mut end = whole;
+    while end > 0 {
+        let begin = tail[..end - 1].iter().rposition(|byte| *byte == b'\n');
+        let begin = begin.map_or(0, |at| at + 1);
+        if let Some(state) = RecordingState::read(&tail[begin..end - 1]) {
+            return Ok((end as u64, Some(state)));
+        }
+        end = begin;
+    }
+    Ok((whole as u64, None))
+}
+
 /// Keeps a process that stands still, and goes on later, from writing to the file.
 fn lock(file: &File) -> io::Result<()> {
     match file.try_lock() {
@@ -118,15 +127,10 @@ mod tests {
         out
     }
 
-    fn place(name: &str) -> std::path::PathBuf {
-        let directory = std::env::temp_dir().join(format!("tg-rec-{name}-{}", std::process::id()));
-        let _ = std::fs::remove_dir_all(&directory);
-        directory.join("one.cast")
-    }
-
     #[test]
     fn what_was_not_written_whole_is_cut_when_a_recording_is_resumed() {
-        let path = place("cut");
+        let ground = tempfile::tempdir().unwrap();
+        let path = ground.path().join("recordings/one.cast");
         let mut file = RecordingFile::create(&path, "header\n").unwrap();
         let whole = [b"[0, \"o\", \"a\"]\n".to_vec(), state(1)].concat();
         file.append(&whole).unwrap();
@@ -141,7 +145,8 @@ mod tests {
 
     #[test]
     fn a_file_without_a_state_keeps_its_whole_lines() {
-        let path = place("lines");
+        let ground = tempfile::tempdir().unwrap();
+        let path = ground.path().join("recordings/one.cast");
         RecordingFile::create(&path, "header\nhalf").unwrap();
         let (_, found) = RecordingFile::resume(&path).unwrap();
         assert_eq!(found, None);
@@ -150,7 +155,8 @@ mod tests {
 
     #[test]
     fn two_do_not_write_one_file_and_only_its_owner_reads_it() {
-        let path = place("lock");
+        let ground = tempfile::tempdir().unwrap();
+        let path = ground.path().join("recordings/one.cast");
         let file = RecordingFile::create(&path, "header\n").unwrap();
         let second = RecordingFile::resume(&path).unwrap_err();
         assert_eq!(second.kind(), io::ErrorKind::WouldBlock);

@@ -3,6 +3,8 @@
 use std::fs;
 use std::io::BufReader;
 
+use tempfile::TempDir;
+
 use super::*;
 use crate::core::frame::Frame;
 use crate::core::screen::{Facts, Origin, ScreenLimits};
@@ -23,15 +25,16 @@ struct Recorded {
     recording: Recording,
     screen: Screen,
     offset: u64,
+    ground: TempDir,
 }
 
 impl Recorded {
-    fn begin(name: &str, bytes_max: u64) -> Self {
-        let path = std::env::temp_dir().join(format!("tg-cast-{name}-{}", std::process::id()));
-        let _ = fs::remove_dir_all(&path);
-        let plan = plan(path.join("one.cast"), bytes_max);
+    fn begin(bytes_max: u64) -> Self {
+        let ground = tempfile::tempdir().unwrap();
+        // The directory of recordings is made with the first one.
+        let plan = plan(ground.path().join("recordings").join("one.cast"), bytes_max);
         let recording = Recording::open(plan, at(0), 0, SIZE);
-        Self { recording, screen: screen(), offset: 0 }
+        Self { recording, screen: screen(), offset: 0, ground }
     }
 
     fn path(&self) -> PathBuf {
@@ -43,7 +46,7 @@ impl Recorded {
         let plan = self.recording.plan.clone();
         drop(self.recording);
         let recording = Recording::open(plan, at(10_000), offset, screen.size());
-        Self { recording, screen, offset }
+        Self { recording, screen, offset, ground: self.ground }
     }
 
     fn print(&mut self, millis: u64, output: &str) {
@@ -104,7 +107,7 @@ fn shown(screen: &mut Screen) -> impl PartialEq + std::fmt::Debug + use<> {
 
 #[test]
 fn intervals_add_up_to_the_time_that_passed() {
-    let mut it = Recorded::begin("times", 1 << 20);
+    let mut it = Recorded::begin(1 << 20);
     for tick in 0..10 {
         // A third of a millisecond each: rounded one by one, they would be nothing.
         let now = Moment::from_boot(Duration::from_micros(tick * 10_333));
@@ -119,7 +122,7 @@ fn intervals_add_up_to_the_time_that_passed() {
 
 #[test]
 fn a_restart_records_nothing_twice_and_leaves_nothing_out() {
-    let mut it = Recorded::begin("restart", 1 << 20);
+    let mut it = Recorded::begin(1 << 20);
     it.print(1, "one\r\n");
     it.flush(1);
     let mut kept = screen();
@@ -138,7 +141,7 @@ fn a_restart_records_nothing_twice_and_leaves_nothing_out() {
 
 #[test]
 fn a_character_that_a_restart_splits_is_recorded_whole() {
-    let mut it = Recorded::begin("split", 1 << 20);
+    let mut it = Recorded::begin(1 << 20);
     it.print_bytes(1, &"a漢".as_bytes()[..2]);
     it.flush(1);
     let mut kept = screen();
@@ -152,7 +155,7 @@ fn a_character_that_a_restart_splits_is_recorded_whole() {
 
 #[test]
 fn output_that_nobody_kept_is_told_and_the_whole_screen_follows() {
-    let mut it = Recorded::begin("gap", 1 << 20);
+    let mut it = Recorded::begin(1 << 20);
     it.print(1, "one\r\n");
     it.flush(1);
     let mut other = screen();
@@ -169,7 +172,7 @@ fn output_that_nobody_kept_is_told_and_the_whole_screen_follows() {
 
 #[test]
 fn what_begins_in_the_middle_shows_the_screen_as_it_is() {
-    let mut it = Recorded::begin("middle", 1 << 20);
+    let mut it = Recorded::begin(1 << 20);
     it.screen.feed(at(0), b"\x1b[1;32mbefore\x1b[0m\r\n$ \x1b[");
     it.offset = 50;
     it.recording = Recording::open(plan(it.path(), 1 << 20), at(0), 50, SIZE);
@@ -182,7 +185,7 @@ fn what_begins_in_the_middle_shows_the_screen_as_it_is() {
 
 #[test]
 fn sizes_are_recorded_before_the_output_that_follows() {
-    let mut it = Recorded::begin("sizes", 1 << 20);
+    let mut it = Recorded::begin(1 << 20);
     it.print(1, "a");
     it.flush(1);
     let size = Size { rows: 7, cols: 30 };
@@ -197,7 +200,7 @@ fn sizes_are_recorded_before_the_output_that_follows() {
 
 #[test]
 fn a_recording_ends_at_its_limit_with_a_marker_and_stays_below_it() {
-    let mut it = Recorded::begin("limit", 4_096);
+    let mut it = Recorded::begin(4_096);
     let mut count = 0;
     while !it.recording.is_over() {
         it.print(count, "some words of output\r\n");
@@ -215,12 +218,8 @@ fn a_recording_ends_at_its_limit_with_a_marker_and_stays_below_it() {
 
 #[test]
 fn a_recording_goes_on_with_the_whole_screen_once_the_disk_takes_it() {
-    let mut it = Recorded::begin("disk", 1 << 20);
-    it.print(1, "one\r\n");
-    it.flush(1);
-    let directory = it.path().parent().unwrap().to_owned();
     // What refuses here is a file where the directory should be.
-    let mut refused = Recorded::begin("refused", 1 << 20);
+    let mut refused = Recorded::begin(1 << 20);
     let place = refused.path().parent().unwrap().to_owned();
     fs::write(&place, "").unwrap();
     refused.print(1, "unseen");
@@ -236,13 +235,11 @@ fn a_recording_goes_on_with_the_whole_screen_once_the_disk_takes_it() {
     refused.flush(1_002);
     refused.assert_replays();
     assert!(refused.events().iter().any(|(_, it)| matches!(it, CastEvent::Marker(_))));
-    fs::remove_dir_all(place).unwrap();
-    fs::remove_dir_all(directory).unwrap();
 }
 
 #[test]
 fn a_recording_that_was_removed_ends() {
-    let mut it = Recorded::begin("removed", 1 << 20);
+    let mut it = Recorded::begin(1 << 20);
     it.print(1, "one");
     it.flush(1);
     fs::remove_file(it.path()).unwrap();

@@ -444,6 +444,7 @@ async fn nothing_is_left_of_a_start_whose_shim_died() {
         env: BTreeMap::new(),
         size: Size { rows: 5, cols: 20 },
         tags: Vec::new(),
+        record: false,
         first: None,
     };
     assert!(

@@ -161,6 +161,8 @@ pub struct Creation {
     pub env: BTreeMap<String, String>,
     pub size: Size,
     pub tags: Vec<String>,
+    /// Whether to record it from its first byte, even if not each session is.
+    pub record: bool,
     /// The holder and the terms of the first lease. No other caller can acquire it before. `None` creates a
     /// free session.
     pub first: Option<(Caller, AcquireRequest)>,
@@ -214,11 +216,11 @@ async fn start(
     let command = command_text(&creation.launch, &spec);
     let scripts = registry.scripts();
     let nonces = scripts.map_or_else(Nonces::default, |scripts| shell::prepare(&mut spec, scripts));
-    let always = registry.limits().recording.always;
-    if always {
+    let is_recorded = creation.record || registry.limits().recording.always;
+    if is_recorded {
         registry.make_room_for_recording().await;
     }
-    let recording = always.then(|| file_name(spec.session, registry.clock().wall_time()));
+    let recording = is_recorded.then(|| file_name(spec.session, registry.clock().wall_time()));
     let record = SessionRecord {
         id: spec.session,
         tenant: creation.tenant.clone(),

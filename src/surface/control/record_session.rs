@@ -25,7 +25,7 @@ pub enum RecordingAction {
 #[derive(Debug, Deserialize, JsonSchema)]
 pub struct RecordSession {
     action: RecordingAction,
-    /// Id, prefix or name; status lists all without
+    /// Id, prefix or name; status lists all without, and those of sessions that are gone by id
     session: Option<String>,
 }
 
@@ -42,10 +42,17 @@ impl Tool for RecordSession {
 
     async fn call(self, mut call: Call) -> Result<Answer<RecordingList>, SurfaceError> {
         let permit = call.take_permit()?;
-        let session = match (&self.session, self.action) {
-            (Some(given), _) => Some(call.session(Some(given))?),
-            (None, RecordingAction::Status) => None,
-            (None, _) => return Err(SurfaceError::argument("session", "missing")),
+        let only_lists = self.action == RecordingAction::Status;
+        let (session, gone) = match self.session.as_deref() {
+            None if only_lists => (None, None),
+            None => return Err(SurfaceError::argument("session", "missing")),
+            Some(given) => match call.session(Some(given)) {
+                // The recordings of a session stay when it is gone.
+                Err(error @ SurfaceError::SessionNotFound { .. }) if only_lists => {
+                    (None, Some(error))
+                }
+                found => (Some(found?), None),
+            },
         };
         let changed = match (&session, self.action) {
             (Some(session), RecordingAction::Start) => {
@@ -57,9 +64,12 @@ impl Tool for RecordSession {
             (_, RecordingAction::Status) | (None, _) => false,
         };
         let mut found = recordings_of(&call.daemon, &call.standing).await?;
-        let id = session.as_ref().map(|session| session.id().to_string());
-        found.retain(|recording| id.as_ref().is_none_or(|id| recording.session == *id));
-        if self.action != RecordingAction::Status {
+        let id = session.as_ref().map(|session| session.id().to_string()).or(self.session);
+        found.retain(|recording| id.as_ref().is_none_or(|id| recording.session.starts_with(id)));
+        if let Some(error) = gone.filter(|_| found.is_empty()) {
+            return Err(error);
+        }
+        if !only_lists {
             let newest = found.len().saturating_sub(1);
             found.drain(..newest);
         }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -11,6 +11,7 @@ use serde::Deserialize;
 use crate::core::caller::Caller;
 use crate::core::frame::Size;
 use crate::core::lease::request::AcquireRequest;
+use crate::core::policy::decide_operate;
 use crate::session::error::TAGS_MAX;
 use crate::session::handle::Session;
 use crate::session::pty::command::Launch;
@@ -46,6 +47,9 @@ pub struct CreateSession {
     tags: Vec<String>,
     /// Hold its first lease (default true)
     lease: Option<bool>,
+    /// Record it from its first byte, for operators
+    #[serde(default)]
+    record: bool,
 }
 
 impl Tool for CreateSession {
@@ -56,7 +60,7 @@ impl Tool for CreateSession {
     const ACCESS: ToolAccess = ToolAccess::Create;
     const DESTRUCTIVE: bool = true;
     const OPEN_WORLD: bool = true;
-    const UNLISTED: &'static [&'static str] = &["env_client"];
+    const UNLISTED: &'static [&'static str] = &["env_client", "record"];
 
     type Result = Created;
 
@@ -65,11 +69,19 @@ impl Tool for CreateSession {
         let creation = self.creation(&call)?;
         let sessions = &call.daemon.sessions;
         let (daemon, touched) = (Arc::clone(&call.daemon), Arc::clone(&call.touched));
+        // The recording of a short program is over before the answer.
+        let recorded = Arc::new(OnceLock::new());
+        let noted = Arc::clone(&recorded);
         let listed = move |session: &Session| {
+            if let Some(file) = session.live().recording() {
+                let _ = noted.set(file);
+            }
             daemon.switchboard.tell_one(session);
             note_touched(&touched, session);
         };
         let (session, grant) = sessions.create(&permit, creation, listed).await?;
+        let recording = recorded.get().map(|file| sessions.recordings().join(&**file));
+        let recording = recording.map(|path| path.display().to_string());
         let lease = grant.map(|grant| GrantWire::of(&session, &grant, sessions.clock()));
         let session = SessionWire::of(&session, true, sessions.clock().now()).within(ALONE);
         let held = lease.as_ref().map_or_else(
@@ -78,7 +90,7 @@ impl Tool for CreateSession {
         );
         let command = session.command_told();
         let text = format!("created {} {:?} ({command}); {held}", session.id, session.name);
-        Ok(Answer { result: Created { session, lease }, text })
+        Ok(Answer { result: Created { session, lease, recording }, text })
     }
 }
 
@@ -110,6 +122,7 @@ impl CreateSession {
             env: self.env,
             size: size(rows, cols, call.cells_max())?,
             tags: self.tags,
+            record: self.record.then(|| decide_operate(&call.standing)).transpose()?.is_some(),
             first: self.lease.unwrap_or(true).then(|| first_lease(call)),
             tenant,
         })

@@ -75,6 +75,7 @@ async fn what_a_client_took_after_its_right_had_ended_ends_with_its_connection()
         env: BTreeMap::new(),
         size: Size { rows: 5, cols: 20 },
         tags: Vec::new(),
+        record: false,
         first: Some((agent(1), asking(1))),
     };
     let tell = Arc::clone(&daemon);
