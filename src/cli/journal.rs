@@ -2,7 +2,7 @@
 //!
 //! It reads the files and needs no daemon.
 
-mod act;
+pub mod act;
 
 use std::collections::VecDeque;
 use std::env;
