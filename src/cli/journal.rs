@@ -2,7 +2,7 @@
 //!
 //! It reads the files and needs no daemon.
 
-mod act;
+pub mod act;
 
 use std::collections::VecDeque;
 use std::env;
@@ -309,7 +309,7 @@ fn in_words(checked: &Checked, problems: usize) -> String {
     let (Some(first), Some((last, hash))) = (checked.chain.first(), checked.chain.last()) else {
         return "the journal has no record".to_owned();
     };
-    let records = counted((last - first.min(last)) as usize + 1, "record");
+    let records = counted(last.saturating_sub(first).saturating_add(1), "record");
     let files = counted(checked.files, "file");
     let mut text = format!("{records} in {files}, from {first} to {last}");
     if first > 1 {
@@ -347,4 +347,22 @@ fn parse_expected(text: &str) -> Result<(u64, RecordHash), String> {
         .split_once(':')
         .and_then(|(number, hash)| Some((number.parse().ok()?, RecordHash::parse(hash)?)));
     parsed.ok_or_else(|| "write NUMBER:HASH, as `termgate journal verify` prints it".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_damaged_journal_with_any_numbers_is_put_in_words() {
+        let mut checked = Checked::default();
+        let zeros = "0".repeat(64);
+        for seq in [0, u64::MAX] {
+            let line =
+                format!(r#"{{"seq":{seq},"kind":"segment","after":"{zeros}","hash":"{zeros}"}}"#);
+            assert!(checked.chain.push(&line).is_err());
+        }
+        let text = in_words(&checked, 2);
+        assert!(text.starts_with("18446744073709551615 records in 0 files"), "{text}");
+    }
 }

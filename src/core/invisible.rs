@@ -59,17 +59,27 @@ pub fn seen(text: &str) -> impl Iterator<Item = (char, bool)> {
 
 /// The text with the characters that nobody sees written out, such as `\u{200b}`.
 pub fn with_invisible_shown(text: &str) -> Cow<'_, str> {
-    if !seen(text).any(|(_, is_invisible)| is_invisible) {
+    written_out(text, |_| false)
+}
+
+/// The text with the characters written out that nobody sees, and those that are unfit.
+///
+/// What is written out is ASCII, so a joiner behind it joins nothing and is written out as well.
+pub fn written_out(text: &str, is_unfit: impl Fn(char) -> bool) -> Cow<'_, str> {
+    let is_shown = |before, character| !is_invisible(before, character) && !is_unfit(character);
+    let mut before = None;
+    if text.chars().all(|character| is_shown(before.replace(character), character)) {
         return Cow::Borrowed(text);
     }
-    let mut shown = String::with_capacity(text.len() + 8);
-    for (character, is_invisible) in seen(text) {
-        match is_invisible {
-            true => shown.extend(character.escape_unicode()),
-            false => shown.push(character),
+    let mut written = String::with_capacity(text.len() + 8);
+    for character in text.chars() {
+        if is_shown(written.chars().next_back(), character) {
+            written.push(character);
+        } else {
+            written.extend(character.escape_default());
         }
     }
-    Cow::Owned(shown)
+    Cow::Owned(written)
 }
 
 #[cfg(test)]
@@ -110,6 +120,12 @@ mod tests {
     fn joiners_join_what_they_can_and_carry_nothing() {
         let text = "é\u{200d}\u{200c}\u{200d}";
         assert_eq!(with_invisible_shown(text), "é\u{200d}\\u{200c}\\u{200d}");
+    }
+
+    #[test]
+    fn a_joiner_behind_what_is_written_out_is_written_out_as_well() {
+        assert_eq!(with_invisible_shown("é\u{200b}\u{200d}"), "é\\u{200b}\\u{200d}");
+        assert_eq!(written_out("é\n\u{200d}", char::is_control), "é\\n\\u{200d}");
     }
 
     #[test]

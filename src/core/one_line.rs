@@ -2,25 +2,13 @@
 
 use std::borrow::Cow;
 
-use crate::core::invisible::seen;
+use crate::core::invisible::written_out;
 
 /// Escapes whatever could end a line or control a terminal: `\n`, `\u{1b}`.
 ///
 /// Backslashes stay single, so the result is for display and cannot be parsed back.
 pub fn one_line(text: &str) -> Cow<'_, str> {
-    let is_unfit = |(character, is_invisible): (char, bool)| is_invisible || is_unfit(character);
-    if !seen(text).any(is_unfit) {
-        return Cow::Borrowed(text);
-    }
-    let mut line = String::with_capacity(text.len() + 8);
-    for (character, is_invisible) in seen(text) {
-        if is_unfit((character, is_invisible)) {
-            line.extend(character.escape_default());
-        } else {
-            line.push(character);
-        }
-    }
-    Cow::Owned(line)
+    written_out(text, is_unfit)
 }
 
 /// Whether it is a control character, or a line or paragraph separator.

@@ -68,7 +68,7 @@ impl RecordedAct {
 }
 
 /// One record as a line of a stream.
-pub(super) fn in_stream(record: &RecordLine<'_>) -> String {
+pub fn in_stream(record: &RecordLine<'_>) -> String {
     match record.kind {
         RecordKind::Segment => String::new(),
         RecordKind::Event if !is_act(record) => String::new(),

@@ -39,10 +39,11 @@ impl RecordHash {
         Self(Sha256::new().chain_update(self.0).chain_update(body).finalize().into())
     }
 
-    /// 64 hexadecimal digits.
+    /// 64 hexadecimal digits in lower case. With a second spelling, a byte of a line could change unnoticed.
     pub fn parse(text: &str) -> Option<Self> {
         let mut bytes = [0; 32];
-        if text.len() != 64 || !text.is_ascii() {
+        let is_digit = |byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
+        if text.len() != 64 || !text.bytes().all(is_digit) {
             return None;
         }
         for (index, byte) in bytes.iter_mut().enumerate() {

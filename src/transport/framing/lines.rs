@@ -304,7 +304,8 @@ impl IdFinder {
     /// Keeps a byte that may belong to a top-level key or to the id.
     fn collect(&mut self, byte: u8) {
         let wanted = self.depth == 1 && (self.place == Member::Key || self.is_id);
-        if wanted && !byte.is_ascii_whitespace() && self.text.len() < ID_BYTES_MAX {
+        let is_between = !self.in_string && byte.is_ascii_whitespace();
+        if wanted && !is_between && self.text.len() < ID_BYTES_MAX {
             self.text.push(byte);
         }
     }
@@ -344,6 +345,8 @@ mod tests {
         assert_eq!(id_of(r#"{"params":{"id":7,"a":[{"id":8}]}, "id" : 3 }"#), number);
         let text = Some(RequestId::String("a\"b".into()));
         assert_eq!(id_of(r#"{"id":"a\"b","x":1}"#), text);
+        let spaced = Some(RequestId::String("a b ".into()));
+        assert_eq!(id_of(r#"{ "id" : "a b " , "x":1}"#), spaced);
     }
 
     #[test]
@@ -352,6 +355,7 @@ mod tests {
             r#"{"params":{"id":3}}"#,
             r#"{"x":"\"id\":3,"}"#,
             r#"{"x":"id","y":3}"#,
+            r#"{"i d":3}"#,
             r#"{"id":null}"#,
             r#"{"id":{"a":1}}"#,
             r#"{"id":3"#,

@@ -377,6 +377,16 @@ fn a_hash_that_was_noted_earlier_can_be_compared() {
     assert_eq!(RecordHash::parse(&hash), checked.asked);
 }
 
+#[test]
+fn a_hash_has_one_spelling_only() {
+    let hash = RecordHash([0xab; 32]);
+    assert_eq!(RecordHash::parse(&hash.to_string()), Some(hash));
+    for other in ["AB", "aB", "+b", " b", "ä", "g0"] {
+        let text = hash.to_string().replacen("ab", other, 1);
+        assert_eq!(RecordHash::parse(&text), None, "{text}");
+    }
+}
+
 proptest! {
     #[test]
     fn bytes_come_out_as_they_went_in(
