@@ -11,8 +11,11 @@
 #[path = "harness"]
 mod harness {
     pub(crate) mod daemon;
+    pub(crate) mod dice;
+    pub(crate) mod disk;
     pub(crate) mod home;
     pub(crate) mod line_client;
+    pub(crate) mod linearizability;
     pub(crate) mod processes;
     pub(crate) mod waiting;
 }
@@ -24,11 +27,12 @@ mod outlive {
     mod client;
     mod commands;
     mod descriptors;
-    mod dice;
     mod events;
     mod forged;
     mod former;
     mod full_disk;
+    mod gone;
+    mod histories;
     mod home;
     mod inside;
     mod journal;

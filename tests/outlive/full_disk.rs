@@ -1,83 +1,29 @@
 //! Nothing that sessions outlive their daemon by is written to a disk.
 //!
 //! The user's directories are on a file system of a few pages that somebody fills up again whenever
-//! anything of it gets free. It is mounted where only one process sees it, which needs no
-//! privilege where a user may make namespaces; the others reach it by that process's root.
+//! anything of it gets free.
 
-use std::fs::{self, OpenOptions};
-use std::io::{ErrorKind, Write};
-use std::path::{Path, PathBuf};
-use std::process::Stdio;
-use std::time::Duration;
+use std::fs;
+use std::io::ErrorKind;
+use std::path::Path;
 
 use serde_json::{Value, json};
-use tokio::io::AsyncReadExt;
-use tokio::process::{Child, Command};
-use tokio::task::JoinHandle;
-use tokio::time::sleep;
 
-use crate::harness::waiting::{soon, until};
+use crate::harness::disk::Disk;
+use crate::harness::waiting::until;
 use crate::outlive::client::{Client, start};
 use crate::outlive::home::Home;
 use crate::outlive::journal;
 use crate::outlive::storm::{GivesWay, Storm};
 
 const KILLS: usize = 100;
-/// How often is filled up what got free.
-const FILLED: Duration = Duration::from_millis(1);
-
-/// A small disk, there for as long as this is.
-#[derive(Debug)]
-struct Disk {
-    /// Where it is mounted, as everybody reaches it.
-    path: PathBuf,
-    // Its end takes the mount with it.
-    _keeper: Child,
-}
-
-impl Disk {
-    /// Mounts one at a directory; none where the system lets nobody mount.
-    async fn mount(at: &Path) -> Option<Self> {
-        let line = format!(
-            "mount -t tmpfs -o size=64k,mode=700 outlive {} && echo mounted && exec cat",
-            at.display()
-        );
-        let mut command = Command::new("unshare");
-        command.args(["--map-root-user", "--mount", "sh", "-c", &line]);
-        command.env_clear().env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin").kill_on_drop(true);
-        command.stdin(Stdio::piped()).stdout(Stdio::piped());
-        let mut keeper = command.spawn().ok()?;
-        let mut said = [0; 8];
-        let reading = keeper.stdout.as_mut().unwrap().read_exact(&mut said);
-        soon("the disk to be mounted", reading).await.ok()?;
-        let root = PathBuf::from(format!("/proc/{}/root", keeper.id().unwrap()));
-        Some(Self { path: root.join(at.strip_prefix("/").unwrap()), _keeper: keeper })
-    }
-
-    /// Fills it up, and keeps it full.
-    fn fill(&self) -> JoinHandle<()> {
-        let filling = self.path.join("filling");
-        tokio::spawn(async move {
-            while fill_up(&filling) {
-                sleep(FILLED).await;
-            }
-        })
-    }
-}
-
-/// Writes until there is no room for another byte, and says whether the disk is still there.
-fn fill_up(path: &Path) -> bool {
-    let Ok(mut file) = OpenOptions::new().create(true).append(true).open(path) else {
-        return false;
-    };
-    while file.write_all(&[b'x'; 512]).is_ok() {}
-    true
-}
+/// The size of the disk, in KiB.
+const SMALL: u64 = 64;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_same_holds_with_a_full_disk() {
     let ground = tempfile::Builder::new().prefix("tgd").tempdir().unwrap();
-    let Some(disk) = Disk::mount(ground.path()).await else {
+    let Some(disk) = Disk::mount(ground.path(), SMALL).await else {
         // `tests/run` names this among what is not there.
         eprintln!("not tested: nobody may mount anything here");
         return;
@@ -103,7 +49,7 @@ async fn type_x(client: &mut Client, session: &str) -> Result<Value, Value> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nothing_is_typed_while_the_disk_of_the_journal_is_full_and_all_goes_on_after() {
     let ground = tempfile::Builder::new().prefix("tgd").tempdir().unwrap();
-    let Some(disk) = Disk::mount(ground.path()).await else {
+    let Some(disk) = Disk::mount(ground.path(), SMALL).await else {
         eprintln!("not tested: nobody may mount anything here");
         return;
     };
@@ -130,7 +76,7 @@ async fn nothing_is_typed_while_the_disk_of_the_journal_is_full_and_all_goes_on_
     home.printed("allow-write on");
     filling.abort();
     assert!(filling.await.unwrap_err().is_cancelled());
-    fs::remove_file(disk.path.join("filling")).unwrap();
+    fs::remove_file(disk.filling()).unwrap();
     client.must("acquire_lease", json!({"session": id})).await;
     assert_eq!(type_x(&mut client, id).await.unwrap()["written"], 1);
     let late = home.printed("journal show --act set_write");
@@ -144,7 +90,7 @@ async fn nothing_is_typed_while_the_disk_of_the_journal_is_full_and_all_goes_on_
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_recording_goes_on_with_the_whole_screen_after_its_disk_was_full() {
     let ground = tempfile::Builder::new().prefix("tgd").tempdir().unwrap();
-    let Some(disk) = Disk::mount(ground.path()).await else {
+    let Some(disk) = Disk::mount(ground.path(), SMALL).await else {
         eprintln!("not tested: nobody may mount anything here");
         return;
     };
@@ -169,7 +115,7 @@ async fn a_recording_goes_on_with_the_whole_screen_after_its_disk_was_full() {
     client.must("wait_for", json!({"session": id, "text": "second", "since": 0})).await;
     filling.abort();
     assert!(filling.await.unwrap_err().is_cancelled());
-    fs::remove_file(disk.path.join("filling")).unwrap();
+    fs::remove_file(disk.filling()).unwrap();
     fs::write(&other, "").unwrap();
     client.must("wait_for", json!({"session": id, "text": "third", "since": 0})).await;
     let screen = client.must("read_screen", json!({"session": id})).await;
