@@ -11,8 +11,11 @@
 #[path = "harness"]
 mod harness {
     pub(crate) mod daemon;
+    pub(crate) mod dice;
+    pub(crate) mod disk;
     pub(crate) mod home;
     pub(crate) mod line_client;
+    pub(crate) mod linearizability;
     pub(crate) mod processes;
     pub(crate) mod waiting;
 }
@@ -25,12 +28,12 @@ mod outlive {
     mod commands;
     mod day;
     mod descriptors;
-    mod dice;
-    mod disk;
     mod events;
     mod forged;
     mod former;
     mod full_disk;
+    mod gone;
+    mod histories;
     mod home;
     mod inside;
     mod journal;

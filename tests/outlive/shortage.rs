@@ -7,6 +7,7 @@ use std::time::Duration;
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
+use crate::harness::processes::PROGRAM;
 use crate::harness::waiting::{SAFETY, within};
 use crate::outlive::client::{Client, listed, start};
 use crate::outlive::home::Home;
@@ -212,5 +213,45 @@ async fn what_stands_in_the_place_of_the_directory_of_shims_is_named() {
     assert!(refused["message"].as_str().unwrap().contains(place.to_str().unwrap()), "{refused}");
     fs::remove_file(&place).unwrap();
     create(&mut client).await.expect("it is made again");
+    daemon.kill().await;
+}
+
+/// Where only so many terminals may exist; `mount` needs no privilege in a namespace of one's own.
+const FEW_TERMINALS: &str = "mount -t devpts -o newinstance,max=3,mode=600,ptmxmode=666 devpts /dev/pts \
+     && mount --bind /dev/pts/ptmx /dev/ptmx";
+
+#[tokio::test]
+async fn where_there_are_no_terminals_left_a_session_is_refused_and_nothing_of_it_is_left() {
+    let home = Home::new();
+    let within_namespace = |line: &str| {
+        let mut command = home.command("unshare");
+        command.args(["--map-root-user", "--mount", "sh", "-c", line, PROGRAM]);
+        command
+    };
+    if !within_namespace(FEW_TERMINALS).status().is_ok_and(|ended| ended.success()) {
+        // `tests/run` names this among what is not there.
+        eprintln!("not tested: nobody may mount anything here");
+        return;
+    }
+    let line = format!("{FEW_TERMINALS} && exec \"$0\" serve --allow-write");
+    let mut daemon = home.start(within_namespace(&line));
+    daemon.is_ready().await;
+    let mut client = home.client().await;
+    let mut created = Vec::new();
+    let refused = loop {
+        match create(&mut client).await {
+            Ok(id) => created.push(id),
+            Err(refused) => break refused,
+        }
+        assert!(created.len() <= 3, "there are more terminals than there may be");
+    };
+    assert_eq!(refused["error_code"], "quota_exceeded", "{refused}");
+    assert_eq!(created.len(), 3, "{refused}");
+    within(CLEARED, "nothing of it to be left", || home.shims().len() == created.len()).await;
+    for _ in 0..2 {
+        let killed = json!({"session": created[0], "action": "kill"});
+        client.must("manage_session", killed).await;
+    }
+    create(&mut client).await.expect("one is free again");
     daemon.kill().await;
 }

@@ -12,12 +12,12 @@ use tokio::task::JoinSet;
 use tokio::time::sleep;
 
 use crate::harness::daemon::Daemon;
+use crate::harness::dice::Dice;
 use crate::harness::processes::lives;
 use crate::harness::waiting::{LOOK, SAFETY, soon, until, within};
 use crate::outlive::aside::SetAside;
 use crate::outlive::client::{Client, Started, start};
 use crate::outlive::descriptors::{Kinds, are_no_more, open_in};
-use crate::outlive::dice::Dice;
 use crate::outlive::home::Home;
 use crate::outlive::journal::JournalInputs;
 use crate::outlive::observer::Observer;
@@ -68,7 +68,7 @@ impl<'a> Storm<'a> {
     pub(crate) async fn begin(home: &'a Home) -> (Self, Daemon) {
         let mut storm = Self {
             home,
-            dice: Dice::told(),
+            dice: Dice::told("OUTLIVE_SEED"),
             lines: Arc::new(Printer::lines()),
             sessions: Vec::new(),
             watermarks: BTreeMap::new(),

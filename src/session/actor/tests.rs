@@ -3,6 +3,7 @@
 mod checkpoints;
 mod ending;
 mod flood;
+mod histories;
 mod journal;
 mod long_steps;
 mod looking;

@@ -1,7 +1,9 @@
-//! Chance that can be had again: set `OUTLIVE_SEED` to the number that a test printed.
+//! Chance that can be had again: set the variable to the number that a test printed.
 
 use std::env;
 use std::time::Duration;
+
+use uuid::Uuid;
 
 /// A small generator; each test has one.
 #[derive(Debug)]
@@ -10,12 +12,22 @@ pub(crate) struct Dice {
 }
 
 impl Dice {
-    /// Starts with a seed from the environment, else with any, and prints it.
-    pub(crate) fn told() -> Self {
-        let given = env::var("OUTLIVE_SEED").ok().map(|seed| seed.parse().unwrap());
-        let state = given.unwrap_or_else(|| uuid::Uuid::new_v4().as_u64_pair().0);
-        eprintln!("OUTLIVE_SEED={state}");
+    /// Starts with a seed from this environment variable, else with any, and prints it.
+    pub(crate) fn told(variable: &str) -> Self {
+        let given = env::var(variable).ok().map(|seed| seed.parse().unwrap());
+        let state = given.unwrap_or_else(|| Uuid::new_v4().as_u64_pair().0);
+        eprintln!("{variable}={state}");
         Self { state }
+    }
+
+    /// Starts with a seed.
+    pub(crate) fn seeded(state: u64) -> Self {
+        Self { state }
+    }
+
+    /// The seed that goes on from here.
+    pub(crate) fn seed(&self) -> u64 {
+        self.state
     }
 
     /// A number below `bound`.
