@@ -30,8 +30,17 @@ pub fn check(data: &[u8]) {
         let length = frame.encode(&mut room);
         assert!(length <= received.len(), "a frame has no more than was read");
         assert_eq!(FromShim::decode(&room[..length]).as_ref(), Ok(&Some(frame.clone())));
-        assert_eq!(FromShim::decode(&room).as_ref(), Ok(&Some(frame.clone())));
-        let short = FromShim::decode(&room[..choices.below(length)]);
-        assert!(!matches!(short, Ok(Some(_))), "{short:?} is a part of {frame:?}");
+        let typed = match &frame {
+            FromShim::Attached(attached) => attached.typed,
+            FromShim::Failed(_) | FromShim::Exited { .. } | FromShim::Note(_) => Some(0),
+        };
+        if typed.is_some() {
+            assert_eq!(FromShim::decode(&room).as_ref(), Ok(&Some(frame.clone())));
+        }
+        let cut = choices.below(length);
+        let short = FromShim::decode(&room[..cut]);
+        // Without its last field, this one is the frame of an older shim.
+        let is_older = matches!(frame, FromShim::Attached(_)) && typed.is_some() && cut + 8 == length;
+        assert!(is_older || !matches!(short, Ok(Some(_))), "{short:?} is a part of {frame:?}");
     }
 }
