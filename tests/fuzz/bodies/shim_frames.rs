@@ -40,7 +40,8 @@ pub fn check(data: &[u8]) {
         let cut = choices.below(length);
         let short = FromShim::decode(&room[..cut]);
         // Without its last field, this one is the frame of an older shim.
-        let is_older = matches!(frame, FromShim::Attached(_)) && typed.is_some() && cut + 8 == length;
+        let is_older =
+            matches!(frame, FromShim::Attached(_)) && typed.is_some() && cut + 8 == length;
         assert!(is_older || !matches!(short, Ok(Some(_))), "{short:?} is a part of {frame:?}");
     }
 }
