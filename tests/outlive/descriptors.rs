@@ -14,7 +14,7 @@ const KEPT: [(&str, usize); 2] = [("/memfd:termgate-history", 64), ("/memfd:term
 
 /// What each daemon has, and may not have had yet: the search index with the first rows, its writer and one reader, and
 /// the watches of its lock and its tokens.
-const OF_DAEMON: [(&str, usize); 2] = [("/index.db", 2), ("anon_inode:inotify", 2)];
+const OF_DAEMON: [(&str, usize); 2] = [("/index-", 2), ("anon_inode:inotify", 2)];
 
 /// What a process has open now.
 pub(crate) fn open_in(pid: i32) -> Kinds {

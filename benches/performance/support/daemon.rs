@@ -66,14 +66,18 @@ impl Daemon {
         daemon(&self.home.runtime())
     }
 
-    /// The database of its search index.
+    /// The newest file of its search index.
     ///
     /// # Errors
     /// When nothing is indexed yet.
     pub(crate) fn index(&self) -> anyhow::Result<PathBuf> {
         let mut indexes = fs::read_dir(self.home.state().join("index"))?;
         let only = indexes.next().context("there is no index")??;
-        Ok(only.path().join("index.db"))
+        let files = fs::read_dir(only.path())?.flatten().map(|file| file.path());
+        files
+            .filter(|file| file.extension().is_some_and(|it| it == "db"))
+            .max()
+            .context("it is empty")
     }
 
     /// The socket agents come in by; the others are beside it.

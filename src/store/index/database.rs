@@ -1,15 +1,19 @@
-//! The database file: its tables, how it is opened, and how one that cannot be used is set aside.
+//! The database files: their tables, how they are opened, and how one that cannot be used is set aside.
+//!
+//! Each is named for the time at which it begins, and has all text from then on until the next one begins. Nothing is
+//! ever removed from a file: the oldest file is, as a whole.
 
-use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::fs::{self, DirBuilder, File, Metadata, OpenOptions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rusqlite::{Connection, ErrorCode, OpenFlags};
+use rusqlite::{Connection, ErrorCode, OpenFlags, Transaction};
+use uuid::Uuid;
 
 /// The version of the tables. A file of another version is set aside.
-const VERSION: i32 = 1;
+const VERSION: i32 = 2;
 /// How long a transaction waits for that of another process.
 const BUSY_MAX: Duration = Duration::from_secs(2);
 /// The tables. Texts are stored once: the full-text tables keep words only, and read the texts from the others.
@@ -47,26 +51,17 @@ const TABLES: &str = "
         text TEXT NOT NULL,
         UNIQUE (session, number)
     );
-    CREATE INDEX command_at ON command (at);
     CREATE VIRTUAL TABLE chunk_words USING fts5 (
         text, content = 'chunk', content_rowid = 'id', tokenize = 'unicode61 remove_diacritics 0'
     );
     CREATE VIRTUAL TABLE command_words USING fts5 (
         text, content = 'command', content_rowid = 'id', tokenize = 'unicode61 remove_diacritics 0'
     );
-    INSERT INTO chunk_words (chunk_words, rank) VALUES ('secure-delete', 1);
-    INSERT INTO command_words (command_words, rank) VALUES ('secure-delete', 1);
     CREATE TRIGGER chunk_added AFTER INSERT ON chunk BEGIN
         INSERT INTO chunk_words (rowid, text) VALUES (new.id, new.text);
     END;
-    CREATE TRIGGER chunk_removed AFTER DELETE ON chunk BEGIN
-        INSERT INTO chunk_words (chunk_words, rowid, text) VALUES ('delete', old.id, old.text);
-    END;
     CREATE TRIGGER command_added AFTER INSERT ON command BEGIN
         INSERT INTO command_words (rowid, text) VALUES (new.id, new.text);
-    END;
-    CREATE TRIGGER command_removed AFTER DELETE ON command BEGIN
-        INSERT INTO command_words (command_words, rowid, text) VALUES ('delete', old.id, old.text);
     END;
 ";
 
@@ -97,94 +92,158 @@ impl From<io::Error> for IndexError {
     }
 }
 
-/// The place of the database.
+/// The place of the databases.
 #[derive(Clone, Debug)]
-pub(super) struct IndexFile {
+pub(super) struct IndexFiles {
     directory: PathBuf,
 }
 
 /// Which file is at a path.
 pub(super) type FileIdentity = (u64, u64);
 
-impl IndexFile {
+/// When a file begins, in milliseconds since 1970; its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct FileStart(pub(super) u64);
+
+impl IndexFiles {
     pub(super) fn in_directory(directory: PathBuf) -> Self {
         Self { directory }
     }
 
-    pub(super) fn path(&self) -> PathBuf {
-        self.directory.join("index.db")
+    pub(super) fn path(&self, start: FileStart) -> PathBuf {
+        self.directory.join(format!("index-{}.db", start.0))
+    }
+
+    /// The files that are there, oldest first.
+    pub(super) fn all(&self) -> Vec<FileStart> {
+        let start = |name: &str| name.strip_prefix("index-")?.strip_suffix(".db")?.parse().ok();
+        let entries = fs::read_dir(&self.directory).into_iter().flatten().flatten();
+        let mut all: Vec<_> =
+            entries.filter_map(|it| Some(FileStart(start(it.file_name().to_str()?)?))).collect();
+        all.sort_unstable();
+        all
     }
 
     /// Which file is there now.
-    pub(super) fn identity(&self) -> Option<FileIdentity> {
-        fs::symlink_metadata(self.path()).ok().map(|it| (it.dev(), it.ino()))
+    pub(super) fn identity(&self, start: FileStart) -> Option<FileIdentity> {
+        fs::symlink_metadata(self.path(start)).ok().map(|it| (it.dev(), it.ino()))
     }
 
-    /// Opens the database for its writer, and creates it and its directory where they are missing.
-    pub(super) fn open_writer(&self) -> Result<Connection, IndexError> {
+    /// The bytes of a file, with those beside it that SQLite has not moved into it yet.
+    pub(super) fn bytes(&self, start: FileStart) -> u64 {
+        let length = |path: PathBuf| fs::symlink_metadata(path).map_or(0, |it| it.len());
+        length(self.path(start)) + length(self.beside(start, "-wal"))
+    }
+
+    fn beside(&self, start: FileStart, suffix: &str) -> PathBuf {
+        self.directory.join(format!("index-{}.db{suffix}", start.0))
+    }
+
+    /// Creates a file that knows the sessions which `fill` adds. It appears under its name as a whole.
+    pub(super) fn create(
+        &self,
+        start: FileStart,
+        fill: impl FnOnce(&Transaction<'_>) -> Result<(), IndexError>,
+    ) -> Result<(), IndexError> {
         DirBuilder::new().recursive(true).mode(0o700).create(&self.directory)?;
-        // SQLite gives the files beside it the same mode. A file that exists must not be opened and closed here, which
-        // would release the locks that other connections of this process have.
-        match OpenOptions::new().write(true).create_new(true).mode(0o600).open(self.path()) {
-            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error.into()),
-            _ => {}
-        }
-        let mut connection = self.connect()?;
-        connection.pragma_update(None, "auto_vacuum", "INCREMENTAL")?;
+        let new = self.directory.join(format!(".{}.new", Uuid::new_v4().simple()));
+        let created = self.create_at(&new, fill).and_then(|()| {
+            // Another process may have created the same one.
+            fs::hard_link(&new, self.path(start)).or_else(|error| match error.kind() {
+                io::ErrorKind::AlreadyExists => Ok(()),
+                _ => Err(IndexError::from(error)),
+            })
+        });
+        let _ = fs::remove_file(&new);
+        created
+    }
+
+    fn create_at(
+        &self,
+        new: &Path,
+        fill: impl FnOnce(&Transaction<'_>) -> Result<(), IndexError>,
+    ) -> Result<(), IndexError> {
+        OpenOptions::new().write(true).create_new(true).mode(0o600).open(new)?;
+        let mut connection = self.connect(new)?;
+        let create = connection.transaction()?;
+        create.execute_batch(TABLES)?;
+        create.pragma_update(None, "user_version", VERSION)?;
+        fill(&create)?;
+        create.commit()?;
+        connection.close().map_err(|(_, error)| error)?;
+        Ok(())
+    }
+
+    /// Opens a file for its writer.
+    pub(super) fn open_writer(&self, start: FileStart) -> Result<Connection, IndexError> {
+        let connection = self.connect(&self.path(start))?;
+        // SQLite gives the files beside it the same mode.
         connection.pragma_update(None, "journal_mode", "WAL")?;
         // A power failure may take the newest rows, and never damages the file.
         connection.pragma_update(None, "synchronous", "NORMAL")?;
         connection.pragma_update(None, "journal_size_limit", 4 << 20)?;
-        // What is deleted must not stay readable in free pages.
-        connection.pragma_update(None, "secure_delete", "FAST")?;
-        let create =
-            connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
-        let version: i32 = create.pragma_query_value(None, "user_version", |row| row.get(0))?;
-        let tables: i64 =
-            create.query_row("SELECT count(*) FROM sqlite_master", [], |row| row.get(0))?;
-        if version == 0 && tables == 0 {
-            create.execute_batch(TABLES)?;
-            create.pragma_update(None, "user_version", VERSION)?;
-        } else if version != VERSION {
-            return Err(IndexError::Damaged(format!("its version is {version}, not {VERSION}")));
+        let version: i32 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
+        match version {
+            VERSION => Ok(connection),
+            _ => Err(IndexError::Damaged(format!("its version is {version}, not {VERSION}"))),
         }
-        create.commit()?;
-        Ok(connection)
     }
 
-    /// Opens an existing database for searches.
-    pub(super) fn open_reader(&self) -> Result<Connection, IndexError> {
-        if self.identity().is_none() {
-            return Err(IndexError::NotReady);
-        }
-        let connection = self.connect()?;
+    /// Opens a file for searches.
+    pub(super) fn open_reader(&self, start: FileStart) -> Result<Connection, IndexError> {
+        let connection = self.connect(&self.path(start))?;
         connection.pragma_update(None, "query_only", true)?;
         Ok(connection)
     }
 
-    fn connect(&self) -> Result<Connection, IndexError> {
+    fn connect(&self, path: &Path) -> Result<Connection, IndexError> {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
             | OpenFlags::SQLITE_OPEN_NO_MUTEX
             | OpenFlags::SQLITE_OPEN_NOFOLLOW;
         // The directory may be reached through links; the file itself may not be one.
-        let path = fs::canonicalize(&self.directory)?.join("index.db");
-        let connection = Connection::open_with_flags(path, flags)?;
+        let name = path.file_name().ok_or(IndexError::NotReady)?;
+        let connection =
+            Connection::open_with_flags(fs::canonicalize(&self.directory)?.join(name), flags)?;
         connection.busy_timeout(BUSY_MAX)?;
         Ok(connection)
     }
 
-    /// Moves the database out of the way, in place of one that was moved earlier. Returns where it is now.
-    pub(super) fn set_aside(&self) -> io::Result<PathBuf> {
-        let aside = self.directory.join("index.db.damaged");
-        // Without the database they mean nothing, and must not be applied to the next one.
-        for beside in ["index.db-wal", "index.db-shm"] {
-            match fs::remove_file(self.directory.join(beside)) {
+    /// Removes a file for good.
+    pub(super) fn remove(&self, start: FileStart) -> io::Result<()> {
+        fs::remove_file(self.path(start))?;
+        self.remove_beside(start)
+    }
+
+    fn remove_beside(&self, start: FileStart) -> io::Result<()> {
+        for suffix in ["-wal", "-shm"] {
+            match fs::remove_file(self.beside(start, suffix)) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
                 _ => {}
             }
         }
-        fs::rename(self.path(), &aside)?;
+        Ok(())
+    }
+
+    /// Moves a file out of the way, in place of one that was moved earlier. Returns where it is now.
+    pub(super) fn set_aside(&self, start: FileStart) -> io::Result<PathBuf> {
+        let aside = self.damaged();
+        // Without the database they mean nothing, and must not be applied to another.
+        self.remove_beside(start)?;
+        fs::rename(self.path(start), &aside)?;
         File::open(&self.directory)?.sync_all()?;
         Ok(aside)
+    }
+
+    /// Removes the file that was set aside, if it is older than this.
+    pub(super) fn forget_damaged(&self, oldest_ms: u64) {
+        let at_ms = |it: Metadata| it.mtime().saturating_mul(1_000);
+        let set_aside = fs::symlink_metadata(self.damaged()).map(at_ms);
+        if set_aside.is_ok_and(|at_ms| at_ms.unsigned_abs() < oldest_ms) {
+            let _ = fs::remove_file(self.damaged());
+        }
+    }
+
+    fn damaged(&self) -> PathBuf {
+        self.directory.join("index.db.damaged")
     }
 }

@@ -1,16 +1,16 @@
 //! Searches of the index: the newest lines and commands that match, in bounded time.
 
-use std::collections::BTreeMap;
+use std::cell::Cell;
+use std::collections::{BTreeMap, HashSet};
 use std::fmt;
 use std::ops::Range;
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 
 use rusqlite::{Connection, ErrorCode, OptionalExtension, Row, Transaction, params};
 
 use crate::core::ids::{SessionId, TenantId};
 use crate::core::wait::line_matcher::LineMatcher;
-use crate::store::index::database::IndexError;
+use crate::store::index::database::{FileIdentity, FileStart, IndexError};
 use crate::store::index::writer::{IndexShared, SearchIndex};
 
 /// How many steps of its machine SQLite takes between two looks at the time.
@@ -78,9 +78,19 @@ pub struct KnownSession {
     pub tenant: TenantId,
 }
 
+/// A file of the index that is open for searches.
+pub(super) struct OpenReader {
+    start: FileStart,
+    identity: Option<FileIdentity>,
+    connection: Connection,
+}
+
 /// The index as it was at one moment.
 pub struct IndexView<'a> {
-    transaction: Transaction<'a>,
+    /// Its files, newest first; there is one at least.
+    files: Vec<(FileStart, Transaction<'a>)>,
+    /// The file that is read.
+    reads: Cell<FileStart>,
     expired: Expired,
 }
 
@@ -102,37 +112,59 @@ impl SearchIndex {
         read: impl FnOnce(&IndexView<'_>) -> Result<T, IndexError>,
     ) -> Result<T, IndexError> {
         let shared = self.shared().ok_or(IndexError::NotReady)?;
-        let mut connection = shared.take_reader()?;
-        let is_over = Arc::clone(&expired);
-        connection.1.progress_handler(STEPS_BETWEEN, Some(move || is_over()))?;
-        let result = connection
-            .1
-            .transaction()
-            .map_err(IndexError::from)
-            .and_then(|transaction| read(&IndexView { transaction, expired }));
-        match &result {
-            Ok(_) => {
-                *shared.reader.lock().unwrap_or_else(PoisonError::into_inner) = Some(connection);
-            }
-            Err(IndexError::Damaged(_)) => shared.damaged.store(true, Ordering::Release),
-            Err(IndexError::Unusable(_) | IndexError::NotReady) => {}
+        let mut readers = shared.take_readers()?;
+        let newest = readers.first().ok_or(IndexError::NotReady)?.start;
+        let mut files = Vec::with_capacity(readers.len());
+        for reader in &mut readers {
+            let is_over = Arc::clone(&expired);
+            reader.connection.progress_handler(STEPS_BETWEEN, Some(move || is_over()))?;
+            files.push((reader.start, reader.connection.transaction()?));
+        }
+        let view = IndexView { files, reads: Cell::new(newest), expired };
+        let result = read(&view);
+        if matches!(result, Err(IndexError::Damaged(_))) {
+            shared.note_damaged(view.reads.get());
+        }
+        drop(view);
+        if result.is_ok() {
+            *shared.readers.lock().unwrap_or_else(PoisonError::into_inner) = readers;
         }
         result
     }
 }
 
 impl IndexShared {
-    fn take_reader(&self) -> Result<(u64, Connection), IndexError> {
-        let opened = self.opened.load(Ordering::Acquire);
-        let kept = self.reader.lock().unwrap_or_else(PoisonError::into_inner).take();
-        match kept.filter(|(of, _)| *of == opened) {
-            Some(kept) => Ok(kept),
-            None => Ok((opened, self.file.open_reader()?)),
+    /// The files as they are now, newest first.
+    fn take_readers(&self) -> Result<Vec<OpenReader>, IndexError> {
+        let kept =
+            std::mem::take(&mut *self.readers.lock().unwrap_or_else(PoisonError::into_inner));
+        let mut kept: BTreeMap<_, _> = kept.into_iter().map(|it| (it.start, it)).collect();
+        let mut readers = Vec::new();
+        for start in self.files.all().into_iter().rev() {
+            let identity = self.files.identity(start);
+            let reader = match kept.remove(&start).filter(|kept| kept.identity == identity) {
+                Some(kept) => kept,
+                None => match self.files.open_reader(start) {
+                    Ok(connection) => OpenReader { start, identity, connection },
+                    // It was removed meanwhile.
+                    Err(_) if self.files.identity(start).is_none() => continue,
+                    Err(error) => return Err(error),
+                },
+            };
+            readers.push(reader);
         }
+        Ok(readers)
     }
 }
 
 impl IndexView<'_> {
+    /// The file that knows all sessions.
+    fn newest(&self) -> Result<&Transaction<'_>, IndexError> {
+        let (start, newest) = self.files.first().ok_or(IndexError::NotReady)?;
+        self.reads.set(*start);
+        Ok(newest)
+    }
+
     /// Up to which rows the index has these sessions, and how many rows of them it lacks.
     ///
     /// # Errors
@@ -142,7 +174,7 @@ impl IndexView<'_> {
         sessions: &[SessionId],
     ) -> Result<BTreeMap<SessionId, (u64, u64)>, IndexError> {
         let sql = "SELECT next_row, skipped FROM session WHERE id = ?1";
-        let mut statement = self.transaction.prepare_cached(sql)?;
+        let mut statement = self.newest()?.prepare_cached(sql)?;
         let mut positions = BTreeMap::new();
         for session in sessions {
             let read = |row: &Row<'_>| Ok((unsigned(row, 0)?, unsigned(row, 1)?));
@@ -163,7 +195,7 @@ impl IndexView<'_> {
             WHERE name = ?1 OR (?2 AND printf('%012x', id) >= ?1 AND printf('%012x', id) < ?1 || 'g')
             ORDER BY at DESC LIMIT ?3";
         let may_be_id = !given.is_empty() && given.bytes().all(|byte| byte.is_ascii_hexdigit());
-        let mut statement = self.transaction.prepare_cached(sql)?;
+        let mut statement = self.newest()?.prepare_cached(sql)?;
         let mut rows = statement.query(params![given, may_be_id, MOST])?;
         let mut known = Vec::new();
         while let Some(row) = rows.next()? {
@@ -180,41 +212,70 @@ impl IndexView<'_> {
     /// Returns why the index cannot be read.
     pub fn search(&self, mut query: IndexQuery<'_>) -> Result<IndexHits, IndexError> {
         let mut found = IndexHits::default();
-        let searched = [SearchedTable::Chunks, SearchedTable::Commands]
-            .into_iter()
-            .try_for_each(|entries| self.search_entries(entries, &mut query, &mut found));
-        match searched {
-            Err(IndexStop::Unfinished) => found.unfinished = true,
-            Err(IndexStop::Failed(error)) => return Err(error),
-            Ok(()) => {}
+        let mut until_ms = u64::MAX;
+        for (start, file) in &self.files {
+            // What a file has is older than the next one.
+            if found.hits.len() >= query.hits_max || until_ms < query.since_ms {
+                break;
+            }
+            (until_ms, _) = (start.0, self.reads.set(*start));
+            match self.search_file(file, &mut query, &mut found) {
+                Err(IndexStop::Unfinished) => {
+                    found.unfinished = true;
+                    break;
+                }
+                Err(IndexStop::Failed(error)) => return Err(error),
+                Ok(()) => {}
+            }
         }
         found.hits.sort_by_key(|hit| std::cmp::Reverse(hit.at_ms));
+        // A command may be in the file in which it ended and in the next one.
+        let mut commands = HashSet::new();
+        found.hits.retain(|hit| {
+            let command = hit.command.as_ref();
+            command.is_none_or(|command| commands.insert((hit.session, command.number)))
+        });
         found.hits.truncate(query.hits_max);
         Ok(found)
     }
 
+    fn search_file(
+        &self,
+        file: &Transaction<'_>,
+        query: &mut IndexQuery<'_>,
+        found: &mut IndexHits,
+    ) -> Result<(), IndexStop> {
+        let sessions = sessions_in(file, query)?;
+        if sessions.is_empty() {
+            return Ok(());
+        }
+        let ids = sessions.keys().map(|id| id.number().to_string()).collect::<Vec<_>>();
+        let ids = format!("[{}]", ids.join(","));
+        for entries in [SearchedTable::Chunks, SearchedTable::Commands] {
+            self.search_entries((file, entries), (&sessions, &ids), query, found)?;
+        }
+        Ok(())
+    }
+
     fn search_entries(
         &self,
-        entries: SearchedTable,
+        (file, entries): (&Transaction<'_>, SearchedTable),
+        (sessions, ids): (&BTreeMap<SessionId, String>, &str),
         query: &mut IndexQuery<'_>,
         found: &mut IndexHits,
     ) -> Result<(), IndexStop> {
         let words = query.matcher.wanted_words().and_then(match_expression);
-        let mut statement = self.transaction.prepare_cached(&entries.sql(words.is_some()))?;
+        let mut statement = file.prepare_cached(&entries.sql(words.is_some()))?;
         let since = i64::try_from(query.since_ms).unwrap_or(i64::MAX);
         let mut rows = match &words {
-            Some(words) => statement.query(params![since, words])?,
-            None => statement.query([since])?,
+            Some(words) => statement.query(params![since, ids, words])?,
+            None => statement.query(params![since, ids])?,
         };
         let before = found.hits.len();
         while let Some(row) = rows.next()? {
-            let (id, tenant) = (session_id(unsigned(row, 0)?), tenant(row, 1)?);
-            let (Some(id), Some(tenant)) = (id, tenant) else { continue };
-            let is_wanted = query.sessions.is_none_or(|wanted| wanted.contains(&id));
-            if !is_wanted || !(query.sees)(id, &tenant) {
-                continue;
-            }
-            entries.matches(row, id, query, &mut found.hits)?;
+            let Some(id) = session_id(unsigned(row, 0)?) else { continue };
+            let Some(name) = sessions.get(&id) else { continue };
+            entries.matches(row, (id, name), query, &mut found.hits)?;
             if found.hits.len() - before >= query.hits_max {
                 break;
             }
@@ -224,6 +285,25 @@ impl IndexView<'_> {
         }
         Ok(())
     }
+}
+
+/// The sessions of a file that are searched, with their names: texts of others are not read.
+fn sessions_in(
+    file: &Transaction<'_>,
+    query: &IndexQuery<'_>,
+) -> Result<BTreeMap<SessionId, String>, IndexStop> {
+    let mut statement = file.prepare_cached("SELECT id, tenant, name FROM session")?;
+    let mut rows = statement.query([])?;
+    let mut sessions = BTreeMap::new();
+    while let Some(row) = rows.next()? {
+        let (id, tenant) = (session_id(unsigned(row, 0)?), tenant(row, 1)?);
+        let (Some(id), Some(tenant)) = (id, tenant) else { continue };
+        let is_wanted = query.sessions.is_none_or(|wanted| wanted.contains(&id));
+        if is_wanted && (query.sees)(id, &tenant) {
+            sessions.insert(id, str_of(row, 2)?.to_owned());
+        }
+    }
+    Ok(sessions)
 }
 
 /// Why a search ends early.
@@ -249,7 +329,8 @@ enum SearchedTable {
 }
 
 impl SearchedTable {
-    /// Selects entries since `?1`, newest first, and only those with the words `?2` if there are words.
+    /// Selects entries of the sessions `?2` since `?1`, newest first, and only those with the words `?3` if there are
+    /// words.
     fn sql(self, has_words: bool) -> String {
         let (table, columns) = match self {
             Self::Chunks => ("chunk", "e.first_row, e.rows"),
@@ -258,15 +339,15 @@ impl SearchedTable {
         let (from, matched, order) = match has_words {
             true => (
                 format!("{table}_words w CROSS JOIN {table} e ON e.id = w.rowid"),
-                format!("{table}_words MATCH ?2 AND"),
+                format!("{table}_words MATCH ?3 AND"),
                 "w.rowid",
             ),
             false => (format!("{table} e"), String::new(), "e.id"),
         };
         format!(
-            "SELECT s.id, s.tenant, s.name, e.at, e.text, {columns}
-             FROM {from} CROSS JOIN session s ON s.id = e.session
-             WHERE {matched} e.at >= ?1 ORDER BY {order} DESC"
+            "SELECT e.session, e.at, e.text, {columns} FROM {from}
+             WHERE {matched} e.session IN (SELECT value FROM json_each(?2)) AND e.at >= ?1
+             ORDER BY {order} DESC"
         )
     }
 
@@ -274,12 +355,11 @@ impl SearchedTable {
     fn matches(
         self,
         row: &Row<'_>,
-        session: SessionId,
+        (session, name): (SessionId, &str),
         query: &mut IndexQuery<'_>,
         hits: &mut Vec<IndexHit>,
     ) -> Result<(), IndexStop> {
-        let (name, text): (&str, &str) = (str_of(row, 2)?, str_of(row, 4)?);
-        let at_ms = unsigned(row, 3)?;
+        let (at_ms, text) = (unsigned(row, 1)?, str_of(row, 2)?);
         let hit =
             |number: u64, text: &str, found: Range<usize>, command: Option<CommandHit>| IndexHit {
                 session,
@@ -291,10 +371,10 @@ impl SearchedTable {
                 command,
             };
         let mut find = |text: &str| query.matcher.find(text).map_err(|_| IndexStop::Unfinished);
-        let first = unsigned(row, 5)?;
+        let first = unsigned(row, 3)?;
         match self {
             Self::Chunks => {
-                let rows = row.get_ref(6)?.as_blob().map_err(rusqlite::Error::from)?;
+                let rows = row.get_ref(4)?.as_blob().map_err(rusqlite::Error::from)?;
                 let (rows, _) = rows.as_chunks::<4>();
                 let lines: Vec<_> = rows.iter().zip(text.split('\n')).collect();
                 for (row, line) in lines.into_iter().rev() {
@@ -307,11 +387,11 @@ impl SearchedTable {
             Self::Commands => {
                 if let Some(found) = find(text)? {
                     let command = CommandHit {
-                        number: unsigned(row, 6)?,
-                        duration_ms: unsigned(row, 7)?,
-                        exit_code: row.get(8)?,
-                        directory: row.get(9)?,
-                        by: row.get(10)?,
+                        number: unsigned(row, 4)?,
+                        duration_ms: unsigned(row, 5)?,
+                        exit_code: row.get(6)?,
+                        directory: row.get(7)?,
+                        by: row.get(8)?,
                     };
                     hits.push(hit(first, text, found, Some(command)));
                 }

@@ -1,101 +1,54 @@
-//! How much the index keeps: the oldest text and commands are removed beyond so many bytes or days.
+//! How much the index keeps. Text is in several files one after the other, and the oldest file is removed as a whole.
 
 use std::time::Duration;
 
-use rusqlite::{Connection, Transaction, params};
+use crate::store::index::database::{FileStart, IndexFiles};
 
-use crate::store::index::database::IndexError;
+/// How many files share what is kept, so that about this part of it goes at once.
+const PARTS: u32 = 8;
 
 /// How much the index keeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IndexLimits {
-    /// The most bytes of the database.
+    /// The most bytes of all files, but for one batch.
     pub bytes_max: u64,
-    /// The age at which text is removed.
+    /// The age at which text is removed, if not an eighth of it earlier.
     pub age_max: Duration,
 }
 
-/// How many chunks are removed at once, and how many times in one transaction.
-const CHUNKS: i64 = 64;
-const STEPS: usize = 16;
-/// How many free pages are given back to the file system at once.
-const PAGES: i64 = 1_024;
-
 impl IndexLimits {
     /// The time before which text is too old, in milliseconds since 1970.
-    pub(super) fn oldest_ms(self, now_ms: u64) -> i64 {
-        let age = u64::try_from(self.age_max.as_millis()).unwrap_or(u64::MAX);
-        i64::try_from(now_ms.saturating_sub(age)).unwrap_or(i64::MAX)
+    pub(super) fn oldest_ms(self, now_ms: u64) -> u64 {
+        now_ms.saturating_sub(millis(self.age_max))
+    }
+
+    /// Whether a file of so many bytes has enough, so that the next one begins.
+    pub(super) fn is_full(self, start: FileStart, bytes: u64, now_ms: u64) -> bool {
+        let age_ms = now_ms.saturating_sub(start.0);
+        bytes >= self.bytes_max / u64::from(PARTS) || age_ms >= millis(self.age_max / PARTS)
     }
 }
 
-/// Keeps the file from growing much beyond the limit, also if removing is slower than writing.
-pub(super) fn bound_file(connection: &Connection, limits: IndexLimits) -> Result<(), IndexError> {
-    let pages = (limits.bytes_max + limits.bytes_max / 4) / page_bytes(connection)?.unsigned_abs();
-    connection.pragma_update(None, "max_page_count", i64::try_from(pages).unwrap_or(i64::MAX))?;
-    Ok(())
+fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// Removes what is too old or too much, in bounded work. The next call continues.
-pub(super) fn prune(
-    transaction: &Transaction<'_>,
-    limits: IndexLimits,
-    now_ms: u64,
-) -> Result<(), IndexError> {
-    let oldest = limits.oldest_ms(now_ms);
-    let mut removed = 0;
-    for _ in 0..STEPS {
-        let old =
-            "DELETE FROM chunk WHERE id IN (SELECT id FROM chunk ORDER BY id LIMIT ?1) AND at < ?2";
-        let count = transaction.prepare_cached(old)?.execute(params![CHUNKS, oldest])?;
-        removed += count;
-        if count < CHUNKS as usize {
+/// Removes the oldest files as long as all of their text is too old, or all files together are too long. The newest
+/// file stays.
+pub(super) fn remove_old(files: &IndexFiles, limits: IndexLimits, now_ms: u64) {
+    let (all, oldest_ms) = (files.all(), limits.oldest_ms(now_ms));
+    let mut bytes: u64 = all.iter().map(|start| files.bytes(*start)).sum();
+    for (start, next) in all.iter().zip(all.iter().skip(1)) {
+        // What the next file has is newer than all of this one.
+        let is_old = next.0 < oldest_ms;
+        if !is_old && bytes <= limits.bytes_max {
+            break;
+        }
+        bytes = bytes.saturating_sub(files.bytes(*start));
+        if let Err(error) = files.remove(*start) {
+            tracing::warn!(%error, "old text cannot be removed from the search index");
             break;
         }
     }
-    removed +=
-        transaction.prepare_cached("DELETE FROM command WHERE at < ?1")?.execute([oldest])?;
-    for _ in 0..STEPS {
-        if used_bytes(transaction)? <= limits.bytes_max {
-            break;
-        }
-        let most = "DELETE FROM chunk WHERE id IN (SELECT id FROM chunk ORDER BY id LIMIT ?1)";
-        removed += transaction.prepare_cached(most)?.execute([CHUNKS])?;
-        // Commands go with the text of their time.
-        let commands = "DELETE FROM command WHERE at < (SELECT at FROM chunk ORDER BY id LIMIT 1)";
-        transaction.prepare_cached(commands)?.execute([])?;
-    }
-    if removed > 0 {
-        let sessions = "DELETE FROM session WHERE (ended OR at < ?1)
-            AND NOT EXISTS (SELECT 1 FROM chunk WHERE chunk.session = session.id)
-            AND NOT EXISTS (SELECT 1 FROM command WHERE command.session = session.id)";
-        transaction.prepare_cached(sessions)?.execute([oldest])?;
-    }
-    Ok(())
-}
-
-/// Gives free pages back to the file system if the file is longer than its limit.
-pub(super) fn shrink(connection: &Connection, limits: IndexLimits) -> Result<(), IndexError> {
-    let pages = pragma(connection, "page_count")?;
-    if pages.saturating_mul(page_bytes(connection)?).unsigned_abs() > limits.bytes_max {
-        let mut vacuum =
-            connection.prepare_cached(&format!("PRAGMA incremental_vacuum({PAGES})"))?;
-        let mut freed = vacuum.query([])?;
-        while freed.next()?.is_some() {}
-    }
-    Ok(())
-}
-
-/// The bytes of the pages that are in use.
-pub(super) fn used_bytes(connection: &Connection) -> Result<u64, IndexError> {
-    let pages = pragma(connection, "page_count")? - pragma(connection, "freelist_count")?;
-    Ok(pages.saturating_mul(page_bytes(connection)?).unsigned_abs())
-}
-
-fn page_bytes(connection: &Connection) -> Result<i64, IndexError> {
-    pragma(connection, "page_size")
-}
-
-fn pragma(connection: &Connection, name: &str) -> Result<i64, IndexError> {
-    Ok(connection.pragma_query_value(None, name, |row| row.get(0))?)
+    files.forget_damaged(oldest_ms);
 }

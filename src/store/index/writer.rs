@@ -1,17 +1,22 @@
 //! The thread that writes the index, and the handle that others have of it.
 
+use std::collections::BTreeSet;
 use std::fmt;
+use std::io;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread;
 
-use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
+use rusqlite::types::Value;
+use rusqlite::{
+    Connection, OptionalExtension, Transaction, TransactionBehavior, params, params_from_iter,
+};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::store::index::content::{BatchOutcome, IndexedLine, RowBatch};
-use crate::store::index::database::{FileIdentity, IndexError, IndexFile};
-use crate::store::index::retention::{IndexLimits, bound_file, prune, shrink};
+use crate::store::index::database::{FileIdentity, FileStart, IndexError, IndexFiles};
+use crate::store::index::query::OpenReader;
+use crate::store::index::retention::{IndexLimits, remove_old};
 
 /// How many batches wait for the thread. Whoever has more waits, and reads its rows later.
 const BATCHES_MAX: usize = 4;
@@ -25,20 +30,18 @@ const NICE: i32 = 19;
 pub struct SearchIndex(Option<Arc<IndexShared>>);
 
 pub(super) struct IndexShared {
-    pub(super) file: IndexFile,
-    pub(super) limits: Mutex<IndexLimits>,
-    /// Counts how often the writer opened the database, so that readers know when to open it again.
-    pub(super) opened: AtomicU64,
-    /// A search found that the database is damaged.
-    pub(super) damaged: AtomicBool,
-    /// An open connection for the next search.
-    pub(super) reader: Mutex<Option<(u64, Connection)>>,
+    pub(super) files: IndexFiles,
+    limits: Mutex<IndexLimits>,
+    /// Files that a search found to be damaged.
+    damaged: Mutex<BTreeSet<FileStart>>,
+    /// Open files for the next search.
+    pub(super) readers: Mutex<Vec<OpenReader>>,
     batches: mpsc::Sender<QueuedBatch>,
 }
 
 impl fmt::Debug for IndexShared {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("IndexShared").field("file", &self.file).finish_non_exhaustive()
+        f.debug_struct("IndexShared").field("files", &self.files).finish_non_exhaustive()
     }
 }
 
@@ -59,17 +62,16 @@ impl SearchIndex {
     /// The thread ends after the last clone is dropped.
     pub fn start(directory: PathBuf, limits: IndexLimits) -> Self {
         let (batches, queue) = mpsc::channel(BATCHES_MAX);
-        let file = IndexFile::in_directory(directory);
+        let files = IndexFiles::in_directory(directory);
         let shared = Arc::new(IndexShared {
-            file: file.clone(),
+            files: files.clone(),
             limits: Mutex::new(limits),
-            opened: AtomicU64::new(0),
-            damaged: AtomicBool::new(false),
-            reader: Mutex::new(None),
+            damaged: Mutex::default(),
+            readers: Mutex::default(),
             batches,
         });
-        let writer =
-            IndexWriter { shared: Arc::downgrade(&shared), file, open: None, failing: false };
+        let shares = Arc::downgrade(&shared);
+        let writer = IndexWriter { shared: shares, files, open: None, failing: false };
         let named = thread::Builder::new().name("search-index".to_owned());
         match named.spawn(move || writer.run(queue)) {
             Ok(_) => Self(Some(shared)),
@@ -108,23 +110,33 @@ impl SearchIndex {
 }
 
 impl IndexShared {
-    pub(super) fn limits(&self) -> IndexLimits {
+    fn limits(&self) -> IndexLimits {
         *self.limits.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn damaged(&self) -> MutexGuard<'_, BTreeSet<FileStart>> {
+        self.damaged.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes that a file cannot be read; the writer sets it aside with the next batch.
+    pub(super) fn note_damaged(&self, start: FileStart) {
+        self.damaged().insert(start);
     }
 }
 
 struct IndexWriter {
     shared: Weak<IndexShared>,
-    file: IndexFile,
-    open: Option<OpenIndex>,
+    files: IndexFiles,
+    open: Option<OpenWriter>,
     /// Whether the last batch failed, which was reported.
     failing: bool,
 }
 
-struct OpenIndex {
-    connection: Connection,
+/// The newest file.
+struct OpenWriter {
+    start: FileStart,
     identity: Option<FileIdentity>,
-    limits: IndexLimits,
+    connection: Connection,
 }
 
 impl IndexWriter {
@@ -153,7 +165,9 @@ impl IndexWriter {
         let Some(shared) = self.shared.upgrade() else { return BatchOutcome::Refused };
         let stored = match self.try_store(&shared, batch) {
             Err(IndexError::Damaged(error)) => {
-                self.begin_anew(&error).and_then(|()| self.try_store(&shared, batch))
+                let newest = self.files.all().last().copied();
+                let aside = newest.map_or(Ok(()), |newest| self.set_aside(newest, &error));
+                aside.map_err(IndexError::from).and_then(|()| self.try_store(&shared, batch))
             }
             stored => stored,
         };
@@ -175,11 +189,11 @@ impl IndexWriter {
         }
     }
 
-    /// Sets a damaged database aside, so that the next one begins.
-    fn begin_anew(&mut self, error: &str) -> Result<(), IndexError> {
+    /// Sets a damaged file aside, so that its rows which are still there are wanted again.
+    fn set_aside(&mut self, start: FileStart, error: &str) -> io::Result<()> {
         self.open = None;
-        let aside = self.file.set_aside()?;
-        tracing::warn!(%error, aside = %aside.display(), "the search index is damaged; a new one begins");
+        let aside = self.files.set_aside(start)?;
+        tracing::warn!(%error, aside = %aside.display(), "a part of the search index is damaged; another one begins");
         Ok(())
     }
 
@@ -188,31 +202,73 @@ impl IndexWriter {
         shared: &IndexShared,
         batch: &RowBatch,
     ) -> Result<BatchOutcome, IndexError> {
-        if shared.damaged.swap(false, Ordering::AcqRel) {
-            return Err(IndexError::Damaged("a search could not read it".to_owned()));
+        let damaged = std::mem::take(&mut *shared.damaged());
+        for start in damaged {
+            if self.files.identity(start).is_some() {
+                self.set_aside(start, "a search could not read it")?;
+            }
         }
         let limits = shared.limits();
-        let current = self.file.identity();
-        let fits = |open: &OpenIndex| open.limits == limits && open.identity == current;
-        let open = match self.open.take().filter(fits) {
-            Some(open) => self.open.insert(open),
-            None => {
-                let connection = self.file.open_writer()?;
-                bound_file(&connection, limits)?;
-                shared.opened.fetch_add(1, Ordering::Release);
-                self.open.insert(OpenIndex { connection, identity: self.file.identity(), limits })
-            }
-        };
+        let open = self.newest(limits, batch.at_ms)?;
         let transaction =
             open.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let outcome = insert(&transaction, batch)?;
-        if outcome == BatchOutcome::Stored {
-            prune(&transaction, limits, batch.at_ms)?;
-        }
         transaction.commit()?;
-        shrink(&open.connection, limits)?;
+        remove_old(&self.files, limits, batch.at_ms);
         Ok(outcome)
     }
+
+    /// The file that takes text now. The next one begins where the newest has enough.
+    fn newest(&mut self, limits: IndexLimits, now_ms: u64) -> Result<&mut OpenWriter, IndexError> {
+        let files = &self.files;
+        let newest = files.all().last().copied();
+        let is_current = |open: &OpenWriter| {
+            Some(open.start) == newest && open.identity == files.identity(open.start)
+        };
+        let open = match (self.open.take().filter(is_current), newest) {
+            (Some(open), _) => open,
+            (None, Some(start)) => open_file(files, start)?,
+            (None, None) => {
+                files.create(FileStart(now_ms), |_| Ok(()))?;
+                open_file(files, FileStart(now_ms))?
+            }
+        };
+        if !limits.is_full(open.start, files.bytes(open.start), now_ms) {
+            return Ok(self.open.insert(open));
+        }
+        // So its name says until when the one before it has text.
+        let last = "SELECT ifnull(max(at), 0) FROM session";
+        let last: i64 = open.connection.query_row(last, [], |row| row.get(0))?;
+        let next = FileStart(last.unsigned_abs().max(open.start.0) + 1);
+        let kept = files.all().first().map_or(0, |oldest| oldest.0);
+        let oldest_ms = limits.oldest_ms(now_ms).max(kept);
+        files.create(next, |create| copy_sessions(&open.connection, create, oldest_ms))?;
+        Ok(self.open.insert(open_file(files, next)?))
+    }
+}
+
+fn open_file(files: &IndexFiles, start: FileStart) -> Result<OpenWriter, IndexError> {
+    let connection = files.open_writer(start)?;
+    Ok(OpenWriter { start, identity: files.identity(start), connection })
+}
+
+/// Tells the next file of the sessions that go on, or have text which is kept.
+fn copy_sessions(
+    from: &Connection,
+    to: &Transaction<'_>,
+    oldest_ms: u64,
+) -> Result<(), IndexError> {
+    let columns = "id, tenant, name, next_row, skipped, at, ended";
+    let known = format!("SELECT {columns} FROM session WHERE NOT ended OR at >= ?1");
+    let added = format!("INSERT INTO session ({columns}) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)");
+    let (mut known, mut add) = (from.prepare(&known)?, to.prepare(&added)?);
+    let mut rows = known.query([oldest_ms as i64])?;
+    while let Some(row) = rows.next()? {
+        let column = |number| row.get::<usize, Value>(number);
+        let session: Vec<Value> = (0..7).map(column).collect::<Result<_, _>>()?;
+        add.execute(params_from_iter(session))?;
+    }
+    Ok(())
 }
 
 fn insert(transaction: &Transaction<'_>, batch: &RowBatch) -> Result<BatchOutcome, IndexError> {

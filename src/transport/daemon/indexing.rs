@@ -3,7 +3,7 @@
 //! History keeps those rows for a while and their numbers never change, so nothing is queued: the index knows which
 //! rows it has, and the rest is read when there is time. Rows that are trimmed before that are counted.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
@@ -90,8 +90,13 @@ async fn follow_all(sessions: Registry, index: SearchIndex, ending: Cancellation
         followed.retain(|id| ids.contains(id));
         for session in listed.into_iter().filter(|session| followed.insert(session.id())) {
             let clock = sessions.clock().clone();
-            let follower =
-                SessionFollower { session, index: index.clone(), clock, next: 0, commands: 0 };
+            let follower = SessionFollower {
+                session,
+                index: index.clone(),
+                clock,
+                next: 0,
+                commands: BTreeSet::new(),
+            };
             followers.spawn(follower.run(ending.clone()));
         }
         while followers.try_join_next().is_some() {}
@@ -114,8 +119,8 @@ struct SessionFollower {
     clock: Clock,
     /// Up to which row the index has it.
     next: u64,
-    /// The number of the last command that the index has.
-    commands: u64,
+    /// The commands of the frame that the index has. A later one may end before an earlier one.
+    commands: BTreeSet<u64>,
 }
 
 /// How far a follower came.
@@ -164,25 +169,28 @@ impl SessionFollower {
                 session: self.indexed_session(),
                 clock: self.clock.clone(),
                 next: self.next,
-                commands: self.commands,
+                commands: self.commands.clone(),
             };
-            let Ok(read) = spawn_blocking(move || reader.read(&frame)).await else {
+            let shown = Arc::clone(&frame);
+            let Ok(read) = spawn_blocking(move || reader.read(&shown)).await else {
                 return FollowProgress::Ended;
             };
             let Some(batch) = read else { return FollowProgress::UpToDate };
             let (ended, next) = (batch.ended, batch.next_row);
-            let command = batch.commands.last().map(|command| command.number);
+            let commands: Vec<u64> = batch.commands.iter().map(|command| command.number).collect();
             match self.index.store(batch).await {
                 BatchOutcome::Stored => {
                     self.next = next;
-                    self.commands = command.unwrap_or(self.commands);
+                    self.commands.extend(commands);
+                    let kept = frame.commands.value.iter().next().map_or(0, |first| first.id.0);
+                    self.commands = self.commands.split_off(&kept);
                     if ended {
                         return FollowProgress::Ended;
                     }
                 }
                 // It has them from before, or was created again.
                 BatchOutcome::Expected { from_row } => {
-                    (self.next, self.commands) = (from_row, 0);
+                    (self.next, self.commands) = (from_row, BTreeSet::new());
                 }
                 BatchOutcome::Refused => return FollowProgress::Refused,
             }
@@ -200,7 +208,7 @@ struct BatchReader {
     session: IndexedSession,
     clock: Clock,
     next: u64,
-    commands: u64,
+    commands: BTreeSet<u64>,
 }
 
 impl BatchReader {
@@ -239,7 +247,7 @@ impl BatchReader {
             }
         }
         let ended = frame.commands.value.iter().filter(|it| it.finish.is_some());
-        let fresh = ended.filter(|it| it.id.0 > self.commands);
+        let fresh = ended.filter(|it| !self.commands.contains(&it.id.0));
         batch.commands =
             fresh.map(|it| indexed(CommandWire::of(it, &self.clock), it.from.row)).collect();
         batch.ended = is_over && batch.next_row >= end;

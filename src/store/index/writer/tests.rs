@@ -213,48 +213,109 @@ fn text_older_than_its_days_is_removed() {
     };
     store(&index, long_ago);
     assert_eq!(rows(&index, "word").len(), 2);
-    store(&index, batch(&new, 0, &["word of new"]));
+    // Its file is removed once the one that follows it has begun before that age.
+    store(
+        &index,
+        RowBatch { at_ms: NOW_MS - 30 * DAY_MS - 2, ..batch(&new, 0, &["word of then"]) },
+    );
+    store(&index, batch(&new, 1, &["word of new"]));
     let found = search(&index, &mut LineMatcher::words("word").unwrap()).unwrap();
     assert_eq!(found.hits.iter().map(|hit| hit.session).collect::<Vec<_>>(), [new.id]);
     let known = index.view(Arc::new(|| false), |view| view.sessions_named("s1")).unwrap();
     assert!(known.is_empty());
 }
 
-#[test]
-fn the_oldest_text_is_removed_beyond_the_bytes() {
-    let home = TempDir::new().unwrap();
-    let bytes_max = 2 << 20;
-    let index = SearchIndex::start(home.path().to_owned(), limits(bytes_max));
-    let one = session(1);
-    let text = |row: u64| format!("row{row} {}", format!("x{row:05} ").repeat(40));
-    let mut row = 0;
-    for _ in 0..100 {
-        let texts: Vec<String> = (row..row + 256).map(text).collect();
+/// A line of some of many words, and one that no other line has.
+fn varied(row: u64) -> String {
+    let words =
+        (0..12).map(|word| format!("word{}", (row * 12 + word).wrapping_mul(7_919) % 5_003));
+    format!("row{row} {}", words.collect::<Vec<_>>().join(" "))
+}
+
+/// Stores so many batches of varied lines, from this row on.
+fn fill(index: &SearchIndex, session: &IndexedSession, row: &mut u64, batches: usize) {
+    for _ in 0..batches {
+        let texts: Vec<String> = (*row..*row + 256).map(varied).collect();
         let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
-        assert_eq!(store(&index, batch(&one, row, &texts)), BatchOutcome::Stored);
-        row += 256;
+        assert_eq!(store(index, batch(session, *row, &texts)), BatchOutcome::Stored);
+        *row += 256;
     }
-    let length = fs::metadata(home.path().join("index.db")).unwrap().len();
-    // A batch more than the limit may be there for a moment.
-    assert!((bytes_max / 2..bytes_max * 5 / 4).contains(&length), "{length}");
+}
+
+/// The bytes of all files of an index.
+fn bytes_in(directory: &Path) -> u64 {
+    let length = |entry: std::io::Result<fs::DirEntry>| entry.unwrap().metadata().unwrap().len();
+    fs::read_dir(directory).unwrap().map(length).sum()
+}
+
+fn has_text(directory: &Path, text: &str) -> bool {
+    fs::read_dir(directory).unwrap().any(|entry| {
+        let bytes = fs::read(entry.unwrap().path()).unwrap();
+        bytes.windows(text.len()).any(|window| window == text.as_bytes())
+    })
+}
+
+#[test]
+fn the_oldest_text_is_removed_beyond_the_bytes_and_most_of_what_fits_stays() {
+    let home = TempDir::new().unwrap();
+    let bytes_max = 4 << 20;
+    let index = SearchIndex::start(home.path().to_owned(), limits(bytes_max));
+    let (one, mut row) = (session(1), 0);
+    fill(&index, &one, &mut row, 20);
+    assert_eq!(rows(&index, "row0 "), [0]);
+    fill(&index, &one, &mut row, 200);
+    assert!(rows(&index, "row0 ").is_empty());
     assert_eq!(rows(&index, &format!("row{}", row - 1)), [row - 1]);
-    assert!(rows(&index, "row0").is_empty());
-    // A lower limit makes the file shorter.
+    let oldest = (0..row).rev().find(|row| rows(&index, &format!("row{row} ")).is_empty());
+    let kept = row - oldest.unwrap();
+    let text = kept * varied(row).len() as u64;
+    assert!(text > bytes_max / 4, "{kept} rows with {text} bytes are kept");
+    // One batch more may be there, and a file that SQLite is to merge with the one beside it.
+    assert!(bytes_in(home.path()) < bytes_max * 5 / 4, "{}", bytes_in(home.path()));
+    assert!(!has_text(home.path(), &varied(0)) && has_text(home.path(), &varied(row - 1)));
+    let positions = index.view(Arc::new(|| false), |view| view.positions(&[one.id])).unwrap();
+    assert_eq!(positions[&one.id], (row, 0));
+    // A lower limit counts from the next batch on.
     index.set_limits(limits(bytes_max / 2));
-    for _ in 0..20 {
-        store(&index, batch(&one, row, &["more"]));
-        row += 1;
+    fill(&index, &one, &mut row, 1);
+    assert!(bytes_in(home.path()) < bytes_max * 3 / 4, "{}", bytes_in(home.path()));
+    assert_eq!(rows(&index, &format!("row{}", row - 300)), [row - 300]);
+}
+
+#[test]
+fn a_command_that_two_files_have_is_found_once() {
+    let home = TempDir::new().unwrap();
+    let index = SearchIndex::start(home.path().to_owned(), limits(4 << 20));
+    let (one, mut row) = (session(1), 0);
+    for _ in 0..2 {
+        let commands = vec![command(1, "cargo test")];
+        store(&index, RowBatch { commands, ..batch(&one, row, &[]) });
+        fill(&index, &one, &mut row, 10);
     }
-    let mut transaction = IndexFile::in_directory(home.path().to_owned()).open_writer().unwrap();
-    transaction.pragma_query(None, "wal_checkpoint", |_| Ok(())).unwrap();
-    let shorter = fs::metadata(home.path().join("index.db")).unwrap().len();
-    assert!(shorter <= bytes_max * 5 / 8, "{shorter}");
-    let whole: String = transaction
-        .transaction()
-        .unwrap()
-        .query_row("PRAGMA integrity_check", [], |row| row.get(0))
+    assert!(IndexFiles::in_directory(home.path().to_owned()).all().len() > 1);
+    let found = search(&index, &mut LineMatcher::words("cargo").unwrap()).unwrap();
+    assert_eq!(found.hits.len(), 1, "{found:?}");
+}
+
+#[test]
+fn a_damaged_file_among_others_is_set_aside_once_a_search_met_it() {
+    let home = TempDir::new().unwrap();
+    let index = SearchIndex::start(home.path().to_owned(), limits(4 << 20));
+    let (one, mut row) = (session(1), 0);
+    fill(&index, &one, &mut row, 60);
+    let files = IndexFiles::in_directory(home.path().to_owned());
+    let [oldest, ..] = files.all()[..] else { panic!("there is no file") };
+    assert!(files.all().len() > 2);
+    drop(index);
+    fs::write(files.path(oldest), "no database at all, but long enough for a header".repeat(100))
         .unwrap();
-    assert_eq!(whole, "ok");
+    let index = SearchIndex::start(home.path().to_owned(), limits(4 << 20));
+    let found = search(&index, &mut LineMatcher::words("row0 ").unwrap());
+    assert!(matches!(found, Err(IndexError::Damaged(_))), "{found:?}");
+    fill(&index, &one, &mut row, 1);
+    assert!(rows(&index, "row0 ").is_empty());
+    assert_eq!(rows(&index, &format!("row{}", row - 1)), [row - 1]);
+    assert!(home.path().join("index.db.damaged").exists());
 }
 
 #[test]
@@ -272,7 +333,8 @@ fn a_damaged_file_is_set_aside_and_a_new_one_begins() {
         let many = vec!["many words to fill some pages of the file"; 2_000];
         store(&index, batch(&one, 0, &many));
         close(index, home.path());
-        damage(&home.path().join("index.db"));
+        let files = IndexFiles::in_directory(home.path().to_owned());
+        damage(&files.path(files.all()[0]));
         let index = index_in(home.path());
         let again = store(&index, batch(&one, 2_000, &["later"]));
         // All rows that are still there are wanted again.
@@ -328,8 +390,11 @@ fn a_place_that_cannot_be_written_refuses_until_it_can() {
 /// Waits until the thread of an index has closed its file: then SQLite removes the one beside it.
 fn close(index: SearchIndex, directory: &Path) {
     drop(index);
-    let beside = directory.join("index.db-wal");
-    while beside.exists() {
+    let is_open = || {
+        let names = fs::read_dir(directory).unwrap().map(|it| it.unwrap().file_name());
+        names.into_iter().any(|name| name.to_string_lossy().ends_with("-wal"))
+    };
+    while is_open() {
         std::thread::yield_now();
     }
 }

@@ -50,7 +50,7 @@ fn read(frame: &Arc<Frame>, next: u64) -> Option<RowBatch> {
         tenant: TenantId::of_uid(1_000),
         name: "build".into(),
     };
-    BatchReader { session, clock: Clock::paused(), next, commands: 0 }.read(frame)
+    BatchReader { session, clock: Clock::paused(), next, commands: BTreeSet::new() }.read(frame)
 }
 
 fn lines(batch: &RowBatch) -> Vec<(u64, &str)> {
