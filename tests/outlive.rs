@@ -51,6 +51,7 @@ mod outlive {
     mod shims;
     mod shortage;
     mod silent;
+    mod sockets;
     mod standstill;
     mod stopped;
     mod storm;

@@ -193,7 +193,7 @@ pub async fn serve(
     let gateway = handed.listen(paths.gateway(), &lock)?;
     let observers = handed.listen(&paths.gateway_read_only(), &lock)?;
     let operator = handed.listen(&paths.operator(), &lock)?.always_open();
-    let open = |listener, door| doors.clone().keep_open(listener, door, std::future::pending());
+    let open = |listener, door| doors.clone().keep_open_always(listener, door);
     let doors_of_all = [Door::Gateway, Door::ObserverGateway, Door::Operator];
     let listeners = [gateway, observers, operator].into_iter().zip(doors_of_all);
     watched.extend(listeners.map(|(listener, door)| tasks.spawn(open(listener, door))));

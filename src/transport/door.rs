@@ -4,9 +4,11 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError};
+use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
+use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -23,10 +25,13 @@ use crate::transport::connection::serve;
 use crate::transport::framing::lines::LineReader;
 use crate::transport::idle_shutdown::ConnectionCount;
 use crate::transport::limits::Limits;
-use crate::transport::unix::listener::Listener;
+use crate::transport::unix::listener::{BindError, Listener};
 use crate::transport::unix::peer::{Peer, Place, Source};
 use crate::transport::unix::quota::{ConnectionQuota, Most, Party, Ticket};
-use crate::transport::unix::reception::{Arrival, Reception};
+use crate::transport::unix::reception::{Arrival, OpenDoor, Reception};
+
+/// The time between two attempts to make a removed socket again.
+const AGAIN_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The limits of the next client.
 #[derive(Clone, Debug)]
@@ -58,19 +63,35 @@ pub struct Doors {
 impl Doors {
     /// Admits clients until the daemon ends or `closed` completes.
     pub async fn keep_open(self, listener: Listener, door: Door, closed: impl Future<Output = ()>) {
-        let reception = if door == Door::Operator { &self.operators } else { &self.others };
-        let (closing, reception) = (self.closing.clone(), reception.clone());
-        let opened = reception.open(listener, move |arrival| self.receive(arrival, door)).await;
-        match opened {
-            Ok(open) => {
-                tokio::select! {
-                    () = closing.cancelled() => {}
-                    () = closed => {}
-                }
-                open.close().await;
-            }
-            Err(error) => tracing::error!(%error, ?door, "cannot accept connections"),
+        let Some(open) = self.open(listener, door).await else { return };
+        tokio::select! {
+            () = self.closing.cancelled() => {}
+            () = closed => {}
         }
+        open.close().await;
+    }
+
+    /// Admits clients until the daemon ends or another one has its place. If the socket is removed, it is made again.
+    pub async fn keep_open_always(self, mut listener: Listener, door: Door) {
+        let is_always_open = listener.is_always_open();
+        while let Some(open) = self.open(listener, door).await {
+            let again = tokio::select! {
+                () = self.closing.cancelled() => None,
+                again = again(&open) => again,
+            };
+            open.close().await;
+            let Some(again) = again else { return };
+            tracing::warn!(path = %again.path().display(), "a socket was removed, and is made again");
+            listener = if is_always_open { again.always_open() } else { again };
+        }
+    }
+
+    /// Admits clients until the result is closed or dropped. `None` if that cannot be.
+    async fn open(&self, listener: Listener, door: Door) -> Option<OpenDoor> {
+        let reception = if door == Door::Operator { &self.operators } else { &self.others };
+        let doors = self.clone();
+        let opened = reception.open(listener, move |arrival| doors.receive(arrival, door)).await;
+        opened.inspect_err(|error| tracing::error!(%error, ?door, "cannot accept connections")).ok()
     }
 
     /// Serves an admitted client in its own task.
@@ -196,6 +217,24 @@ impl Drop for Visit {
     fn drop(&mut self) {
         self.tell_sessions();
         self.shared.gateway.daemon().principals.leave(self.caller.principal);
+    }
+}
+
+/// Waits until a door's socket is removed, and listens at its path again. `None` if another daemon has its place, or the
+/// socket is not ours to remove.
+async fn again(open: &OpenDoor) -> Option<Listener> {
+    let file = open.file()?;
+    file.lost().await;
+    let mut told = false;
+    loop {
+        match file.bind_again() {
+            Ok(listener) => return Some(listener),
+            Err(BindError::Replaced { .. }) => return None,
+            Err(error) if !told => tracing::warn!(%error, "a socket was removed"),
+            Err(_) => {}
+        }
+        told = true;
+        sleep(AGAIN_INTERVAL).await;
     }
 }
 

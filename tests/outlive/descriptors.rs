@@ -13,8 +13,8 @@ pub(crate) type Kinds = BTreeMap<String, usize>;
 const KEPT: [(&str, usize); 2] = [("/memfd:termgate-history", 64), ("/memfd:termgate-screen", 2)];
 
 /// What each daemon has, and may not have had yet: the search index with the first rows, its writer and one reader, and
-/// the watches of its lock and its tokens.
-const OF_DAEMON: [(&str, usize); 2] = [("/index-", 2), ("anon_inode:inotify", 2)];
+/// the watches of its lock, its tokens and its three sockets.
+const OF_DAEMON: [(&str, usize); 2] = [("/index-", 2), ("anon_inode:inotify", 8)];
 
 /// What a process has open now.
 pub(crate) fn open_in(pid: i32) -> Kinds {

@@ -4,7 +4,7 @@
 //! one.
 
 use std::fs;
-use std::future::poll_fn;
+use std::future::{pending, poll_fn};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
@@ -20,13 +20,18 @@ use nix::sys::socket::{
 };
 use nix::sys::stat::{Mode, fchmod};
 use tokio::net::{UnixListener, UnixStream};
+use tokio::time::{sleep, timeout};
 use tracing::warn;
 
+use crate::transport::unix::changes::Changes;
 use crate::transport::unix::lock::DaemonLock;
 use crate::transport::unix::reserve::{self, Lent};
 
 /// Time for other tasks to release descriptors before the next accept.
 const BACK_OFF: Duration = Duration::from_millis(100);
+
+/// When to look for a socket's file even if no change was reported: none is of the directories above.
+const LOOK_ANYWAY: Duration = Duration::from_secs(600);
 
 #[derive(Debug, thiserror::Error)]
 pub enum BindError {
@@ -99,13 +104,39 @@ pub struct SocketFile {
     identity: (u64, u64),
     owner: SocketOwner,
     // The path may be removed only under the lock, so the lock lives as long.
-    _lock: DaemonLock,
+    lock: DaemonLock,
 }
 
 impl SocketFile {
     /// Whether the file is still at its path, so that clients can find it.
     fn is_in_place(&self) -> bool {
         identity(&self.path).is_ok_and(|there| there == self.identity)
+    }
+
+    /// Completes when the file is not at its path any more. Never for a socket of a service manager.
+    pub async fn lost(&self) {
+        if self.owner == SocketOwner::Manager {
+            return pending().await;
+        }
+        loop {
+            // Watched first, so that no change is missed.
+            let changes = Changes::of(&self.path);
+            if !self.is_in_place() {
+                return;
+            }
+            match changes {
+                Ok(changes) => drop(timeout(LOOK_ANYWAY, changes.next()).await),
+                Err(_) => sleep(LOOK_ANYWAY).await,
+            }
+        }
+    }
+
+    /// Listens at the same path again. Call it within a runtime.
+    ///
+    /// # Errors
+    /// As for [`Listener::bind`].
+    pub fn bind_again(&self) -> Result<Listener, BindError> {
+        Listener::bind(&self.path, &self.lock)
     }
 }
 
@@ -171,7 +202,7 @@ impl Listener {
     ) -> Self {
         reserve::fill();
         let (path, when_full) = (path.to_owned(), WhenFull::TurnAway);
-        let file = SocketFile { path: path.clone(), identity: file, owner, _lock: lock.clone() };
+        let file = SocketFile { path: path.clone(), identity: file, owner, lock: lock.clone() };
         Self { listener, path, file: Some(file), when_full }
     }
 

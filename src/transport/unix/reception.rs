@@ -75,6 +75,11 @@ pub struct OpenDoor {
 }
 
 impl OpenDoor {
+    /// The file of the listener's socket, if this removes it.
+    pub fn file(&self) -> Option<&SocketFile> {
+        self.file.as_ref()
+    }
+
     /// Closes the listener; afterwards its socket file is removed.
     pub async fn close(self) {
         let Self { closing, closed, file } = self;

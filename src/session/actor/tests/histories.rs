@@ -13,7 +13,7 @@ mod linearizability;
 
 use std::sync::Mutex;
 
-use futures_util::future::join_all;
+use tokio::task::JoinSet;
 
 use super::*;
 use crate::core::lease::request::{Released, RenewRequest};
@@ -87,8 +87,8 @@ fn refused(error: SessionError) -> Outcome {
 }
 
 /// One who uses the session.
-struct Player<'a> {
-    stage: &'a Stage,
+struct Player {
+    stage: Arc<Stage>,
     dice: Dice,
     /// Which connection this is, of all that there were.
     number: u64,
@@ -97,7 +97,7 @@ struct Player<'a> {
     holds: bool,
 }
 
-impl Player<'_> {
+impl Player {
     async fn play(mut self) {
         for _ in 0..STEPS {
             let pause = if self.dice.below(8) == 0 { PAUSE } else { Duration::from_millis(4) };
@@ -137,7 +137,7 @@ impl Player<'_> {
             reason: None,
             wait_until: waits.then(|| self.stage.desk.clock.now() + self.dice.moment(WAIT)),
         };
-        let (stage, caller) = (self.stage, self.caller());
+        let (stage, caller) = (Arc::clone(&self.stage), self.caller());
         let session = &stage.desk.session;
         let call = session.permitted_acquire(caller, request, None, Accepted::nothing());
         let action = Action::Acquire { shown: shown.map(|id| id.0.as_u128()), ttl: TTL };
@@ -158,7 +158,7 @@ impl Player<'_> {
         let text = format!("{letter}{}.{};", self.number / CLIENTS, self.typed);
         let order = WriteOrder { presented: shown, ..typing(&self.caller(), &text) };
         let action = Action::Write { shown: shown.map(|id| id.0.as_u128()), text };
-        let (stage, holds) = (self.stage, &mut self.holds);
+        let (stage, holds) = (Arc::clone(&self.stage), &mut self.holds);
         let call = async {
             let answer = stage.desk.write(order).await;
             *holds = answer.is_ok();
@@ -176,7 +176,7 @@ impl Player<'_> {
 
     async fn renew(&mut self) {
         let Some(shown) = self.any_lease() else { return };
-        let (stage, caller) = (self.stage, self.caller());
+        let (stage, caller) = (Arc::clone(&self.stage), self.caller());
         let request = RenewRequest { presented: Some(shown), ttl: None };
         let session = &stage.desk.session;
         let permit = session.permit(&caller, PermittedAct::Lease);
@@ -187,7 +187,7 @@ impl Player<'_> {
 
     async fn release(&mut self) {
         let Some(shown) = self.any_lease() else { return };
-        let (stage, caller) = (self.stage, self.caller());
+        let (stage, caller) = (Arc::clone(&self.stage), self.caller());
         let request = ReleaseRequest { presented: Some(shown), hand_to: None };
         let session = &stage.desk.session;
         let call = async {
@@ -202,7 +202,7 @@ impl Player<'_> {
     }
 
     async fn preempt(&mut self) {
-        let stage = self.stage;
+        let stage = Arc::clone(&self.stage);
         let operator = self.caller();
         let call = async {
             let ended = stage.desk.session.permitted_preempt(&operator).await.expect("alive");
@@ -251,16 +251,19 @@ struct Seen {
 }
 
 async fn play(seed: u64, seen: &mut Seen) {
-    let stage = Stage { desk: Desk::open(), history: History::default(), leases: Mutex::default() };
+    let (desk, history, leases) = (Desk::open(), History::default(), Mutex::default());
+    let stage = Arc::new(Stage { desk, history, leases });
     let mut dice = Dice::seeded(seed);
     let mut own = || Dice::seeded(dice.below(u64::MAX));
     let blocking = stage.block(own());
-    let players = (0..CLIENTS)
-        .map(|number| Player { stage: &stage, dice: own(), number, typed: 0, holds: false }.play())
-        .collect::<Vec<_>>();
+    let mut players = JoinSet::new();
+    for number in 0..CLIENTS {
+        let (stage, dice) = (Arc::clone(&stage), own());
+        players.spawn(Player { stage, dice, number, typed: 0, holds: false }.play());
+    }
     tokio::select! {
         () = blocking => {}
-        _ = join_all(players) => {}
+        _ = players.join_all() => {}
     }
     stage.desk.terminal.limit_writes(None);
     // What is queued of a lease in force is typed still.
