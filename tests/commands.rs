@@ -27,6 +27,7 @@ mod commands {
     mod journal;
     mod lost;
     mod man;
+    mod recordings;
     mod refusals;
     mod run;
     mod run_fresh;

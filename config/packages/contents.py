@@ -21,6 +21,8 @@ CPUS = {"x86_64": "x64", "aarch64": "arm64"}
 LICENCES = ("LICENSE-MIT", "LICENSE-APACHE")
 # How the files begin in which crates keep what their licences ask to be handed on.
 NOTICES = ("LICEN", "COPY", "NOTICE", "UNLIC")
+# The licences of what crates have besides their code.
+CONTAINED = {"dejavu": ["assets/dejavu-fonts-ttf-2.37/LICENSE"]}
 
 
 @dataclasses.dataclass
@@ -88,7 +90,8 @@ def notices(metadata: dict) -> str:
         folder = pathlib.Path(package["manifest_path"]).parent
         found = sorted(path for path in folder.iterdir() if path.is_file() and path.name.upper().startswith(NOTICES))
         # Where there is a choice of licences, the shortest will do.
-        for path in [path for path in found if "MIT" in path.name.upper()] or found:
+        kept = [path for path in found if "MIT" in path.name.upper()] or found
+        for path in kept + [folder / name for name in CONTAINED.get(package["name"], [])]:
             text = "\n".join(line.rstrip() for line in path.read_text().strip().splitlines())
             owners.setdefault(text, []).append(f"{package['name']} {package['version']} ({package['license']})")
     head = (HERE / "notices").read_text()

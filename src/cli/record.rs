@@ -1,7 +1,14 @@
-//! `record`: records what sessions print, and makes text and images of recordings.
+//! `record`: records what sessions print, and makes text, images and animations of recordings.
 
+mod bitmap;
 pub mod export;
+mod film;
+mod font;
+mod gif;
+pub mod pace;
+mod palette;
 pub mod played;
+mod progress;
 pub mod source;
 mod svg;
 

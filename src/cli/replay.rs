@@ -12,11 +12,11 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use crate::cli::attach::renderer::{Canvas, ENTER, PaintedCursor, Picture, TerminalSize};
 use crate::cli::candidates::offer_sessions;
 use crate::cli::context::Context;
-use crate::cli::duration::parse_duration;
 use crate::cli::exit::CommandExit;
 use crate::cli::failure::CliFailure;
 use crate::cli::output::{OutputForm, put};
 use crate::cli::raw_terminal::RawTerminal;
+use crate::cli::record::pace::PlaybackPace;
 use crate::cli::record::played::PlayedScreen;
 use crate::cli::record::source::{OpenRecording, failed, find, open};
 use crate::core::frame::Size;
@@ -40,20 +40,11 @@ pub struct ReplayCommand {
     /// A session, for its newest recording, or an asciicast file
     #[arg(value_name = "SESSION|FILE", add = ArgValueCompleter::new(offer_sessions))]
     recording: String,
-    /// Play so many times faster, from 0.01 to 1000
-    #[arg(long, value_name = "FACTOR", default_value_t = 1.0, value_parser = parse_speed)]
-    speed: f64,
-    /// The longest pause between two events
-    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
-    idle_limit: Option<Duration>,
+    #[command(flatten)]
+    pace: PlaybackPace,
     /// Leave at the end, instead of waiting for a key
     #[arg(long)]
     no_pause: bool,
-}
-
-fn parse_speed(given: &str) -> Result<f64, String> {
-    let speed = given.parse().ok().filter(|speed| (0.01..=1_000.0).contains(speed));
-    speed.ok_or_else(|| "a number from 0.01 to 1000".to_owned())
 }
 
 impl ReplayCommand {
@@ -82,7 +73,7 @@ impl ReplayCommand {
         let (mut due, mut before, mut painted_at) = (clock.now(), Duration::ZERO, None);
         for event in &mut events {
             let event = event.map_err(|error| failed(path, &error))?;
-            due = due + self.pause(event.at.saturating_sub(before));
+            due = due + self.pace.pause(event.at.saturating_sub(before));
             before = event.at;
             let is_old = painted_at.is_none_or(|at: Moment| clock.now().since(at) >= PICTURE_EVERY);
             if due > clock.now() || is_old {
@@ -107,11 +98,6 @@ impl ReplayCommand {
             stage.pause(clock, &mut screen).await?;
         }
         Ok(())
-    }
-
-    fn pause(&self, recorded: Duration) -> Duration {
-        let most = self.idle_limit.unwrap_or(Duration::MAX);
-        recorded.min(most).div_f64(self.speed)
     }
 }
 
@@ -280,23 +266,6 @@ mod tests {
         }
         assert!(
             painted.contains("text") && painted.contains("1:01  40x5") && painted.contains("mark")
-        );
-    }
-
-    #[test]
-    fn a_pause_is_cut_to_the_limit_and_shortened_by_the_speed() {
-        let command = |speed, idle_limit| ReplayCommand {
-            recording: String::new(),
-            speed,
-            idle_limit,
-            no_pause: false,
-        };
-        let (long, second) = (Duration::from_secs(60), Duration::from_secs(1));
-        assert_eq!(command(1.0, None).pause(long), long);
-        assert_eq!(command(2.0, None).pause(long), Duration::from_secs(30));
-        assert_eq!(command(2.0, Some(second)).pause(long), Duration::from_millis(500));
-        assert!(
-            parse_speed("0").is_err() && parse_speed("x").is_err() && parse_speed("NaN").is_err()
         );
     }
 }

@@ -24,7 +24,8 @@ const WIRE: &[&str] = &[
 ];
 
 /// The homes of each crate, by the name it has in code.
-const HOMES: [(&str, &[&str]); 39] = [
+const HOMES: [(&str, &[&str]); 43] = [
+    ("ab_glyph_rasterizer", &["cli/record/font"]),
     ("alacritty_terminal", &["core/screen"]),
     ("anyhow", &["cli", "main"]),
     ("base64", &["store", "surface", "mcp/server/attaching", "cli/attach"]),
@@ -33,9 +34,11 @@ const HOMES: [(&str, &[&str]); 39] = [
     ("clap_complete", &["cli"]),
     ("clap_mangen", &["cli/man"]),
     ("dashmap", &["session/registry"]),
+    ("dejavu", &["cli/record/font"]),
     ("futures_util", &["transport/connection"]),
     // The only randomness that is a secret.
     ("getrandom", &["transport/tokens"]),
+    ("gif", &["cli/record/gif"]),
     ("jsonc_parser", &["cli/install/format"]),
     // The system, named where a descriptor is owned; starting the daemon detaches it.
     ("nix", NIX),
@@ -67,6 +70,7 @@ const HOMES: [(&str, &[&str]); 39] = [
     ("toml_edit", &["cli/install/format"]),
     ("tracing", SHELL),
     ("tracing_subscriber", &["cli"]),
+    ("ttf_parser", &["cli/record/font"]),
     ("unicode_width", &["core"]),
     ("uuid", &[""]),
     ("termgate", &["main"]),

@@ -3,8 +3,8 @@
 //! The user's directories are on a file system of a few pages that somebody fills up again whenever
 //! anything of it gets free.
 
-use std::fs;
-use std::io::ErrorKind;
+use std::fs::{self, OpenOptions};
+use std::io::{ErrorKind, Write};
 use std::path::Path;
 
 use serde_json::{Value, json};
@@ -110,12 +110,19 @@ async fn a_recording_goes_on_with_the_whole_screen_after_its_disk_was_full() {
     let id = session.id.as_str();
     client.must("wait_for", json!({"session": id, "text": "first", "since": 0})).await;
     let filling = disk.fill();
-    until("a full disk", || fs::write(disk.path.join("more"), [0; 4096]).is_err()).await;
+    // A file that is written anew would use the room of its own that it gave back.
+    let more = disk.path.join("more");
+    let grows = || {
+        let mut file = OpenOptions::new().create(true).append(true).open(&more)?;
+        file.write_all(&[0; 4096])
+    };
+    until("a full disk", || grows().is_err()).await;
     fs::write(&one, "").unwrap();
     client.must("wait_for", json!({"session": id, "text": "second", "since": 0})).await;
     filling.abort();
     assert!(filling.await.unwrap_err().is_cancelled());
     fs::remove_file(disk.filling()).unwrap();
+    fs::remove_file(&more).unwrap();
     fs::write(&other, "").unwrap();
     client.must("wait_for", json!({"session": id, "text": "third", "since": 0})).await;
     let screen = client.must("read_screen", json!({"session": id})).await;

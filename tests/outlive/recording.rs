@@ -106,7 +106,7 @@ async fn a_recording_that_began_in_the_middle_replays_to_the_screen_as_it_is() {
     until("the rest to be recorded", || exported().ends_with("last")).await;
     let recorded = exported();
     assert!(recorded.ends_with(&shown), "{recorded:?} {shown:?}");
-    let image = home.printed(&format!("record export {id} --svg"));
+    let image = home.printed(&format!("record export {id} --svg --at end"));
     assert!(image.starts_with("<svg ") && image.contains(">last<"), "{image}");
     let told = home.printed(&format!("record stop {id}"));
     assert!(told.starts_with("the recording is "), "{told}");
@@ -140,7 +140,7 @@ async fn a_screen_that_was_resized_just_before_the_daemon_was_killed_replays_as_
     let exported = || home.printed(&format!("record export {id}")).trim_end().to_owned();
     until("the rest to be recorded", || exported().ends_with("last")).await;
     assert_eq!(exported(), format!("first\n{long}\nlast"));
-    let image = home.printed(&format!("record export {id} --svg"));
+    let image = home.printed(&format!("record export {id} --svg --at end"));
     let text = |element: &str| element.split(['>', '<']).nth(1).unwrap().to_owned();
     let rows: Vec<_> = image.split("<text ").skip(1).map(text).collect();
     assert_eq!(rows.join("\n"), screen_of(&mut client, id).await);

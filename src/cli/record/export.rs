@@ -1,8 +1,9 @@
-//! `record export`: a recording as text or as an image.
+//! `record export`: a recording as text, as an image, or as an animation.
 
 use std::fs::OpenOptions;
 use std::io::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use anyhow::Context as _;
 use clap::Args;
@@ -11,48 +12,156 @@ use serde_json::json;
 
 use crate::cli::candidates::offer_sessions;
 use crate::cli::context::Context;
+use crate::cli::duration::{millis, parse_duration};
 use crate::cli::failure::CliFailure;
 use crate::cli::output::CommandReport;
+use crate::cli::record::film::{Film, FilmCut};
+use crate::cli::record::gif::gif_of;
+use crate::cli::record::pace::{PlaybackPace, parse_speed};
 use crate::cli::record::played::PlayedScreen;
-use crate::cli::record::source::{failed, find, open};
-use crate::cli::record::svg::svg_of;
+use crate::cli::record::progress::ExportProgress;
+use crate::cli::record::source::{OpenRecording, failed, find, open};
+use crate::cli::record::svg::{animated_svg, svg_of};
+use crate::core::counted::counted;
 
-/// Make text or an image of a recording
+/// The longest pause of an animation, unless another one is asked for.
+const IDLE_LIMIT: Duration = Duration::from_secs(5);
+
+/// How many characters without a glyph are named.
+const NAMED_MAX: usize = 10;
+
+/// Make text, an image or an animation of a recording
+///
+/// An animation has up to 15 pictures per second. Times are those that `replay` shows, such as 90s or 5m.
 #[derive(Debug, Args)]
 pub(super) struct ExportRecording {
     /// A session, for its newest recording, or an asciicast file
     #[arg(value_name = "SESSION|FILE", add = ArgValueCompleter::new(offer_sessions))]
     recording: String,
     /// The history and the last screen as plain text; the default
-    #[arg(long, conflicts_with = "svg")]
+    #[arg(long, group = "form")]
     txt: bool,
-    /// The last screen as an SVG image
-    #[arg(long)]
+    /// An animated SVG image
+    #[arg(long, groups = ["form", "animation"])]
     svg: bool,
+    /// Write an animated GIF image to this file; it must not exist
+    #[arg(long, value_name = "FILE", groups = ["form", "animation"], conflicts_with = "output")]
+    gif: Option<PathBuf>,
+    /// Instead of an animation, one picture of this time, or of the `end`
+    #[arg(long, value_name = "TIME|end", value_parser = parse_instant)]
+    at: Option<Duration>,
+    /// Begin at this time
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, requires = "animation",
+        conflicts_with = "at")]
+    from: Option<Duration>,
+    /// End at this time
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, requires = "animation",
+        conflicts_with = "at")]
+    to: Option<Duration>,
+    /// Play so many times faster, from 0.01 to 1000
+    #[arg(long, value_name = "FACTOR", value_parser = parse_speed, requires = "animation",
+        conflicts_with = "at")]
+    speed: Option<f64>,
+    /// The longest pause between two events [default: 5s]
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration, requires = "animation",
+        conflicts_with = "at")]
+    idle_limit: Option<Duration>,
     /// Write to this file instead of standard output; it must not exist
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
 }
 
+/// The time of a picture; the end comes after all others.
+fn parse_instant(given: &str) -> Result<Duration, String> {
+    match given {
+        "end" => Ok(Duration::MAX),
+        time => parse_duration(time).map_err(|error| format!("{error}, or `end`")),
+    }
+}
+
 impl ExportRecording {
     pub(super) async fn run(self, context: &Context) -> Result<CommandReport, CliFailure> {
-        let path = find(context, self.recording).await?;
-        let mut events = open(&path)?;
-        let mut screen = PlayedScreen::new(events.facts().size);
-        events
-            .try_for_each(|event| event.map(|event| screen.play(event)))
-            .map_err(|error| failed(&path, &error))?;
-        let (form, text) = match self.svg {
-            true => ("svg", svg_of(&screen.frame())),
-            false => ("txt", screen.text()),
+        let path = find(context, self.recording.clone()).await?;
+        let events = open(&path)?;
+        let mut progress = ExportProgress::begin(&context.output);
+        if let Some(output) = &self.gif {
+            return self.export_gif(output, events, &path, &mut progress);
+        }
+        let (form, text) = match (self.svg, self.at) {
+            (true, None) => ("svg", animated_svg(&self.film(events, &path, &mut progress)?)?),
+            (true, Some(at)) => ("svg", svg_of(&screen_at(at, events, &path)?.frame())),
+            (false, at) => ("txt", screen_at(at.unwrap_or(Duration::MAX), events, &path)?.text()),
         };
-        let Some(output) = self.output else {
+        let Some(output) = &self.output else {
             return Ok(CommandReport::new(json!({"format": form, "text": text}), text));
         };
-        let file = OpenOptions::new().write(true).create_new(true).open(&output);
-        let written = file.and_then(|mut file| writeln!(file, "{text}"));
-        written.with_context(|| format!("cannot write {}", output.display()))?;
+        write_new(output, format!("{text}\n").as_bytes())?;
         let told = format!("wrote {}", output.display());
         Ok(CommandReport::new(json!({"format": form, "path": output}), told))
     }
+
+    fn export_gif(
+        &self,
+        output: &Path,
+        events: OpenRecording,
+        path: &Path,
+        progress: &mut ExportProgress<'_>,
+    ) -> Result<CommandReport, CliFailure> {
+        let film = match self.at {
+            Some(at) => Film::still(&mut screen_at(at, events, path)?),
+            None => self.film(events, path, progress)?,
+        };
+        let image = gif_of(&film, progress)?;
+        write_new(output, &image.bytes)?;
+        let told = format!("wrote {}", output.display());
+        let (pictures, missing) = (film.pictures.len(), image.missing.len());
+        let data = json!({
+            "format": "gif", "path": output, "pictures": pictures,
+            "length_ms": millis(film.length), "missing_characters": missing,
+        });
+        let mut report = CommandReport::new(data, told);
+        if missing > 0 {
+            let named: Vec<_> = image.missing.iter().take(NAMED_MAX).map(char::to_string).collect();
+            let rest = if missing > NAMED_MAX { " …" } else { "" };
+            let (missing, named) = (counted(missing, "character"), named.join(" "));
+            report.notes.push(format!("the font lacks {missing}, shown as boxes: {named}{rest}"));
+        }
+        Ok(report)
+    }
+
+    fn film(
+        &self,
+        events: OpenRecording,
+        path: &Path,
+        progress: &mut ExportProgress<'_>,
+    ) -> Result<Film, CliFailure> {
+        let idle_limit = Some(self.idle_limit.unwrap_or(IDLE_LIMIT));
+        let pace = PlaybackPace { speed: self.speed.unwrap_or(1.0), idle_limit };
+        let (from, to) = (self.from.unwrap_or_default(), self.to.unwrap_or(Duration::MAX));
+        if from > to {
+            return Err(CliFailure::Usage("--from: it is after --to".to_owned()));
+        }
+        let screen = PlayedScreen::new(events.facts().size);
+        let events = events.map(|event| event.map_err(|error| failed(path, &error)));
+        Film::play(screen, events, &FilmCut { from, to, pace }, progress)
+    }
+}
+
+/// The screen at a time of a recording.
+fn screen_at(at: Duration, events: OpenRecording, path: &Path) -> Result<PlayedScreen, CliFailure> {
+    let mut screen = PlayedScreen::new(events.facts().size);
+    for event in events {
+        let event = event.map_err(|error| failed(path, &error))?;
+        if event.at > at {
+            break;
+        }
+        screen.play(event);
+    }
+    Ok(screen)
+}
+
+fn write_new(path: &Path, bytes: &[u8]) -> Result<(), CliFailure> {
+    let file = OpenOptions::new().write(true).create_new(true).open(path);
+    let written = file.and_then(|mut file| file.write_all(bytes));
+    Ok(written.with_context(|| format!("cannot write {}", path.display()))?)
 }

@@ -1,9 +1,15 @@
-//! A screen as an SVG image: rectangles for backgrounds, and text where each run is as wide as its columns.
+//! A screen, or an animation, as an SVG image: rectangles for backgrounds, and text where each run is as wide as its
+//! columns.
 
+use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
+use std::ops::Range;
 
-use crate::core::frame::Frame;
-use crate::core::frame::line::{Attributes, Color, Glyph, Line, Style};
+use crate::cli::failure::CliFailure;
+use crate::cli::record::film::{Film, check_size};
+use crate::cli::record::palette::{BACKGROUND, FOREGROUND, Rgb, colours};
+use crate::core::frame::line::{Attributes, Glyph, Line};
+use crate::core::frame::{Frame, Size};
 
 /// The size of a cell and of the text in it, in units of the image.
 const CELL: (u32, u32) = (10, 20);
@@ -11,67 +17,151 @@ const FONT_SIZE: u32 = 16;
 /// The room around the screen.
 const MARGIN: u32 = 10;
 
-type Rgb = (u8, u8, u8);
-
-const FOREGROUND: Rgb = (0xd8, 0xd8, 0xd8);
-const BACKGROUND: Rgb = (0x18, 0x18, 0x18);
-
-/// The first sixteen colours, as xterm has them.
-const NAMED: [Rgb; 16] = [
-    (0x00, 0x00, 0x00),
-    (0xcd, 0x00, 0x00),
-    (0x00, 0xcd, 0x00),
-    (0xcd, 0xcd, 0x00),
-    (0x3b, 0x78, 0xff),
-    (0xcd, 0x00, 0xcd),
-    (0x00, 0xcd, 0xcd),
-    (0xe5, 0xe5, 0xe5),
-    (0x7f, 0x7f, 0x7f),
-    (0xff, 0x00, 0x00),
-    (0x00, 0xff, 0x00),
-    (0xff, 0xff, 0x00),
-    (0x5c, 0x5c, 0xff),
-    (0xff, 0x00, 0xff),
-    (0x00, 0xff, 0xff),
-    (0xff, 0xff, 0xff),
-];
+/// What it takes at least to show a part of the screen for a time, in bytes.
+const SEEN_BYTES_MIN: usize = 30;
 
 /// The image of a screen.
 pub(super) fn svg_of(frame: &Frame) -> String {
-    let size = frame.size.value;
-    let (width, height) = (u32::from(size.cols) * CELL.0, u32::from(size.rows) * CELL.1);
-    let (width, height) = (width + 2 * MARGIN, height + 2 * MARGIN);
-    let mut out = format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" \
-         viewBox=\"0 0 {width} {height}\" font-family=\"monospace\" font-size=\"{FONT_SIZE}\">\n\
-         <rect width=\"100%\" height=\"100%\" fill=\"{}\"/>\n",
-        hex(BACKGROUND)
-    );
+    let mut out = begin(frame.size.value);
     for (row, line) in frame.lines.iter().enumerate() {
         draw_line(&mut out, row as u32, &line.value);
     }
     let cursor = frame.cursor.value;
     if let Some(row) = cursor.row.0.checked_sub(frame.base_row.0).filter(|_| cursor.visible) {
-        let (x, y) = (MARGIN + u32::from(cursor.col) * CELL.0, MARGIN + row as u32 * CELL.1);
-        let (width, height) = CELL;
-        let _ = writeln!(
-            out,
-            "<rect x=\"{x}\" y=\"{y}\" width=\"{width}\" height=\"{height}\" fill=\"{}\" \
-             fill-opacity=\"0.5\"/>",
-            hex(FOREGROUND)
-        );
+        let (x, y) = (u32::from(cursor.col) * CELL.0, row as u32 * CELL.1);
+        let _ = writeln!(out, "<rect x=\"{x}\" y=\"{y}\" {}/>", cursor_look());
     }
-    out.push_str("</svg>");
+    out.push_str("</g>\n</svg>");
     out
 }
 
+/// An animation: each line that differs is defined once, and used on each row at the times when it is there. Programs
+/// that know no animations show the last picture.
+///
+/// # Errors
+/// If the image would be too large.
+pub(super) fn animated_svg(film: &Film) -> Result<String, CliFailure> {
+    let (mut out, mut uses) = (begin(film.size), String::new());
+    let (mut numbers, mut seen) = (HashMap::<&Line, usize>::new(), SeenParts::default());
+    out.push_str("<defs>\n");
+    for (at, picture) in film.pictures.iter().enumerate() {
+        let lines = picture.lines.iter().enumerate();
+        for (row, line) in lines.filter(|(_, line)| line.painted_columns() > 0) {
+            let next = numbers.len();
+            let number = *numbers.entry(line).or_insert(next);
+            if number == next {
+                let _ = writeln!(out, "<g id=\"l{number}\">");
+                draw_line(&mut out, 0, line);
+                out.push_str("</g>\n");
+            }
+            seen.note(at, SeenPart::Line { row, number });
+        }
+        if let Some((row, column)) = picture.cursor {
+            seen.note(at, SeenPart::Cursor { row, column });
+        }
+        check_size(out.len() + seen.times * SEEN_BYTES_MIN)?;
+    }
+    let _ = writeln!(out, "<rect id=\"c\" {}/>\n</defs>", cursor_look());
+    let _ = writeln!(
+        out,
+        "<style>use{{animation:{:.3}s step-end infinite}}\
+         @media(prefers-reduced-motion:reduce){{use{{animation:none!important}}}}",
+        film.length.as_secs_f64()
+    );
+    for (number, (part, pictures)) in seen.parts.into_iter().enumerate() {
+        let (x, y, target) = match part {
+            SeenPart::Line { row, number } => (0, row as u32, format!("l{number}")),
+            SeenPart::Cursor { row, column } => (u32::from(column), u32::from(row), "c".to_owned()),
+        };
+        let (x, y) = (x * CELL.0, y * CELL.1);
+        let _ = write!(uses, "<use href=\"#{target}\" x=\"{x}\" y=\"{y}\"");
+        let always = 0..film.pictures.len();
+        if pictures.first() != Some(&always) {
+            let _ = writeln!(out, "@keyframes k{number}{{{}}}", keyframes(film, &pictures));
+            let _ = write!(uses, " style=\"animation-name:k{number}\"");
+        }
+        if pictures.last().is_none_or(|last| last.end < always.end) {
+            uses.push_str(" visibility=\"hidden\"");
+        }
+        uses.push_str("/>\n");
+        check_size(out.len() + uses.len())?;
+    }
+    let _ = write!(out, "</style>\n{uses}</g>\n</svg>");
+    Ok(out)
+}
+
+/// What is seen in some pictures of an animation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum SeenPart {
+    Line { row: usize, number: usize },
+    Cursor { row: u16, column: u16 },
+}
+
+/// In which pictures parts are seen: ranges of numbers.
+#[derive(Debug, Default)]
+struct SeenParts {
+    parts: BTreeMap<SeenPart, Vec<Range<usize>>>,
+    /// How many ranges there are.
+    times: usize,
+}
+
+impl SeenParts {
+    fn note(&mut self, picture: usize, part: SeenPart) {
+        let ranges = self.parts.entry(part).or_default();
+        match ranges.last_mut() {
+            Some(last) if last.end == picture => last.end += 1,
+            Some(_) | None => {
+                ranges.push(picture..picture + 1);
+                self.times += 1;
+            }
+        }
+    }
+}
+
+/// When an element is visible that is seen in these pictures only.
+fn keyframes(film: &Film, pictures: &[Range<usize>]) -> String {
+    let length = film.length.as_secs_f64();
+    let mut keyframes = String::new();
+    let mut set = |picture: usize, word: &str| {
+        if let Some(picture) = film.pictures.get(picture) {
+            let part = picture.at.as_secs_f64() / length * 100.0;
+            let _ = write!(keyframes, "{part:.4}%{{visibility:{word}}}");
+        }
+    };
+    if pictures.first().is_some_and(|first| first.start > 0) {
+        set(0, "hidden");
+    }
+    for Range { start, end } in pictures {
+        set(*start, "visible");
+        set(*end, "hidden");
+    }
+    keyframes
+}
+
+/// The beginning of an image, up to the group that has the screen.
+fn begin(Size { rows, cols }: Size) -> String {
+    let (width, height) = (u32::from(cols) * CELL.0, u32::from(rows) * CELL.1);
+    let (width, height) = (width + 2 * MARGIN, height + 2 * MARGIN);
+    format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" \
+         viewBox=\"0 0 {width} {height}\" font-family=\"monospace\" font-size=\"{FONT_SIZE}\">\n\
+         <rect width=\"100%\" height=\"100%\" fill=\"{}\"/>\n\
+         <g transform=\"translate({MARGIN} {MARGIN})\">\n",
+        hex(BACKGROUND)
+    )
+}
+
+fn cursor_look() -> String {
+    let ((width, height), fill) = (CELL, hex(FOREGROUND));
+    format!("width=\"{width}\" height=\"{height}\" fill=\"{fill}\" fill-opacity=\"0.5\"")
+}
+
 fn draw_line(out: &mut String, row: u32, line: &Line) {
-    let (top, base) = (MARGIN + row * CELL.1, MARGIN + row * CELL.1 + CELL.1 * 3 / 4);
+    let (top, base) = (row * CELL.1, row * CELL.1 + CELL.1 * 3 / 4);
     for run in &line.runs {
         let (_, background) = colours(run.style);
         if background != BACKGROUND {
-            let (x, width) =
-                (MARGIN + u32::from(run.column) * CELL.0, u32::from(run.columns) * CELL.0);
+            let (x, width) = (u32::from(run.column) * CELL.0, u32::from(run.columns) * CELL.0);
             let (height, fill) = (CELL.1, hex(background));
             let _ = writeln!(
                 out,
@@ -91,7 +181,7 @@ fn draw_line(out: &mut String, row: u32, line: &Line) {
             continue;
         }
         let columns: u32 = run.iter().map(|glyph| u32::from(glyph.columns)).sum();
-        let (x, width) = (MARGIN + u32::from(run[0].column) * CELL.0, columns * CELL.0);
+        let (x, width) = (u32::from(run[0].column) * CELL.0, columns * CELL.0);
         let (fill, look) = (hex(colours(style).0), look_of(style.attributes));
         let _ = writeln!(
             out,
@@ -127,35 +217,7 @@ fn look_of(attributes: Attributes) -> String {
     look
 }
 
-/// Foreground and background as they are seen.
-fn colours(style: Style) -> (Rgb, Rgb) {
-    let foreground = rgb(style.foreground).unwrap_or(FOREGROUND);
-    let background = rgb(style.background).unwrap_or(BACKGROUND);
-    match style.attributes.contains(Attributes::INVERSE) {
-        true => (background, foreground),
-        false => (foreground, background),
-    }
-}
-
-fn rgb(color: Color) -> Option<Rgb> {
-    match color {
-        Color::Default => None,
-        Color::Rgb(red, green, blue) => Some((red, green, blue)),
-        Color::Indexed(index @ 0..=15) => Some(NAMED[usize::from(index)]),
-        // A cube of six steps each, then a ramp of greys.
-        Color::Indexed(index @ 16..=231) => {
-            let step = |step: u8| if step == 0 { 0 } else { 55 + 40 * step };
-            let index = index - 16;
-            Some((step(index / 36), step(index / 6 % 6), step(index % 6)))
-        }
-        Color::Indexed(index) => {
-            let grey = 8 + 10 * (index - 232);
-            Some((grey, grey, grey))
-        }
-    }
-}
-
-fn hex((red, green, blue): Rgb) -> String {
+fn hex([red, green, blue]: Rgb) -> String {
     format!("#{red:02x}{green:02x}{blue:02x}")
 }
 
@@ -175,44 +237,4 @@ fn escaped(text: &str) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::cli::record::played::PlayedScreen;
-    use crate::core::frame::Size;
-    use crate::session::recording::asciicast::CastEvent;
-    use crate::session::recording::reader::TimedEvent;
-
-    fn image(output: &str) -> String {
-        let mut screen = PlayedScreen::new(Size { rows: 3, cols: 20 });
-        let event = CastEvent::Output(output.to_owned());
-        screen.play(TimedEvent { at: std::time::Duration::ZERO, event });
-        svg_of(&screen.frame())
-    }
-
-    #[test]
-    fn text_stands_at_its_cell_in_its_colour_and_cannot_end_its_element() {
-        let image = image("ab\x1b[3;5H\x1b[1;31m<b>&\x1b[0m");
-        let expected = "<text x=\"50\" y=\"65\" textLength=\"40\" lengthAdjust=\"spacingAndGlyphs\" \
-            xml:space=\"preserve\" fill=\"#cd0000\" font-weight=\"bold\">&lt;b&gt;&amp;</text>";
-        assert!(image.contains(expected), "{image}");
-        assert!(image.contains(">ab</text>"), "{image}");
-        assert!(image.starts_with("<svg ") && image.ends_with("</svg>"));
-    }
-
-    #[test]
-    fn backgrounds_and_inverse_text_are_rectangles() {
-        let image = image("\x1b[48;5;21mx\x1b[0m\x1b[7my");
-        let blue = "<rect x=\"10\" y=\"10\" width=\"10\" height=\"20\" fill=\"#0000ff\"/>";
-        let light = "<rect x=\"20\" y=\"10\" width=\"10\" height=\"20\" fill=\"#d8d8d8\"/>";
-        assert!(image.contains(blue) && image.contains(light), "{image}");
-        assert!(image.contains("fill=\"#181818\">y</text>"), "{image}");
-    }
-
-    #[test]
-    fn each_indexed_colour_is_that_of_xterm() {
-        assert_eq!(rgb(Color::Indexed(196)), Some((255, 0, 0)));
-        assert_eq!(rgb(Color::Indexed(16)), Some((0, 0, 0)));
-        assert_eq!(rgb(Color::Indexed(232)), Some((8, 8, 8)));
-        assert_eq!(rgb(Color::Indexed(255)), Some((238, 238, 238)));
-    }
-}
+mod tests;
