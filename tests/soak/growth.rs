@@ -37,10 +37,10 @@ impl Quantity {
         }
     }
 
-    /// By how much it may seem to grow though it does not: one of twenty, or this.
-    fn tolerance(self) -> f64 {
+    /// By how much it may seem to grow though it does not.
+    fn tolerance(self, median: f64) -> f64 {
         match self {
-            Self::DaemonMemory | Self::ShimMemory => 2_048.0,
+            Self::DaemonMemory | Self::ShimMemory => (median / 20.0).max(2_048.0),
             Self::DaemonDescriptors | Self::DaemonThreads => 4.0,
             Self::Shims => 0.5,
         }
@@ -99,7 +99,7 @@ impl Samples {
         let (first, last) = (points.first()?.0, points.last()?.0);
         let median = median(points.iter().map(|(_, value)| *value).collect())?;
         let grown = slope(&points)? * (last - first);
-        let most = (median / 20.0).max(quantity.tolerance());
+        let most = quantity.tolerance(median);
         Some(Growth { median, grown, most })
     }
 }
