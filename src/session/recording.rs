@@ -90,7 +90,11 @@ pub struct Recording {
     failure: Option<io::Error>,
     /// The offset in the newest state of the file.
     noted: Option<u64>,
+    /// The size and the time of the last event in the file.
+    written: (Size, u64),
     is_over: bool,
+    /// How the program ended, until the file has it.
+    exit: Option<CastEvent>,
 }
 
 impl Recording {
@@ -114,7 +118,9 @@ impl Recording {
             is_refused: false,
             failure: None,
             noted: None,
+            written: (size, millis(now)),
             is_over: false,
+            exit: None,
         };
         match RecordingFile::resume(&recording.plan.path) {
             Ok((file, state)) => recording.resume(file, state),
@@ -132,12 +138,13 @@ impl Recording {
         self.text = SplitText::holding(state.held_bytes());
         self.size = Size { rows: state.rows, cols: state.cols };
         self.at_ms = self.at_ms.min(state.at_ms);
+        self.written = (self.size, self.at_ms);
         self.is_over = state.is_over;
     }
 
-    /// Whether nothing more is recorded.
+    /// Whether nothing more is recorded, and the file has it all.
     pub fn is_over(&self) -> bool {
-        self.is_over
+        self.is_over && self.retry_at.is_none()
     }
 
     /// Why the disk refused the last batch, if it did.
@@ -186,8 +193,8 @@ impl Recording {
 
     /// Records how the program ended. Nothing follows.
     pub fn end(&mut self, now: Moment, exit: Option<&CastEvent>) {
-        exit.into_iter().for_each(|exit| self.push(now, exit));
-        self.is_over = true;
+        self.push_output(now);
+        (self.exit, self.is_over) = (exit.cloned(), true);
     }
 
     /// Writes what was taken, and whether the screen has another size. `offset` is where the output ends that the
@@ -205,11 +212,17 @@ impl Recording {
         }
         self.note_size(now, screen.size());
         self.push_output(now);
+        if let Some(exit) = self.exit.clone() {
+            self.write_event(now, &exit);
+        }
         if self.batch.is_empty() && self.noted == self.covered {
             return;
         }
         match self.write(now) {
-            Ok(()) => (self.noted, self.is_refused) = (self.covered, false),
+            Ok(()) => {
+                (self.noted, self.is_refused) = (self.covered, false);
+                (self.written, self.exit) = ((self.size, self.at_ms), None);
+            }
             Err(error) => {
                 self.refuse(now, &error);
                 self.failure = Some(error);
@@ -265,6 +278,7 @@ impl Recording {
             tracing::warn!(%file, %error, "the recording cannot be written; it goes on once it can be");
         }
         (self.is_torn, self.covered, self.retry_at) = (true, None, Some(now + WRITE_AGAIN));
+        (self.size, self.at_ms) = self.written;
         self.output.clear();
         self.marks.forget();
     }

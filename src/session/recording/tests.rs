@@ -247,3 +247,31 @@ fn a_recording_that_was_removed_ends() {
     it.flush(2);
     assert!(it.recording.is_over());
 }
+
+#[test]
+fn what_a_full_disk_refused_is_made_good_with_size_time_and_end() {
+    let mut refused = Recorded::begin(1 << 20);
+    refused.print(1, "before");
+    refused.flush(1);
+    let place = refused.path().parent().unwrap().to_owned();
+    let aside = place.with_extension("aside");
+    fs::rename(&place, &aside).unwrap();
+    fs::write(&place, "no directory").unwrap();
+    // The next batch creates the file again, which fails.
+    refused.recording.file = None;
+    let smaller = Size { rows: 4, cols: 12 };
+    refused.screen.resize(smaller);
+    refused.print(900, " and more");
+    refused.recording.end(at(900), Some(&CastEvent::Exit(3)));
+    refused.flush(900);
+    assert!(refused.recording.take_failure().is_err());
+    assert!(!refused.recording.is_over(), "its end is not written");
+    fs::remove_file(&place).unwrap();
+    fs::rename(&aside, &place).unwrap();
+    refused.flush(1_900);
+    assert!(refused.recording.is_over());
+    refused.assert_replays();
+    let events = refused.events();
+    assert!(events.contains(&(1_900, CastEvent::Resize(smaller))), "{events:?}");
+    assert_eq!(events.last(), Some(&(1_900, CastEvent::Exit(3))), "{events:?}");
+}
