@@ -149,10 +149,10 @@ impl IndexFiles {
         let new = self.directory.join(format!(".{}.new", Uuid::new_v4().simple()));
         let created = self.create_at(&new, fill).and_then(|()| {
             // Another process may have created the same one.
-            fs::hard_link(&new, self.path(start)).or_else(|error| match error.kind() {
-                io::ErrorKind::AlreadyExists => Ok(()),
-                _ => Err(IndexError::from(error)),
-            })
+            match fs::hard_link(&new, self.path(start)) {
+                Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error.into()),
+                _ => Ok(()),
+            }
         });
         let _ = fs::remove_file(&new);
         created
