@@ -6,5 +6,6 @@
 pub mod content;
 pub mod database;
 pub mod query;
+mod reader;
 pub mod retention;
 pub mod writer;

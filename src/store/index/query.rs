@@ -4,14 +4,14 @@ use std::cell::Cell;
 use std::collections::{BTreeMap, HashSet};
 use std::fmt;
 use std::ops::Range;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
-use rusqlite::{Connection, ErrorCode, OptionalExtension, Row, Transaction, params};
+use rusqlite::{ErrorCode, OptionalExtension, Row, Transaction, params};
 
 use crate::core::ids::{SessionId, TenantId};
 use crate::core::wait::line_matcher::LineMatcher;
-use crate::store::index::database::{FileIdentity, FileStart, IndexError};
-use crate::store::index::writer::{IndexShared, SearchIndex};
+use crate::store::index::database::{FileStart, IndexError};
+use crate::store::index::writer::SearchIndex;
 
 /// How many steps of its machine SQLite takes between two looks at the time.
 const STEPS_BETWEEN: i32 = 10_000;
@@ -78,13 +78,6 @@ pub struct KnownSession {
     pub tenant: TenantId,
 }
 
-/// A file of the index that is open for searches.
-pub(super) struct OpenReader {
-    start: FileStart,
-    identity: Option<FileIdentity>,
-    connection: Connection,
-}
-
 /// The index as it was at one moment.
 pub struct IndexView<'a> {
     /// Its files, newest first; there is one at least.
@@ -112,7 +105,7 @@ impl SearchIndex {
         read: impl FnOnce(&IndexView<'_>) -> Result<T, IndexError>,
     ) -> Result<T, IndexError> {
         let shared = self.shared().ok_or(IndexError::NotReady)?;
-        let mut readers = shared.take_readers()?;
+        let mut readers = shared.readers.take(&shared.files)?;
         let newest = readers.first().ok_or(IndexError::NotReady)?.start;
         let mut files = Vec::with_capacity(readers.len());
         for reader in &mut readers {
@@ -127,33 +120,9 @@ impl SearchIndex {
         }
         drop(view);
         if result.is_ok() {
-            *shared.readers.lock().unwrap_or_else(PoisonError::into_inner) = readers;
+            shared.readers.keep(readers);
         }
         result
-    }
-}
-
-impl IndexShared {
-    /// The files as they are now, newest first.
-    fn take_readers(&self) -> Result<Vec<OpenReader>, IndexError> {
-        let kept =
-            std::mem::take(&mut *self.readers.lock().unwrap_or_else(PoisonError::into_inner));
-        let mut kept: BTreeMap<_, _> = kept.into_iter().map(|it| (it.start, it)).collect();
-        let mut readers = Vec::new();
-        for start in self.files.all().into_iter().rev() {
-            let identity = self.files.identity(start);
-            let reader = match kept.remove(&start).filter(|kept| kept.identity == identity) {
-                Some(kept) => kept,
-                None => match self.files.open_reader(start) {
-                    Ok(connection) => OpenReader { start, identity, connection },
-                    // It was removed meanwhile.
-                    Err(_) if self.files.identity(start).is_none() => continue,
-                    Err(error) => return Err(error),
-                },
-            };
-            readers.push(reader);
-        }
-        Ok(readers)
     }
 }
 

@@ -15,7 +15,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::store::index::content::{BatchOutcome, IndexedLine, RowBatch};
 use crate::store::index::database::{FileIdentity, FileStart, IndexError, IndexFiles};
-use crate::store::index::query::OpenReader;
+use crate::store::index::reader::OpenReaders;
 use crate::store::index::retention::{IndexLimits, remove_old};
 
 /// How many batches wait for the thread. Whoever has more waits, and reads its rows later.
@@ -35,7 +35,7 @@ pub(super) struct IndexShared {
     /// Files that a search found to be damaged.
     damaged: Mutex<BTreeSet<FileStart>>,
     /// Open files for the next search.
-    pub(super) readers: Mutex<Vec<OpenReader>>,
+    pub(super) readers: OpenReaders,
     batches: mpsc::Sender<QueuedBatch>,
 }
 
@@ -67,7 +67,7 @@ impl SearchIndex {
             files: files.clone(),
             limits: Mutex::new(limits),
             damaged: Mutex::default(),
-            readers: Mutex::default(),
+            readers: OpenReaders::default(),
             batches,
         });
         let shares = Arc::downgrade(&shared);
