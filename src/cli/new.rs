@@ -63,7 +63,6 @@ pub const TYPED: TypedNames = &[
     ("env", "--env"),
     ("command", "CMD"),
     ("args", "CMD"),
-    ("record", "--record"),
 ];
 
 impl NewCommand {

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use tokio::process::Command;
 use tokio::time::{sleep, timeout};
 
-use crate::harness::processes::lives;
+use crate::harness::processes::{lives, stands_still};
 use crate::harness::waiting::{LOOK, SAFETY, until};
 use crate::outlive::client::{Client, listed, start};
 use crate::outlive::home::Home;
@@ -49,6 +49,20 @@ sys.exit(0 if shim.recv(65536) else 1)
 
 /// Starts a session in which a program listens at `path` from now on; what it is told is in the file.
 async fn forge(home: &Home, client: &mut Client, path: &Path, kind: &str) -> PathBuf {
+    let (told, ready) = start_forger(home, client, "", path, kind).await;
+    until("it to listen", || ready.exists()).await;
+    told
+}
+
+/// Starts a session in which a program listens at `path` after this shell line. What it is told is in the first file;
+/// the second is there once it listens.
+async fn start_forger(
+    home: &Home,
+    client: &mut Client,
+    before: &str,
+    path: &Path,
+    kind: &str,
+) -> (PathBuf, PathBuf) {
     let (script, told) = (home.path("forger.py"), home.path("told"));
     let ready = home.path("forged");
     fs::write(&script, FORGER).unwrap();
@@ -56,9 +70,8 @@ async fn forge(home: &Home, client: &mut Client, path: &Path, kind: &str) -> Pat
     let words = [script.as_path(), path, Path::new(kind), &told, &ready];
     let words = words.map(|word| word.display().to_string()).join(" ");
     // It leaves its session as far as it can.
-    start(client, &format!("env -i setsid /usr/bin/python3 {words}")).await;
-    until("it to listen", || ready.exists()).await;
-    told
+    start(client, &format!("{before} env -i setsid /usr/bin/python3 {words}")).await;
+    (told, ready)
 }
 
 /// Waits until a session is told of as one that runs and answers.
@@ -187,7 +200,14 @@ async fn a_program_that_listens_in_the_place_of_a_daemon_is_told_nothing_by_comm
     let mut client = home.client().await;
     let operator = home.runtime("operator.sock");
     let session = start(&mut client, "exec sleep 1000").await;
-    let told = forge(&home, &mut client, &operator, "SOCK_STREAM").await;
+    // A daemon that runs would make its socket again.
+    let gate = home.path("gate");
+    let waits = format!("until test -e {}; do sleep 0.01; done;", gate.display());
+    let forger = start_forger(&home, &mut client, &waits, &operator, "SOCK_STREAM").await;
+    let (told, ready) = forger;
+    stands_still(daemon.pid()).await;
+    fs::write(&gate, "").unwrap();
+    until("it to listen", || ready.exists()).await;
     let ls = home.run("ls --json");
     let said = String::from_utf8_lossy(&ls.stdout).into_owned();
     assert_eq!(ls.status.code(), Some(7), "{said}");

@@ -38,7 +38,10 @@ impl LineMatcher {
         if query.len() > Pattern::BYTES_MAX {
             return Err(PatternError::TooLong { bytes: query.len() });
         }
-        let words: Vec<String> = query.split_whitespace().map(str::to_lowercase).collect();
+        // No line has a NUL, and the index could not look for one.
+        let is_between = |character: char| character.is_whitespace() || character == '\0';
+        let words = query.split(is_between).filter(|word| !word.is_empty());
+        let words: Vec<String> = words.map(str::to_lowercase).collect();
         match words.len() {
             0 => Err(PatternError::Empty),
             count if count > Self::WORDS_MAX => Err(PatternError::ManyWords),

@@ -105,7 +105,8 @@ impl<R: BufRead> CastReader<R> {
             let Ok((time, code, data)) = read else {
                 return if is_whole { Err(broken(self.line, "it is no event")) } else { Ok(None) };
             };
-            let time = Duration::try_from_secs_f64(time).unwrap_or(PAUSE_MAX).min(PAUSE_MAX);
+            let time = Duration::try_from_secs_f64(time.max(0.0));
+            let time = time.unwrap_or(PAUSE_MAX).min(PAUSE_MAX);
             self.at = if self.is_absolute { time.max(self.at) } else { self.at + time };
             if let Some(event) = self.event(&code, &data)? {
                 return Ok(Some(TimedEvent { at: self.at, event }));
@@ -231,6 +232,6 @@ mod tests {
     fn no_time_is_too_long_or_runs_backwards() {
         let text = format!("{HEADER}\n[1e300,\"o\",\"a\"]\n[-5,\"o\",\"b\"]\n");
         let times: Vec<_> = read(&text).unwrap().iter().map(|event| event.at).collect();
-        assert!(times.is_sorted() && times.len() == 2, "{times:?}");
+        assert_eq!(times, [PAUSE_MAX, PAUSE_MAX]);
     }
 }

@@ -105,6 +105,7 @@ fn queries_have_no_language() {
     assert_eq!(rows(&index, "not"), [1]);
     assert_eq!(rows(&index, "(y OR x*"), [2]);
     assert!(rows(&index, "text:a").is_empty());
+    assert_eq!(rows(&index, "\0not\0this"), [1]);
     assert_eq!(rows(&index, "---"), [3]);
 }
 
