@@ -82,12 +82,12 @@ impl CommandsCommand {
         }
     }
 
-    /// Turns a refused number into [`CliFailure::NoCommand`], and keeps other failures.
+    /// Turns a refused number into [`CliFailure::NotFound`], and keeps other failures.
     fn unknown(&self, failure: CliFailure) -> CliFailure {
         if failure.parameter() == Some("id") {
-            return CliFailure::NoCommand {
-                session: self.session.clone(),
+            return CliFailure::NotFound {
                 why: failure.as_typed(TYPED).to_string(),
+                hint: format!("`termgate commands {}` lists those that are known", self.session),
             };
         }
         failure

@@ -57,9 +57,9 @@ pub enum CliFailure {
         /// The session of the call.
         session: Option<Box<str>>,
     },
-    /// The session has no command with this number.
+    /// What was named does not exist, such as a command of a session.
     #[error("{why}")]
-    NoCommand { session: String, why: String },
+    NotFound { why: String, hint: String },
     /// The daemon exited while a command ran.
     #[error("{what}")]
     Left { what: &'static str, hint: String, details: Value },
@@ -130,7 +130,7 @@ impl CliFailure {
         if self.is_unread() {
             // The reader has seen enough.
             CommandExit::Done
-        } else if matches!(self, Self::NoCommand { .. }) {
+        } else if matches!(self, Self::NotFound { .. }) {
             CommandExit::NotFound
         } else {
             CommandExit::of_error(self.code())
@@ -142,9 +142,7 @@ impl CliFailure {
         let code = match self {
             Self::Tool { error, .. } => return &error.error_code,
             Self::Request(error) => return code_of(error),
-            Self::Usage(_) | Self::NoCommand { .. } | Self::NoSkills { .. } => {
-                Code::InvalidArgument
-            }
+            Self::Usage(_) | Self::NotFound { .. } | Self::NoSkills { .. } => Code::InvalidArgument,
             Self::Config { .. } => Code::InvalidConfiguration,
             Self::Unreachable { .. }
             | Self::NotStarted { .. }
@@ -179,12 +177,10 @@ impl CliFailure {
                 let error = ErrorWire::deserialize(data).ok()?;
                 return hint::of_error(&error, None);
             }
-            Self::NoCommand { session, .. } => {
-                return Some(format!("`termgate commands {session}` lists those that are known"));
-            }
-            Self::Left { hint, .. } | Self::ClientFile { hint, .. } | Self::NoClient { hint } => {
-                return Some(hint.clone());
-            }
+            Self::NotFound { hint, .. }
+            | Self::Left { hint, .. }
+            | Self::ClientFile { hint, .. }
+            | Self::NoClient { hint } => return Some(hint.clone()),
             Self::NoSkills { .. } => Some("name a directory with --dir"),
             Self::Inside(_) => Some(
                 "this runs inside a session of termgate, where no program is an operator; run it in a \
@@ -390,7 +386,7 @@ mod tests {
         let file = || PathBuf::from("/f");
         let failures = [
             CliFailure::Usage("u".to_owned()),
-            CliFailure::NoCommand { session: "s".to_owned(), why: "w".to_owned() },
+            CliFailure::NotFound { why: "w".to_owned(), hint: "h".to_owned() },
             CliFailure::Left { what: "gone", hint: "look".to_owned(), details: Value::Null },
             CliFailure::from(ConfigError(Vec::new())),
             CliFailure::unreachable(file(), ConnectError::Absent),

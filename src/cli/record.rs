@@ -21,6 +21,7 @@ use crate::cli::context::Context;
 use crate::cli::failure::CliFailure;
 use crate::cli::output::CommandReport;
 use crate::cli::record::export::ExportRecording;
+use crate::cli::status::bytes;
 use crate::cli::table::render;
 use crate::wire::recording::RecordingList;
 
@@ -28,9 +29,9 @@ const TOOL: &str = "record_session";
 
 /// Record what a session prints, for `replay`
 ///
-/// A recording is an asciicast file with all output, changes of size, and markers for leases, commands and people.
-/// It has no input: what a program hides while it is typed is not in it. It goes on over restarts of the daemon, until
-/// you stop it, the session ends, or it reaches `recording.bytes`.
+/// A recording is an asciicast file with all output, size changes, and markers for leases, commands and people. It
+/// contains no input: a password that the program does not show is not recorded. It continues across restarts of the
+/// daemon, and ends when you stop it, the session ends, or the file reaches `recording.bytes`.
 #[derive(Debug, Args)]
 pub struct RecordCommand {
     #[command(subcommand)]
@@ -97,11 +98,11 @@ async fn list(context: &Context, session: Option<String>) -> Result<CommandRepor
         .map(|it| {
             let state = if it.running { "recording" } else { "ended" };
             let name = it.name.unwrap_or_default();
-            [it.session, name, state.to_owned(), it.begun_at, it.bytes.to_string(), it.path]
+            [it.session, name, state.to_owned(), it.begun_at, bytes(it.bytes), it.path]
         })
         .collect();
     if !rows.is_empty() {
-        report.text = render(["SESSION", "NAME", "STATE", "BEGUN", "BYTES", "FILE"], &rows);
+        report.text = render(["SESSION", "NAME", "STATE", "BEGUN", "SIZE", "FILE"], &rows);
     }
     Ok(report)
 }

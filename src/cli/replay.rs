@@ -32,17 +32,16 @@ const PICTURE_EVERY: Duration = Duration::from_millis(16);
 
 /// Play a recording in your terminal
 ///
-/// The space bar pauses, q or C-c leaves. The recording cannot change your terminal: it is drawn on a screen of
-/// termgate's, whose rows are painted. Without a terminal it prints history and last screen as text; with --json, one
-/// event per line.
+/// Press Space to pause, q or C-c to exit. Escape sequences of the recording do not reach your terminal. Without a
+/// terminal, prints the history and the last screen as text; with --json, prints one event per line.
 #[derive(Debug, Args)]
 pub struct ReplayCommand {
-    /// A session, for its newest recording, or an asciicast file
+    /// A session, to play its newest recording, or an asciicast file
     #[arg(value_name = "SESSION|FILE", add = ArgValueCompleter::new(offer_sessions))]
     recording: String,
     #[command(flatten)]
     pace: PlaybackPace,
-    /// Leave at the end, instead of waiting for a key
+    /// Exit at the end instead of waiting for a key
     #[arg(long)]
     no_pause: bool,
 }

@@ -18,10 +18,10 @@ use crate::wire::search::{SearchHit, SearchResults};
 
 const HEAD: [&str; 5] = ["SESSION", "ROW", "SINCE", "EXIT", "TEXT"];
 
-/// Search what was on the screens of all sessions, and the commands that ran there
+/// Search the output and the commands of all sessions
 ///
-/// Sessions that are gone are searched, too. A line is found if it has all words, in any order and case; each
-/// word may be the beginning of a longer one.
+/// Removed sessions are included. A line matches if it has all words, in any order and case; a word also matches the
+/// beginning of a longer one.
 #[derive(Debug, Args)]
 pub struct SearchCommand {
     /// The words to search for
@@ -33,7 +33,7 @@ pub struct SearchCommand {
     /// Print at most this many hits, up to 100 [default: 20]
     #[arg(long, value_name = "COUNT", value_parser = number::<u64>)]
     limit: Option<u64>,
-    /// Only of this last time
+    /// Only what is at most this old
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     since: Option<Duration>,
     /// Search for a regular expression

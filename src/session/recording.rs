@@ -18,8 +18,10 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use crate::core::frame::Size;
 use crate::core::moment::Moment;
 use crate::core::screen::Screen;
+use crate::session::off_worker::while_others_go_on;
 use crate::session::pty::shell::Nonce;
 use crate::session::recording::asciicast::{CastEvent, CastHeader, RecordingState, SplitText};
+use crate::session::recording::directory::make_room_or_warn;
 use crate::session::recording::file::RecordingFile;
 use crate::session::recording::marks::MarkFilter;
 
@@ -28,6 +30,9 @@ const WRITE_AGAIN: Duration = Duration::from_secs(1);
 
 /// What is left below the limit for the marker that says so, in bytes.
 const LAST_WORDS: u64 = 1_024;
+
+/// After how much more of a recording there may be too much of all of them, in bytes.
+const ROOM_EVERY: u64 = 1 << 20;
 
 /// How much of a buffer is kept, in bytes.
 const BUFFER_KEPT: usize = 64 * 1024;
@@ -50,7 +55,7 @@ pub struct RecordingLimits {
 #[derive(Clone, Debug)]
 pub struct RecordingPlan {
     pub path: PathBuf,
-    pub bytes_max: u64,
+    pub limits: RecordingLimits,
     pub title: String,
     pub command: String,
     pub begun_at: SystemTime,
@@ -246,9 +251,11 @@ impl Recording {
         }
         let length = file.length();
         self.write_state();
-        if length + self.batch.len() as u64 + LAST_WORDS > self.plan.bytes_max && !self.is_over {
+        if length + self.batch.len() as u64 + LAST_WORDS > self.plan.limits.bytes_max
+            && !self.is_over
+        {
             self.batch.clear();
-            let most = self.plan.bytes_max;
+            let most = self.plan.limits.bytes_max;
             self.mark(
                 now,
                 &format!("the recording ends: it has reached its limit of {most} bytes"),
@@ -256,10 +263,21 @@ impl Recording {
             self.is_over = true;
             self.write_state();
         }
-        match &mut self.file {
-            Some(file) => file.append(&self.batch),
-            None => Ok(()),
+        // A disk that stalls holds up this session only.
+        while_others_go_on(|| self.append())
+    }
+
+    fn append(&mut self) -> io::Result<()> {
+        let Some(file) = &mut self.file else { return Ok(()) };
+        let before = file.length();
+        file.append(&self.batch)?;
+        let directory = self.plan.path.parent();
+        if let Some(directory) =
+            directory.filter(|_| file.length() / ROOM_EVERY > before / ROOM_EVERY)
+        {
+            make_room_or_warn(directory, self.plan.limits.total_bytes_max);
         }
+        Ok(())
     }
 
     fn write_state(&mut self) {

@@ -5,6 +5,7 @@
 
 pub mod content;
 pub mod database;
+pub mod hits;
 pub mod query;
 mod reader;
 pub mod retention;

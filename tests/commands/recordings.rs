@@ -92,6 +92,22 @@ fn times_that_make_no_picture_are_refused() {
 }
 
 #[test]
+fn a_recording_that_does_not_exist_is_not_found_and_the_hint_says_how_to_have_one() {
+    let home = Home::new();
+    let _daemon = home.daemon();
+    home.run("new --name work -- cat");
+    for (command, why, hint) in [
+        ("replay work", "session `work` has no recording", "`termgate record start work`"),
+        ("record export ./none.cast", "./none.cast: ", "`termgate record ls`"),
+    ] {
+        let output = home.run(command);
+        assert_eq!(output.status.code(), Some(3), "{output:?}");
+        let told = text(&output.stderr);
+        assert!(told.contains(why) && told.contains(hint), "{told}");
+    }
+}
+
+#[test]
 fn who_has_a_new_session_recorded_is_told_where() {
     let home = Home::new();
     let _daemon = home.daemon();

@@ -78,6 +78,8 @@ pub(crate) enum Refusal {
     Held,
     Lost,
     Superseded,
+    /// It is held, and no more callers may wait for it.
+    QueueFull,
 }
 
 /// When something happened: its place among all that was noted, and the time.
@@ -345,7 +347,12 @@ impl State {
             (_, Some(_)) => refusals.extend([Refusal::Lost, Refusal::Superseded]),
             (Some(lease), None) if own(lease) && lease.expired => return Right::Revive,
             (Some(lease), None) if own(lease) => return Right::Use,
-            (Some(lease), None) if !lease.expired => refusals.push(Refusal::Held),
+            (Some(lease), None) if !lease.expired => {
+                refusals.push(Refusal::Held);
+                if takes {
+                    refusals.push(Refusal::QueueFull);
+                }
+            }
             (_, None) if takes => return Right::Take,
             (_, None) => refusals.push(Refusal::Required),
         }

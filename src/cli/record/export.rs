@@ -30,15 +30,15 @@ const IDLE_LIMIT: Duration = Duration::from_secs(5);
 /// How many characters without a glyph are named.
 const NAMED_MAX: usize = 10;
 
-/// Make text, an image or an animation of a recording
+/// Export a recording as text, an image or an animation
 ///
-/// An animation has up to 15 pictures per second. Times are those that `replay` shows, such as 90s or 5m.
+/// An animation has up to 15 frames per second. Times count from the start of the recording, such as 90s or 5m.
 #[derive(Debug, Args)]
 pub(super) struct ExportRecording {
-    /// A session, for its newest recording, or an asciicast file
+    /// A session, to export its newest recording, or an asciicast file
     #[arg(value_name = "SESSION|FILE", add = ArgValueCompleter::new(offer_sessions))]
     recording: String,
-    /// The history and the last screen as plain text; the default
+    /// Plain text of the history and the last screen; the default
     #[arg(long, group = "form")]
     txt: bool,
     /// An animated SVG image
@@ -47,7 +47,7 @@ pub(super) struct ExportRecording {
     /// Write an animated GIF image to this file; it must not exist
     #[arg(long, value_name = "FILE", groups = ["form", "animation"], conflicts_with = "output")]
     gif: Option<PathBuf>,
-    /// Instead of an animation, one picture of this time, or of the `end`
+    /// A still picture of this time, or of the `end`, instead of an animation
     #[arg(long, value_name = "TIME|end", value_parser = parse_instant)]
     at: Option<Duration>,
     /// Begin at this time
@@ -58,11 +58,11 @@ pub(super) struct ExportRecording {
     #[arg(long, value_name = "TIME", value_parser = parse_duration, requires = "animation",
         conflicts_with = "at")]
     to: Option<Duration>,
-    /// Play so many times faster, from 0.01 to 1000
+    /// Play faster by this factor, 0.01 to 1000
     #[arg(long, value_name = "FACTOR", value_parser = parse_speed, requires = "animation",
         conflicts_with = "at")]
     speed: Option<f64>,
-    /// The longest pause between two events [default: 5s]
+    /// Shorten longer pauses to this [default: 5s]
     #[arg(long, value_name = "DURATION", value_parser = parse_duration, requires = "animation",
         conflicts_with = "at")]
     idle_limit: Option<Duration>,

@@ -9,10 +9,10 @@ use crate::cli::duration::parse_duration;
 /// How recorded pauses become those that are seen.
 #[derive(Clone, Copy, Debug, Args)]
 pub(in crate::cli) struct PlaybackPace {
-    /// Play so many times faster, from 0.01 to 1000
+    /// Play faster by this factor, 0.01 to 1000
     #[arg(long, value_name = "FACTOR", default_value_t = 1.0, value_parser = parse_speed)]
     pub(in crate::cli) speed: f64,
-    /// The longest pause between two events
+    /// Shorten longer pauses to this
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     pub(in crate::cli) idle_limit: Option<Duration>,
 }

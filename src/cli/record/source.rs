@@ -2,7 +2,7 @@
 
 use std::env;
 use std::fs::File;
-use std::io::BufReader;
+use std::io::{self, BufReader};
 use std::path::{Path, PathBuf};
 
 use crate::cli::context::Context;
@@ -26,7 +26,10 @@ pub(in crate::cli) async fn find(context: &Context, given: String) -> Result<Pat
     let id = id_of(context, given.clone()).await?;
     let found = recordings(&directory).map_err(|error| failed(&directory, &error.into()))?;
     let of_session = found.into_iter().rfind(|it| it.session.to_string().starts_with(&id));
-    let newest = of_session.ok_or_else(|| anyhow::anyhow!("session `{given}` has no recording"))?;
+    let newest = of_session.ok_or_else(|| CliFailure::NotFound {
+        why: format!("session `{given}` has no recording"),
+        hint: format!("`termgate record start {given}` starts one"),
+    })?;
     Ok(newest.path)
 }
 
@@ -47,6 +50,10 @@ pub(in crate::cli) fn open(path: &Path) -> Result<OpenRecording, CliFailure> {
 pub(in crate::cli) fn failed(path: &Path, error: &CastError) -> CliFailure {
     let told = format!("{}: {error}", path.display());
     match error {
+        CastError::Read(error) if error.kind() == io::ErrorKind::NotFound => {
+            let hint = "`termgate record ls` lists the recordings".to_owned();
+            CliFailure::NotFound { why: told, hint }
+        }
         CastError::Read(_) => anyhow::anyhow!(told).into(),
         CastError::Foreign | CastError::Version(_) | CastError::Broken { .. } => {
             CliFailure::Usage(told)

@@ -66,7 +66,7 @@ pub fn newest_of(directory: &Path, session: SessionId) -> io::Result<Option<Reco
 ///
 /// # Errors
 /// The error of the system.
-pub fn make_room(directory: &Path, bytes_max: u64) -> io::Result<()> {
+fn make_room(directory: &Path, bytes_max: u64) -> io::Result<()> {
     let recordings = recordings(directory)?;
     let mut bytes: u64 = recordings.iter().map(|recording| recording.bytes).sum();
     for RecordingEntry { path, bytes: length, .. } in recordings {
@@ -80,6 +80,13 @@ pub fn make_room(directory: &Path, bytes_max: u64) -> io::Result<()> {
         }
     }
     Ok(())
+}
+
+/// Removes the oldest recordings that have ended, until the rest has at most so many bytes. An error is logged.
+pub fn make_room_or_warn(directory: &Path, bytes_max: u64) {
+    if let Err(error) = make_room(directory, bytes_max) {
+        tracing::warn!(%error, "old recordings cannot be removed");
+    }
 }
 
 #[cfg(test)]

@@ -103,7 +103,7 @@ impl<R: BufRead> CastReader<R> {
             let is_whole = line.ends_with(b"\n");
             let read = serde_json::from_slice::<(f64, String, serde_json::Value)>(&line);
             let Ok((time, code, data)) = read else {
-                return if is_whole { Err(broken(self.line, "it is no event")) } else { Ok(None) };
+                return if is_whole { Err(broken(self.line, "not an event")) } else { Ok(None) };
             };
             let time = Duration::try_from_secs_f64(time.max(0.0));
             let time = time.unwrap_or(PAUSE_MAX).min(PAUSE_MAX);
@@ -211,7 +211,7 @@ mod tests {
         let whole = format!("{HEADER}\n[0.5,\"o\",\"a\"]\n");
         assert_eq!(read(&format!("{whole}[0.7,\"o\",\"b")).unwrap().len(), 1);
         let broken = read(&format!("{whole}[0.7,\"o\",\"b\n[0,\"o\",\"c\"]\n")).unwrap_err();
-        assert_eq!(broken.to_string(), "line 3: it is no event");
+        assert_eq!(broken.to_string(), "line 3: not an event");
     }
 
     #[test]

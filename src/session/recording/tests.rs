@@ -32,7 +32,7 @@ impl Recorded {
     fn begin(bytes_max: u64) -> Self {
         let ground = tempfile::tempdir().unwrap();
         // The directory of recordings is made with the first one.
-        let plan = plan(ground.path().join("recordings").join("one.cast"), bytes_max);
+        let plan = plan(ground.path().join("recordings").join("0123456789ab-2.cast"), bytes_max);
         let recording = Recording::open(plan, at(0), 0, SIZE);
         Self { recording, screen: screen(), offset: 0, ground }
     }
@@ -94,7 +94,8 @@ impl Recorded {
 
 fn plan(path: PathBuf, bytes_max: u64) -> RecordingPlan {
     let (title, command) = ("build".to_owned(), "make".to_owned());
-    RecordingPlan { path, bytes_max, title, command, begun_at: UNIX_EPOCH, nonce: None }
+    let limits = RecordingLimits { always: false, bytes_max, total_bytes_max: 3 << 20 };
+    RecordingPlan { path, limits, title, command, begun_at: UNIX_EPOCH, nonce: None }
 }
 
 fn shown(screen: &mut Screen) -> impl PartialEq + std::fmt::Debug + use<> {
@@ -118,6 +119,21 @@ fn intervals_add_up_to_the_time_that_passed() {
     }
     assert_eq!(it.events().last().map(|(millis, _)| *millis), Some(92));
     it.assert_replays();
+}
+
+#[test]
+fn a_recording_that_grows_removes_old_ones_beyond_the_limit_of_all() {
+    let mut it = Recorded::begin(100 << 20);
+    it.print(1, "one\r\n");
+    it.flush(1);
+    let old = it.path().with_file_name("0123456789ab-1.cast");
+    std::fs::write(&old, vec![b'x'; 1_000_000]).unwrap();
+    let many = "x".repeat(900_000);
+    for (tick, is_kept) in [(2, true), (3, true), (4, false)] {
+        it.print(tick, &many);
+        it.flush(tick);
+        assert_eq!(old.exists(), is_kept, "{tick}");
+    }
 }
 
 #[test]

@@ -9,7 +9,7 @@ use crate::session::control::RecordingOrder;
 use crate::session::error::SessionError;
 use crate::session::handle::Session;
 use crate::session::recording::RecordingPlan;
-use crate::session::recording::directory::{file_name, make_room};
+use crate::session::recording::directory::{file_name, make_room_or_warn};
 use crate::session::records::identity::SessionRecord;
 use crate::session::registry::Registry;
 
@@ -33,7 +33,7 @@ impl Registry {
         let about = session.about();
         let plan = RecordingPlan {
             path: self.recordings().join(&*file_name(session.id(), begun_at)),
-            bytes_max: self.limits().recording.bytes_max,
+            limits: self.limits().recording,
             title: session.name().to_string(),
             command: about.command.clone(),
             begun_at,
@@ -50,7 +50,7 @@ impl Registry {
     ) -> Option<RecordingPlan> {
         Some(RecordingPlan {
             path: self.recordings().join(&**record.recording.as_ref()?),
-            bytes_max: self.limits().recording.bytes_max,
+            limits: self.limits().recording,
             title: record.name.to_string(),
             command: record.command.clone(),
             begun_at: self.clock().wall_time(),
@@ -62,9 +62,6 @@ impl Registry {
     pub(in crate::session) async fn make_room_for_recording(&self) {
         let most = self.limits().recording.total_bytes_max;
         let directory = self.recordings().to_owned();
-        let made = spawn_blocking(move || make_room(&directory, most)).await;
-        if let Ok(Err(error)) = made {
-            tracing::warn!(%error, "old recordings cannot be removed");
-        }
+        let _ = spawn_blocking(move || make_room_or_warn(&directory, most)).await;
     }
 }

@@ -11,6 +11,7 @@ use rusqlite::{ErrorCode, OptionalExtension, Row, Transaction, params};
 use crate::core::ids::{SessionId, TenantId};
 use crate::core::wait::line_matcher::LineMatcher;
 use crate::store::index::database::{FileStart, IndexError};
+use crate::store::index::hits::{CommandHit, IndexHit, IndexHits};
 use crate::store::index::writer::SearchIndex;
 
 /// How many steps of its machine SQLite takes between two looks at the time.
@@ -35,40 +36,6 @@ impl fmt::Debug for IndexQuery<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("IndexQuery").field("matcher", &self.matcher).finish_non_exhaustive()
     }
-}
-
-/// A command that matched.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CommandHit {
-    pub number: u64,
-    pub exit_code: Option<i32>,
-    pub directory: Option<String>,
-    pub by: Option<String>,
-    pub duration_ms: u64,
-}
-
-/// A line or command that matched.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct IndexHit {
-    pub session: SessionId,
-    pub name: String,
-    pub row: u64,
-    /// When it was indexed, or began, in milliseconds since 1970.
-    pub at_ms: u64,
-    pub text: String,
-    /// The match in bytes of the text.
-    pub found: Range<usize>,
-    /// What is known of it if it is a command.
-    pub command: Option<CommandHit>,
-}
-
-/// What a search found.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct IndexHits {
-    /// Newest first.
-    pub hits: Vec<IndexHit>,
-    /// Whether the time or the budget was spent before all was searched.
-    pub unfinished: bool,
 }
 
 /// A session that the index knows.
@@ -102,21 +69,42 @@ impl SearchIndex {
     pub fn view<T>(
         &self,
         expired: Expired,
-        read: impl FnOnce(&IndexView<'_>) -> Result<T, IndexError>,
+        mut read: impl FnMut(&IndexView<'_>) -> Result<T, IndexError>,
+    ) -> Result<T, IndexError> {
+        let mut damaged = None;
+        // SQLite takes some errors of the disk for damage, so a file is damaged if it is so twice.
+        match self.view_once(&expired, &mut read, &mut damaged) {
+            Err(IndexError::Damaged(_)) => {}
+            viewed => return viewed,
+        }
+        damaged = None;
+        let viewed = self.view_once(&expired, &mut read, &mut damaged);
+        if let (Some(shared), Some(start)) = (self.shared(), damaged) {
+            shared.note_damaged(start);
+        }
+        viewed
+    }
+
+    fn view_once<T>(
+        &self,
+        expired: &Expired,
+        read: &mut impl FnMut(&IndexView<'_>) -> Result<T, IndexError>,
+        damaged: &mut Option<FileStart>,
     ) -> Result<T, IndexError> {
         let shared = self.shared().ok_or(IndexError::NotReady)?;
         let mut readers = shared.readers.take(&shared.files)?;
         let newest = readers.first().ok_or(IndexError::NotReady)?.start;
         let mut files = Vec::with_capacity(readers.len());
         for reader in &mut readers {
-            let is_over = Arc::clone(&expired);
+            let is_over = Arc::clone(expired);
             reader.connection.progress_handler(STEPS_BETWEEN, Some(move || is_over()))?;
             files.push((reader.start, reader.connection.transaction()?));
         }
+        let expired = Arc::clone(expired);
         let view = IndexView { files, reads: Cell::new(newest), expired };
         let result = read(&view);
         if matches!(result, Err(IndexError::Damaged(_))) {
-            shared.note_damaged(view.reads.get());
+            *damaged = Some(view.reads.get());
         }
         drop(view);
         if result.is_ok() {

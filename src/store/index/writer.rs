@@ -164,6 +164,14 @@ impl IndexWriter {
     fn store(&mut self, batch: &RowBatch) -> BatchOutcome {
         let Some(shared) = self.shared.upgrade() else { return BatchOutcome::Refused };
         let stored = match self.try_store(&shared, batch) {
+            // SQLite takes some errors of the disk for damage, so a file is damaged if it is so twice.
+            Err(IndexError::Damaged(_)) => {
+                self.open = None;
+                self.try_store(&shared, batch)
+            }
+            stored => stored,
+        };
+        let stored = match stored {
             Err(IndexError::Damaged(error)) => {
                 let newest = self.files.all().last().copied();
                 let aside = newest.map_or(Ok(()), |newest| self.set_aside(newest, &error));

@@ -14,8 +14,10 @@ use crate::store::journal::lock::JournalLock;
 use crate::store::journal::reader::read_file;
 use crate::store::journal::segment::{JournalFile, files};
 
-/// When a file is long enough that the next record begins another.
-const SEGMENT_BYTES: u64 = 4 << 20;
+/// How long a file becomes at most before the next record begins another.
+const SEGMENT_BYTES_MAX: u64 = 4 << 20;
+/// How many files a journal has at least when it is full.
+const SEGMENTS_MIN: u64 = 4;
 /// How much of the buffer for lines is kept.
 const BUFFER_KEPT: usize = 64 * 1024;
 
@@ -144,7 +146,8 @@ impl OpenJournal {
 
     /// Begins another file if this one is long enough, and removes the oldest ones beyond `bytes_max`.
     pub(super) fn rotate(&mut self, at: SystemTime, bytes_max: u64) -> io::Result<()> {
-        if self.segment.length < SEGMENT_BYTES {
+        let segment_bytes = SEGMENT_BYTES_MAX.min(bytes_max / SEGMENTS_MIN);
+        if self.segment.length < segment_bytes {
             return Ok(());
         }
         let next = first_of(&self.directory, &mut self.chain, false, at)?;
@@ -153,7 +156,7 @@ impl OpenJournal {
         let mut files = files(&self.directory)?;
         // The newest one stays, and the next one gets as long.
         let newest = files.pop();
-        let mut bytes = SEGMENT_BYTES * u64::from(newest.is_some());
+        let mut bytes = segment_bytes * u64::from(newest.is_some());
         for (_, path) in files.iter().rev() {
             bytes += fs::metadata(path).map_or(0, |metadata| metadata.len());
             if bytes > bytes_max {

@@ -11,7 +11,7 @@ use crate::core::wait::line_matcher::LineMatcher;
 use crate::core::wait::pattern::Pattern;
 use crate::session::clock::Clock;
 use crate::session::registry::Registry;
-use crate::store::index::query::{CommandHit, IndexHit};
+use crate::store::index::hits::{CommandHit, IndexHit};
 use crate::surface::answer::budget::{escaped_bytes, fitting, json_bytes, room_left};
 use crate::surface::argument::within;
 use crate::surface::call::Call;

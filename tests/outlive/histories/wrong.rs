@@ -164,6 +164,15 @@ fn a_refusal_of_the_holder_is_refused() {
 }
 
 #[test]
+fn only_who_waits_for_a_held_lease_is_told_that_the_queue_is_full() {
+    let full = || Outcome::Refused(Refusal::QueueFull);
+    assert!(held().call(B, acquire(), full()).is_allowed("a"));
+    assert!(!held().call(A, acquire(), full()).is_allowed("a"));
+    assert!(!held().call(B, write("b"), full()).is_allowed("a"));
+    assert!(!held().pass(1_100).call(B, acquire(), full()).is_allowed("a"));
+}
+
+#[test]
 fn an_expired_lease_that_comes_back_after_another_was_granted_is_refused() {
     let revived = || Outcome::Granted { lease: ONE, epoch: 5, revived: true };
     assert!(held().pass(1_100).call(A, acquire(), revived()).is_allowed("a"));

@@ -77,10 +77,10 @@ fn refused(error: SessionError) -> Outcome {
         LeaseError::Held { .. } => Refusal::Held,
         LeaseError::Lost { .. } => Refusal::Lost,
         LeaseError::Superseded => Refusal::Superseded,
+        LeaseError::QueueFull { .. } => Refusal::QueueFull,
         other @ (LeaseError::Suspended { .. }
         | LeaseError::Offered { .. }
         | LeaseError::OtherTenant
-        | LeaseError::QueueFull { .. }
         | LeaseError::TtlOutOfBounds { .. }
         | LeaseError::WaitGivenUp) => panic!("nobody asked for that: {other}"),
     })

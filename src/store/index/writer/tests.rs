@@ -1,5 +1,7 @@
 //! The index as its users see it: stored, found, kept within its limits, and whole after damage.
 
+mod failing;
+
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -12,7 +14,8 @@ use crate::core::ids::{SessionId, TenantId};
 use crate::core::wait::line_matcher::LineMatcher;
 use crate::core::wait::pattern::Pattern;
 use crate::store::index::content::{IndexedCommand, IndexedSession};
-use crate::store::index::query::{IndexHits, IndexQuery};
+use crate::store::index::hits::IndexHits;
+use crate::store::index::query::{IndexQuery, IndexView};
 
 const DAY_MS: u64 = 86_400_000;
 const NOW_MS: u64 = 1_000 * DAY_MS;
@@ -66,16 +69,12 @@ fn store(index: &SearchIndex, batch: RowBatch) -> BatchOutcome {
     one.block_on(index.store(batch))
 }
 
+fn all_of(matcher: &mut LineMatcher) -> IndexQuery<'_> {
+    IndexQuery { matcher, sessions: None, sees: &|_, _| true, since_ms: 0, hits_max: 1_000 }
+}
+
 fn search(index: &SearchIndex, matcher: &mut LineMatcher) -> Result<IndexHits, IndexError> {
-    index.view(Arc::new(|| false), |view| {
-        view.search(IndexQuery {
-            matcher,
-            sessions: None,
-            sees: &|_, _| true,
-            since_ms: 0,
-            hits_max: 100,
-        })
-    })
+    index.view(Arc::new(|| false), |view| view.search(all_of(matcher)))
 }
 
 fn rows(index: &SearchIndex, words: &str) -> Vec<u64> {
@@ -170,15 +169,9 @@ fn nothing_is_found_that_the_caller_may_not_see() {
     store(&index, batch(&session(1), 0, &["shared word"]));
     store(&index, RowBatch { commands: vec![command(1, "word")], ..batch(&other, 0, &["word"]) });
     let own = |_: SessionId, tenant: &TenantId| *tenant == TenantId::of_uid(1_000);
-    let mut matcher = LineMatcher::words("word").unwrap();
-    let query = IndexQuery {
-        matcher: &mut matcher,
-        sessions: None,
-        sees: &own,
-        since_ms: 0,
-        hits_max: 100,
-    };
-    let found = index.view(Arc::new(|| false), |view| view.search(query)).unwrap();
+    let matcher = &mut LineMatcher::words("word").unwrap();
+    let seen = |view: &IndexView<'_>| view.search(IndexQuery { sees: &own, ..all_of(matcher) });
+    let found = index.view(Arc::new(|| false), seen).unwrap();
     assert_eq!(found.hits.iter().map(|hit| hit.session).collect::<Vec<_>>(), [session(1).id]);
 }
 
@@ -189,15 +182,8 @@ fn a_search_ends_when_its_time_is_up() {
     for from in 0..3 {
         store(&index, batch(&one, from * 64, &["word"; 64]));
     }
-    let mut matcher = LineMatcher::words("word").unwrap();
-    let query = IndexQuery {
-        matcher: &mut matcher,
-        sessions: None,
-        sees: &|_, _| true,
-        since_ms: 0,
-        hits_max: 1_000,
-    };
-    let found = index.view(Arc::new(|| true), |view| view.search(query)).unwrap();
+    let matcher = &mut LineMatcher::words("word").unwrap();
+    let found = index.view(Arc::new(|| true), |view| view.search(all_of(matcher))).unwrap();
     assert!(found.unfinished && found.hits.len() < 192, "{found:?}");
 }
 

@@ -1,5 +1,8 @@
 //! Journals in directories of their own, and what can happen to their files.
 
+mod failing;
+
+use std::cell::Cell;
 use std::fs;
 use std::path::Path;
 use std::time::{Duration, UNIX_EPOCH};
@@ -37,14 +40,14 @@ struct Fixture {
     directory: TempDir,
     journal: Journal,
     /// Each act comes a second after the one before.
-    second: std::cell::Cell<u64>,
+    second: Cell<u64>,
 }
 
 impl Fixture {
     fn new() -> Self {
         let directory = tempfile::tempdir().unwrap();
         let journal = Journal::at(directory.path().join("journal"), LIMITS);
-        Self { directory, journal, second: std::cell::Cell::new(9) }
+        Self { directory, journal, second: Cell::new(9) }
     }
 
     fn path(&self) -> std::path::PathBuf {
@@ -297,9 +300,9 @@ fn a_record_that_others_append_to_a_file_that_has_ended_is_found() {
 #[test]
 fn old_files_are_removed_beyond_the_limit_and_the_rest_is_a_chain() {
     let mut it = Fixture::new();
-    let bytes_max = 9 << 20;
+    let bytes_max = 1 << 20;
     it.journal.set_limits(JournalLimits { bytes_max, ..LIMITS });
-    let text = vec![b'x'; 300_000];
+    let text = vec![b'x'; 30_000];
     let open = it.intend(b"waits").unwrap();
     for _ in 0..80 {
         let intent = it.intend(&text).unwrap();
@@ -307,7 +310,7 @@ fn old_files_are_removed_beyond_the_limit_and_the_rest_is_a_chain() {
     }
     let bytes: u64 =
         files(&it.path()).unwrap().iter().map(|(_, path)| fs::metadata(path).unwrap().len()).sum();
-    assert!((4 << 20..=bytes_max).contains(&bytes), "{bytes} bytes are left");
+    assert!((bytes_max / 2..=bytes_max).contains(&bytes), "{bytes} bytes are left");
     let checked = it.check();
     assert!(checked.damage.is_empty() && checked.chain.first() > Some(10));
     assert_eq!(checked.chain.open().iter().copied().collect::<Vec<_>>(), [open.0]);
