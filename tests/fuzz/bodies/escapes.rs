@@ -89,6 +89,8 @@ struct Terminal {
     blocks: Vec<Vec<u8>>,
     kept: RowNumber,
     breaks: usize,
+    /// How often the clipboard was written before. A checkpoint has nothing of the clipboard.
+    clipboard_before: u64,
 }
 
 impl Terminal {
@@ -99,6 +101,7 @@ impl Terminal {
             blocks: Vec::new(),
             kept: RowNumber(0),
             breaks: 0,
+            clipboard_before: 0,
         }
     }
 
@@ -122,6 +125,7 @@ impl Terminal {
             return;
         }
         self.breaks += 1;
+        self.clipboard_before += self.frame().clipboard.value.count;
         let checkpoint = self.screen.checkpoint(self.kept);
         self.kept = checkpoint.end_row;
         self.blocks.push(checkpoint.rows);
@@ -147,7 +151,7 @@ impl Terminal {
             title: Arc::clone(&frame.title.value),
             input_modes: frame.input_modes.value,
             bell: frame.bell.value,
-            clipboard: frame.clipboard.value.count,
+            clipboard: self.clipboard_before + frame.clipboard.value.count,
             hold_until: self.screen.hold_until(),
             answers: self.screen.take_answers(),
             reports: self.screen.take_reports(),
