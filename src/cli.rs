@@ -33,6 +33,7 @@ pub mod new;
 pub mod number;
 pub mod output;
 pub mod own_lease;
+pub mod policy;
 pub mod raw_terminal;
 pub mod read;
 pub mod record;
@@ -109,6 +110,7 @@ enum AnyCommand {
     Lease(lease::LeaseCommand),
     AllowWrite(allow_write::AllowWriteCommand),
     Token(token::TokenCommand),
+    Policy(policy::PolicyCommand),
     Journal(journal::JournalCommand),
     Kill(kill::KillCommand),
     Call(call::CallCommand),
@@ -186,6 +188,7 @@ impl AnyCommand {
             | Self::Ls(_)
             | Self::Attach(_)
             | Self::Token(_)
+            | Self::Policy(_)
             | Self::Journal(_)
             | Self::Record(_)
             | Self::Replay(_)
@@ -227,6 +230,7 @@ impl AnyCommand {
             Self::Lease(lease) => lease.run(context).await?.into(),
             Self::AllowWrite(allow_write) => allow_write.run(context).await?.into(),
             Self::Token(token) => token.run(context)?.into(),
+            Self::Policy(policy) => policy.run().into(),
             Self::Journal(journal) => journal.run(context).await?,
             Self::Kill(kill) => kill.run(context).await?.into(),
             Self::Call(call) => call.run(context).await?.into(),

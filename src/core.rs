@@ -6,6 +6,7 @@
 pub mod burst;
 pub mod caller;
 pub mod code;
+pub mod command_line;
 pub mod counted;
 pub mod event;
 pub mod fnv;

@@ -19,7 +19,8 @@ const BYTES_MAX: usize = 200 * 1024;
 /// Panics when a property does not hold for an input.
 type Body = fn(&[u8]);
 
-const TARGETS: [(&str, Body); 9] = [
+const TARGETS: [(&str, Body); 10] = [
+    ("command_lines", bodies::command_lines::check),
     ("configuration", bodies::configuration::check),
     ("deltas", bodies::deltas::check),
     ("escapes", bodies::escapes::check),
@@ -75,6 +76,11 @@ fn kept_deltas_hold() {
 #[test]
 fn kept_escape_sequences_hold() {
     replay("escapes");
+}
+
+#[test]
+fn kept_command_lines_hold() {
+    replay("command_lines");
 }
 
 #[test]

@@ -160,11 +160,13 @@ impl FromStr for PrincipalId {
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let number = |digits: &str| digits.parse().map_err(|_| NotAPrincipalId);
-        match text.split_at_checked(1) {
+        let id = match text.split_at_checked(1) {
             Some(("p", digits)) => number(digits).map(Self::Connection),
             Some(("t", digits)) => number(digits).map(Self::Token),
             Some(_) | None => Err(NotAPrincipalId),
-        }
+        }?;
+        // An id has one spelling, and nobody can name a connection that ended.
+        if id.to_string() == text { Ok(id) } else { Err(NotAPrincipalId) }
     }
 }
 

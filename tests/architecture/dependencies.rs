@@ -10,7 +10,10 @@ use std::process::Command;
 use serde_json::Value;
 
 /// Crates that come in two versions, each with who is behind.
-const DUPLICATES: [(&str, &str); 2] = [
+const DUPLICATES: [(&str, &str); 5] = [
+    ("darling", "macros of brush-parser's dependencies, which are not in the program"),
+    ("darling_core", "as darling"),
+    ("darling_macro", "as darling"),
     ("hashbrown", "dashmap and rowan stay with an older one than indexmap"),
     ("syn", "not every derive has moved to its third version"),
 ];

@@ -24,11 +24,12 @@ const WIRE: &[&str] = &[
 ];
 
 /// The homes of each crate, by the name it has in code.
-const HOMES: [(&str, &[&str]); 43] = [
+const HOMES: [(&str, &[&str]); 44] = [
     ("ab_glyph_rasterizer", &["cli/record/font"]),
     ("alacritty_terminal", &["core/screen"]),
     ("anyhow", &["cli", "main"]),
     ("base64", &["store", "surface", "mcp/server/attaching", "cli/attach"]),
+    ("brush_parser", &["core/command_line"]),
     ("bytes", &["session", "mcp", "transport"]),
     ("clap", &["cli", "main"]),
     ("clap_complete", &["cli"]),

@@ -12,6 +12,7 @@ use crate::commands::seat::{Seat, start, told, until_holder};
 use crate::commands::still::{Still, shim};
 use crate::harness::daemon::Daemon;
 use crate::harness::home::Home;
+use crate::harness::processes::is_stopped;
 
 const UNREACHABLE: i32 = 7;
 
@@ -182,6 +183,7 @@ fn a_person_can_leave_a_daemon_that_answers_nothing() {
     let mut seat = Seat::attach(&home, "build");
     seat.until_status("build | free: type to take the keyboard");
     daemon.signal(Signal::SIGSTOP);
+    until("the daemon to stand still", || is_stopped(daemon.pid()));
     // As many requests as may wait, and one key that is not read at first.
     for _ in 0..=16 {
         seat.types("x");

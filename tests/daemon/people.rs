@@ -179,6 +179,9 @@ async fn after_a_person_typed_a_command_runs_once_its_caller_has_looked() {
     let mut agent = daemon.client(Era::Legacy).await;
     let session = agent.start("PS1='# ' exec dash -i").await;
     agent.acquire(&session).await;
+    // What is typed before the prompt is there comes out behind it.
+    let prompt = json!({"session": session, "text": "# ", "since": 0});
+    agent.structured("wait_for", prompt).await;
     let mut person = Person::at(&daemon, &session).await;
     person.types("echo by hand\r").await.unwrap();
     person.is_told("row", |row| row["text"] == "by hand").await;

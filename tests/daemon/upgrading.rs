@@ -177,6 +177,7 @@ async fn a_program_that_is_not_fit_leaves_the_daemon_as_it_was() {
     let installed = Installed::serving(&[]).await;
     let mut client = installed.client().await;
     let session = client.start("echo here; exec cat").await;
+    client.structured("wait_for", json!({"session": session, "text": "here", "since": 0})).await;
     let path = &installed.program;
     let version = env!("CARGO_PKG_VERSION");
     let refusing =

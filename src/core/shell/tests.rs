@@ -283,8 +283,12 @@ fn where_the_kernel_does_not_say_who_reads_only_a_question_or_a_prompt_is_told_a
 fn a_shell_without_marks_is_at_its_prompt_when_it_reads() {
     let editing = raw(shell());
     let mut judged = Judged::new();
+    let writing = KernelView { works: true, ..editing.clone() };
+    judged.look(&writing, 3).is(ActivityState::Running, Evidence::Kernel);
+    judged.look(&writing, 1).is(ActivityState::Prompt, Evidence::Kernel);
+    let mut judged = Judged::new();
     judged.look(&editing, 2).is(ActivityState::Running, Evidence::Kernel);
-    judged.look(&editing, 3).is(ActivityState::Prompt, Evidence::Kernel);
+    judged.look(&editing, 1).is(ActivityState::Prompt, Evidence::Kernel);
     assert_eq!(judged.view().readiness, ready(EndsBy::Kernel, true));
     let mut judged = Judged::new();
     judged.show(0, "# ").look(&reading(shell(), true), 3);

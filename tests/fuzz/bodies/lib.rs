@@ -2,6 +2,7 @@
 //! for some bytes. libFuzzer calls them, and `tests/corpora.rs` with every input that is kept.
 
 pub mod choices;
+pub mod command_lines;
 pub mod configuration;
 pub mod deltas;
 pub mod escapes;

@@ -1,0 +1,357 @@
+//! What a shell command line runs, as far as that can be known before it runs.
+//!
+//! A shell can build a command from anything: variables, output, files, its history. Whatever this cannot follow is
+//! named in [`ParsedCommandLine::unknown`] and never guessed, so that a rule which allows can refuse to rely on it.
+
+mod flags;
+mod nesting;
+mod words;
+mod wrappers;
+
+use std::collections::BTreeSet;
+
+use brush_parser::ast::{
+    AndOr, AndOrList, AssignmentValue, Command, CommandPrefixOrSuffixItem, CompoundCommand,
+    CompoundList, ExtendedTestExpr, IoFileRedirectKind, IoFileRedirectTarget, IoRedirect, Pipeline,
+    SimpleCommand, Word,
+};
+use brush_parser::{Parser, ParserOptions};
+
+use crate::core::command_line::nesting::{OPENINGS_MAX, is_too_deep};
+use crate::core::command_line::wrappers::ShellInput;
+
+/// The longest line that is read, in bytes. What is longer is not parsed.
+const LINE_BYTES_MAX: usize = 16 * 1024;
+/// How many lines may be inside of each other, as in `sh -c 'sh -c …'`.
+const LINES_DEEP_MAX: usize = 6;
+/// How many commands a line may have.
+const CALLS_MAX: usize = 256;
+
+/// A word after all quotes are removed; `None` if it is known only when the command runs.
+pub type KnownWord = Option<String>;
+
+/// What a command line runs.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ParsedCommandLine {
+    /// The programs that it may run, in the order of the text. A wrapper, such as `sudo`, comes before what it runs.
+    pub calls: Vec<ProgramCall>,
+    /// The variables that it sets.
+    pub sets: BTreeSet<String>,
+    /// The files that it writes by redirection. `/dev/null` is none.
+    pub writes: Vec<KnownWord>,
+    /// Why not everything it does is known; empty if it is.
+    pub unknown: BTreeSet<UnknownPart>,
+}
+
+/// One program and its arguments.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProgramCall {
+    /// Its name, without a path.
+    pub name: KnownWord,
+    /// Its path, if one was given.
+    pub path: Option<String>,
+    /// All words after its name.
+    pub arguments: Vec<KnownWord>,
+    /// Its flags by their shortest name and without dashes: `-rf`, `-r -f` and `--recursive --force` are the same.
+    pub flags: BTreeSet<String>,
+    /// The arguments that are no flags.
+    pub operands: Vec<KnownWord>,
+    /// The wrappers that run it, outermost first.
+    pub through: Vec<String>,
+}
+
+impl ProgramCall {
+    /// Whether each of its arguments is known.
+    pub fn is_known(&self) -> bool {
+        self.name.is_some() && self.arguments.iter().all(Option::is_some)
+    }
+}
+
+/// A part of a command line whose effect is not known before it runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
+pub enum UnknownPart {
+    #[error("it is not valid shell syntax")]
+    Syntax,
+    #[error("it is too long")]
+    Length,
+    #[error(
+        "it has more than {OPENINGS_MAX} brackets, loops and conditions, or lines inside of lines"
+    )]
+    Nesting,
+    #[error("it has control characters")]
+    ControlCharacter,
+    #[error("`!` may recall a command from the history of the shell")]
+    History,
+    #[error("the name of a program is computed")]
+    Program,
+    #[error("arguments come from expansions of braces or of parameters with operators")]
+    Expansion,
+    #[error("it defines a function or an alias")]
+    Definition,
+    #[error("it evaluates text that is not known")]
+    Evaluation,
+    #[error("it runs a file of commands in the shell")]
+    Sourced,
+    #[error("a shell reads its commands from standard input")]
+    ShellInput,
+}
+
+impl ParsedCommandLine {
+    /// Parses a line of a POSIX shell, bash or zsh.
+    pub fn parse(text: &str) -> Self {
+        let mut reader = ShellLineReader::default();
+        reader.line(text, ShellInput::Interactive);
+        reader.found
+    }
+
+    /// Takes a program that is started with these arguments, without a shell.
+    pub fn of_arguments(arguments: impl IntoIterator<Item = String>) -> Self {
+        let mut reader = ShellLineReader::default();
+        reader.call(arguments.into_iter().map(Some).collect());
+        reader.found
+    }
+
+    /// Whether all of it is known.
+    pub fn is_known(&self) -> bool {
+        self.unknown.is_empty() && self.calls.iter().all(ProgramCall::is_known)
+    }
+}
+
+/// Reads lines, and those inside of them.
+#[derive(Debug, Default)]
+struct ShellLineReader {
+    found: ParsedCommandLine,
+    /// How many lines this is inside of.
+    depth: usize,
+    /// The wrappers around what is read, outermost first.
+    through: Vec<String>,
+}
+
+impl ShellLineReader {
+    fn note(&mut self, part: UnknownPart) {
+        self.found.unknown.insert(part);
+    }
+
+    /// Reads a whole line.
+    fn line(&mut self, text: &str, input: ShellInput) {
+        if text.len() > LINE_BYTES_MAX {
+            return self.note(UnknownPart::Length);
+        }
+        if text.chars().any(|it| it.is_control() && it != '\n') {
+            return self.note(UnknownPart::ControlCharacter);
+        }
+        if self.depth == LINES_DEEP_MAX || is_too_deep(text) {
+            return self.note(UnknownPart::Nesting);
+        }
+        if input == ShellInput::Interactive && words::recalls_history(text) {
+            self.note(UnknownPart::History);
+        }
+        let Ok(program) = Parser::new(text.as_bytes(), &ParserOptions::default()).parse_program()
+        else {
+            return self.note(UnknownPart::Syntax);
+        };
+        self.depth += 1;
+        program.complete_commands.iter().for_each(|list| self.list(list));
+        self.depth -= 1;
+    }
+
+    fn list(&mut self, list: &CompoundList) {
+        for item in &list.0 {
+            let AndOrList { first, additional } = &item.0;
+            self.pipeline(first);
+            for next in additional {
+                match next {
+                    AndOr::And(pipeline) | AndOr::Or(pipeline) => self.pipeline(pipeline),
+                }
+            }
+        }
+    }
+
+    fn pipeline(&mut self, pipeline: &Pipeline) {
+        pipeline.seq.iter().for_each(|command| self.command(command));
+    }
+
+    fn command(&mut self, command: &Command) {
+        match command {
+            Command::Simple(simple) => self.simple(simple),
+            Command::Compound(compound, redirects) => {
+                self.compound(compound);
+                redirects.iter().flat_map(|list| &list.0).for_each(|it| self.redirect(it));
+            }
+            Command::Function(function) => {
+                self.note(UnknownPart::Definition);
+                self.compound(&function.body.0);
+                function.body.1.iter().flat_map(|list| &list.0).for_each(|it| self.redirect(it));
+            }
+            Command::ExtendedTest(test, redirects) => {
+                self.test(&test.expr);
+                redirects.iter().flat_map(|list| &list.0).for_each(|it| self.redirect(it));
+            }
+        }
+    }
+
+    fn compound(&mut self, compound: &CompoundCommand) {
+        match compound {
+            CompoundCommand::Arithmetic(it) => self.arithmetic(&it.expr.value),
+            CompoundCommand::ArithmeticForClause(it) => {
+                for part in [&it.initializer, &it.condition, &it.updater].into_iter().flatten() {
+                    self.arithmetic(&part.value);
+                }
+                self.list(&it.body.list);
+            }
+            CompoundCommand::BraceGroup(it) => self.list(&it.list),
+            CompoundCommand::Subshell(it) => self.list(&it.list),
+            CompoundCommand::ForClause(it) => {
+                self.found.sets.insert(it.variable_name.clone());
+                it.values.iter().flatten().for_each(|word| _ = self.word(word));
+                self.list(&it.body.list);
+            }
+            CompoundCommand::CaseClause(it) => {
+                self.word(&it.value);
+                for case in &it.cases {
+                    case.patterns.iter().for_each(|word| _ = self.word(word));
+                    case.cmd.iter().for_each(|list| self.list(list));
+                }
+            }
+            CompoundCommand::IfClause(it) => {
+                self.list(&it.condition);
+                self.list(&it.then);
+                for branch in it.elses.iter().flatten() {
+                    branch.condition.iter().for_each(|list| self.list(list));
+                    self.list(&branch.body);
+                }
+            }
+            CompoundCommand::WhileClause(it) | CompoundCommand::UntilClause(it) => {
+                self.list(&it.0);
+                self.list(&it.1.list);
+            }
+            CompoundCommand::Coprocess(it) => self.command(&it.body),
+        }
+    }
+
+    fn test(&mut self, test: &ExtendedTestExpr) {
+        match test {
+            ExtendedTestExpr::And(one, other) | ExtendedTestExpr::Or(one, other) => {
+                self.test(one);
+                self.test(other);
+            }
+            ExtendedTestExpr::Not(inner) | ExtendedTestExpr::Parenthesized(inner) => {
+                self.test(inner)
+            }
+            ExtendedTestExpr::UnaryTest(_, word) => _ = self.word(word),
+            ExtendedTestExpr::BinaryTest(_, one, other) => {
+                self.word(one);
+                self.word(other);
+            }
+        }
+    }
+
+    fn simple(&mut self, simple: &SimpleCommand) {
+        let prefix = simple.prefix.iter().flat_map(|items| &items.0);
+        prefix.for_each(|item| _ = self.item(item, true));
+        let mut words = Vec::new();
+        words.extend(simple.word_or_name.as_ref().map(|word| self.word(word)));
+        let suffix = simple.suffix.iter().flat_map(|items| &items.0);
+        words.extend(suffix.filter_map(|item| self.item(item, false)));
+        if !words.is_empty() {
+            self.call(words);
+        }
+    }
+
+    /// Reads a part of a command, and returns the argument that it is.
+    fn item(&mut self, item: &CommandPrefixOrSuffixItem, is_prefix: bool) -> Option<KnownWord> {
+        match item {
+            CommandPrefixOrSuffixItem::IoRedirect(redirect) => {
+                self.redirect(redirect);
+                None
+            }
+            CommandPrefixOrSuffixItem::Word(word) => Some(self.word(word)),
+            CommandPrefixOrSuffixItem::AssignmentWord(assignment, word) => {
+                let name = assignment.name.to_string();
+                self.found.sets.insert(name.split('[').next().unwrap_or_default().to_owned());
+                match &assignment.value {
+                    AssignmentValue::Scalar(value) => _ = self.word(value),
+                    AssignmentValue::Array(values) => {
+                        let words =
+                            values.iter().flat_map(|(key, value)| key.iter().chain([value]));
+                        words.for_each(|word| _ = self.word(word));
+                    }
+                }
+                // An index is computed.
+                name.contains('[').then(|| self.note(UnknownPart::Expansion));
+                (!is_prefix).then(|| self.word(word))
+            }
+            CommandPrefixOrSuffixItem::ProcessSubstitution(_, inner) => {
+                self.list(&inner.list);
+                Some(None)
+            }
+        }
+    }
+
+    fn redirect(&mut self, redirect: &IoRedirect) {
+        match redirect {
+            IoRedirect::File(_, kind, target) => {
+                let writes = match kind {
+                    IoFileRedirectKind::Read | IoFileRedirectKind::DuplicateInput => false,
+                    IoFileRedirectKind::Write
+                    | IoFileRedirectKind::Append
+                    | IoFileRedirectKind::ReadAndWrite
+                    | IoFileRedirectKind::Clobber
+                    | IoFileRedirectKind::DuplicateOutput => true,
+                };
+                match target {
+                    IoFileRedirectTarget::Fd(_) => {}
+                    IoFileRedirectTarget::Filename(word)
+                    | IoFileRedirectTarget::Duplicate(word) => {
+                        self.target(word, writes);
+                    }
+                    IoFileRedirectTarget::ProcessSubstitution(_, inner) => self.list(&inner.list),
+                }
+            }
+            IoRedirect::HereDocument(_, document) => {
+                if document.requires_expansion {
+                    self.here_document(&document.doc.value);
+                }
+            }
+            IoRedirect::HereString(_, word) => _ = self.word(word),
+            IoRedirect::OutputAndError(word, _) => self.target(word, true),
+        }
+    }
+
+    /// Reads the target of a redirection. Descriptors, as in `>&2`, are no files.
+    fn target(&mut self, word: &Word, writes: bool) {
+        let target = self.word(word);
+        let is_file = |name: &String| {
+            name != "/dev/null" && name != "-" && !name.bytes().all(|byte| byte.is_ascii_digit())
+        };
+        if writes && target.as_ref().is_none_or(is_file) {
+            self.found.writes.push(target);
+        }
+    }
+
+    /// Takes the words of one command, and what it runs in turn.
+    fn call(&mut self, words: Vec<KnownWord>) {
+        if self.found.calls.len() == CALLS_MAX {
+            return self.note(UnknownPart::Length);
+        }
+        let mut words = words.into_iter();
+        let Some(first) = words.next() else { return };
+        // The name of a program may be a pattern, which is no problem for other words.
+        let first = first.filter(|it| !it.contains(['*', '?']));
+        if first.is_none() {
+            self.note(UnknownPart::Program);
+        }
+        let name = first.as_ref().map(|it| it.rsplit('/').next().unwrap_or_default().to_owned());
+        let path = first.filter(|it| it.contains('/'));
+        let arguments: Vec<KnownWord> = words.collect();
+        let known = name.as_deref().unwrap_or_default();
+        let (flags, operands) = flags::split(known, wrappers::own_arguments(known, &arguments));
+        let through = self.through.clone();
+        let call = ProgramCall { name, path, arguments, flags, operands, through };
+        self.found.calls.push(call.clone());
+        self.inner_calls(&call);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,25 @@
+//! Refuses lines that may be nested so deeply that the parser, which recurses, takes too much stack or time for them.
+
+/// How many openings a line may have, closed or not: the parser takes twice as long for each further `(`.
+pub(super) const OPENINGS_MAX: usize = 20;
+
+/// Words after which a shell reads a list of commands, up to another word.
+const OPENING_WORDS: [&str; 9] =
+    ["if", "elif", "while", "until", "for", "select", "case", "function", "coproc"];
+
+/// Whether a line may be nested more deeply than is read. Openings count wherever they are, since what is quoted
+/// depends on what is nested, but for lines that have no other quotes than single ones.
+pub(super) fn is_too_deep(text: &str) -> bool {
+    let has_single_only = !text.contains(['"', '\\', '`']) && !text.contains("$'");
+    let step = if has_single_only { 2 } else { 1 };
+    text.split('\'').step_by(step).map(openings).sum::<usize>() > OPENINGS_MAX
+}
+
+fn openings(text: &str) -> usize {
+    let signs = text.bytes().filter(|byte| matches!(byte, b'(' | b'{' | b'`' | b'[')).count();
+    let is_opening = |word: &&str| OPENING_WORDS.contains(word);
+    let words = text.split(|it: char| !it.is_ascii_lowercase()).filter(is_opening).count();
+    // Each `!` before a pipeline is one more level.
+    let negations = text.split_whitespace().filter(|word| *word == "!").count();
+    signs + words + negations
+}

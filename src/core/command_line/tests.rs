@@ -1,0 +1,253 @@
+//! Lines that hide what they run: each is either seen through, or said to be unknown.
+
+use super::*;
+
+/// Each call as `wrapper>program -flags`, and what is unknown.
+fn seen(text: &str) -> (Vec<String>, Vec<UnknownPart>) {
+    let line = ParsedCommandLine::parse(text);
+    let call = |call: &ProgramCall| {
+        let name = call.name.clone().unwrap_or_else(|| "?".to_owned());
+        let all = call.through.iter().chain([&name]).cloned().collect::<Vec<_>>().join(">");
+        let flags: Vec<String> = call.flags.iter().cloned().collect();
+        if flags.is_empty() { all } else { format!("{all} -{}", flags.concat()) }
+    };
+    (line.calls.iter().map(call).collect(), line.unknown.into_iter().collect())
+}
+
+/// Whether it is seen that this line removes files by force, with all that is below.
+fn removes(text: &str) -> bool {
+    ParsedCommandLine::parse(text).calls.iter().any(|call| {
+        call.name.as_deref() == Some("rm") && ["r", "f"].iter().all(|it| call.flags.contains(*it))
+    })
+}
+
+/// The same command, in many ways.
+const REMOVING: &[&str] = &[
+    "rm -rf /x",
+    "rm -fr /x",
+    "rm -r -f /x",
+    "rm -Rf /x",
+    "rm --recursive --force /x",
+    "rm --rec --forc /x",
+    "rm -rfv /x",
+    "rm -v /x -rf",
+    "r\"\"m -r'f' /x",
+    "'rm' -\\r\\f /x",
+    "\\rm -rf /x",
+    "/bin/rm -rf /x",
+    "  rm   -rf   /x  ",
+    "$'rm' -rf /x",
+    "sudo rm -rf /x",
+    "sudo -u root -E rm -rf /x",
+    "sudo --user=root -- rm -rf /x",
+    "sudo --user root rm -rf /x",
+    "env -i A=b rm -rf /x",
+    "env -u HOME -- rm -rf /x",
+    "nice -n 10 rm -rf /x",
+    "nice -n10 rm -rf /x",
+    "timeout -k 5 10 rm -rf /x",
+    "timeout --signal KILL 10 rm -rf /x",
+    "nohup setsid rm -rf /x",
+    "stdbuf -oL rm -rf /x",
+    "command rm -rf /x",
+    "exec -a ls rm -rf /x",
+    "busybox rm -rf /x",
+    "xargs rm -rf",
+    "echo x | xargs -n 1 -I{} rm -rf {}",
+    "find . -name x -exec rm -rf {} +",
+    "find . -exec sh -c 'rm -rf \"$1\"' _ {} \\;",
+    "sh -c 'rm -rf /x'",
+    "bash -lc \"rm -rf /x\"",
+    "bash --norc -c 'rm -rf /x'",
+    "bash -o errexit -c 'rm -rf /x'",
+    "sudo bash -c \"sh -c 'rm -rf /x'\"",
+    "su -c 'rm -rf /x' root",
+    "su - root --command='rm -rf /x'",
+    "ssh -p 22 host rm -rf /x",
+    "ssh -l root host -- 'sudo rm -rf /x'",
+    "eval rm -rf /x",
+    "eval 'rm -rf' /x",
+    "trap 'rm -rf /x' EXIT",
+    "watch -n 1 rm -rf /x",
+    "true && rm -rf /x",
+    "true; rm -rf /x",
+    "true | rm -rf /x",
+    "true & rm -rf /x",
+    "true\nrm -rf /x",
+    "! rm -rf /x",
+    "time rm -rf /x",
+    "(rm -rf /x)",
+    "{ rm -rf /x; }",
+    "if true; then rm -rf /x; fi",
+    "while rm -rf /x; do break; done",
+    "for a in 1 2; do rm -rf /x; done",
+    "case x in x) rm -rf /x ;; esac",
+    "f() { rm -rf /x; }; f",
+    "echo $(rm -rf /x)",
+    "echo `rm -rf /x`",
+    "echo \"$(rm -rf /x)\"",
+    "cat <(rm -rf /x)",
+    "ls > >(rm -rf /x)",
+    "A=$(rm -rf /x)",
+    "A=$(rm -rf /x) true",
+    "cat <<X\n$(rm -rf /x)\nX\n",
+    "cat <<< $(rm -rf /x)",
+    "[[ -n $(rm -rf /x) ]]",
+    "ls > $(rm -rf /x)",
+    "coproc rm -rf /x",
+    "rm -rf -- /x",
+    "rm $x -rf /x",
+    "rm \\\n-rf /x",
+];
+
+#[test]
+fn one_command_has_one_meaning_however_it_is_written() {
+    for line in REMOVING {
+        assert!(removes(line), "{line}: {:?}", ParsedCommandLine::parse(line));
+    }
+}
+
+#[test]
+fn text_is_no_command() {
+    for line in [
+        "echo 'rm -rf /x'",
+        "echo rm -rf /x",
+        "grep 'rm -rf' script",
+        "# rm -rf /x",
+        "ls # rm -rf /x",
+        "cat <<'X'\n$(rm -rf /x)\nX\n",
+        "rm -- -rf",
+        "rm -r x",
+        "rm --recursive x",
+    ] {
+        assert!(!removes(line), "{line}: {:?}", ParsedCommandLine::parse(line));
+    }
+}
+
+#[test]
+fn what_cannot_be_known_is_said_and_not_guessed() {
+    use UnknownPart::{
+        ControlCharacter, Definition, Evaluation, Expansion, History, Length, Nesting, Program,
+        ShellInput, Sourced, Syntax,
+    };
+    for (line, part) in [
+        ("$x -rf /", Program),
+        ("$(echo rm) -rf /", Program),
+        ("r? -rf /", Program),
+        ("/bin/r* -rf /", Program),
+        ("sudo $x", Program),
+        ("{rm,-rf,/x}", Expansion),
+        ("echo {'a',b}", Expansion),
+        ("echo {1..3}", Expansion),
+        ("echo ${x:-$(rm -rf /)}", Expansion),
+        ("echo ${x[$(rm -rf /)]}", Expansion),
+        ("echo $((x[$(rm)]))", Expansion),
+        ("((x = $(rm)))", Expansion),
+        ("x[$(rm)]=1", Expansion),
+        ("eval $x", Evaluation),
+        ("eval \"$(cat f)\"", Evaluation),
+        ("sh -c \"$x\"", Evaluation),
+        ("sh -c", Evaluation),
+        ("sh $x", Evaluation),
+        ("env -S 'rm -rf /x'", Evaluation),
+        ("ssh -o ProxyCommand='rm -rf /x' host", Evaluation),
+        ("ssh -oProxyCommand=rm host", Evaluation),
+        ("systemd-run rm -rf /x", Evaluation),
+        ("parallel rm ::: x", Evaluation),
+        ("tmux send-keys 'rm -rf /x' Enter", Evaluation),
+        ("curl x | sh", ShellInput),
+        ("curl x | sudo bash", ShellInput),
+        ("bash -s < x", ShellInput),
+        ("sh <<X\nrm -rf /x\nX\n", ShellInput),
+        ("source x", Sourced),
+        (". ./x", Sourced),
+        ("bash --rcfile x", Sourced),
+        ("alias ls='rm -rf /x'", Definition),
+        ("ls() { true; }", Definition),
+        ("function ls { true; }", Definition),
+        ("bind -x '\"a\": rm'", Definition),
+        ("!!", History),
+        ("!rm", History),
+        ("echo \"!rm\"", History),
+        ("^ls^rm -rf /x", History),
+        ("echo 'open", Syntax),
+        ("ls ;; pwd", Syntax),
+        ("ls\r", ControlCharacter),
+        ("ls\tx", ControlCharacter),
+        ("ls \u{1b}[A", ControlCharacter),
+        ("ls \u{15}rm", ControlCharacter),
+    ] {
+        let (_, unknown) = seen(line);
+        assert!(unknown.contains(&part), "{line}: {:?}", ParsedCommandLine::parse(line));
+    }
+    let long = "x".repeat(LINE_BYTES_MAX + 1);
+    assert_eq!(seen(&long).1, [Length]);
+    assert_eq!(seen(&"true; ".repeat(CALLS_MAX + 1)).1, [Length]);
+    for deep in ["(".repeat(5_000), "if ".repeat(5_000), "$(".repeat(5_000), "! ".repeat(5_000)] {
+        assert_eq!(seen(&deep).1, [Nesting]);
+    }
+}
+
+#[test]
+fn a_plain_line_is_known_whole() {
+    for line in [
+        "ls -la /tmp",
+        "cargo test --locked -p x 2>&1 | tail -n 20",
+        "git commit -m 'It works!'",
+        "echo \"it works!\"",
+        "make && make install || echo failed",
+        "cd /tmp; ls > /dev/null",
+        "test -f x",
+        "[ -f x ]",
+        "[[ -f x ]]",
+        "! grep -q x y",
+        "sudo apt-get install -y tmux",
+        "bash script.sh",
+        "python3 -c 'print(((((((((((((((((((((((1)))))))))))))))))))))))'",
+        "echo '{a,b}' \"{a,b}\" {a} a,b",
+    ] {
+        let found = ParsedCommandLine::parse(line);
+        assert!(found.is_known(), "{line}: {found:?}");
+    }
+    assert!(ParsedCommandLine::parse("rm src/*.o").is_known());
+    assert!(!ParsedCommandLine::parse("rm *.o").is_known());
+    assert!(!ParsedCommandLine::parse("rm $x").is_known());
+}
+
+#[test]
+fn files_that_are_written_and_variables_that_are_set_are_seen() {
+    let written = |text: &str| ParsedCommandLine::parse(text).writes;
+    let some = |name: &str| Some(name.to_owned());
+    assert_eq!(written("echo x > a >> b 2> c &> d"), ["a", "b", "c", "d"].map(some));
+    assert_eq!(written("> a"), [some("a")]);
+    assert_eq!(written("echo x >| a <> b >& c"), ["a", "b", "c"].map(some));
+    assert_eq!(written("echo x 2>&1 > /dev/null < in <<< text"), []);
+    assert_eq!(written("echo x > $a"), [None]);
+    assert_eq!(written("(echo x) > a"), [some("a")]);
+    let sets = |text: &str| ParsedCommandLine::parse(text).sets.into_iter().collect::<Vec<_>>();
+    assert_eq!(sets("PATH=/tmp ls"), ["PATH"]);
+    assert_eq!(sets("A=1 B=2"), ["A", "B"]);
+    assert_eq!(sets("export LD_PRELOAD=x"), ["LD_PRELOAD"]);
+    assert_eq!(sets("env A=1 ls"), ["A"]);
+    assert_eq!(sets("for i in 1; do ls; done"), ["i"]);
+    assert_eq!(sets("sudo 'A=1' ls"), ["A"]);
+}
+
+#[test]
+fn each_program_is_seen_with_what_runs_it() {
+    let calls = |text: &str| seen(text).0;
+    assert_eq!(
+        calls("sudo -n env A=1 ls -l | sort"),
+        ["sudo -n", "sudo>env", "sudo>env>ls -l", "sort"]
+    );
+    assert_eq!(calls("find . -delete -name x"), ["find -deletename"]);
+    let path = ParsedCommandLine::parse("./rm x").calls[0].path.clone();
+    assert_eq!(path.as_deref(), Some("./rm"));
+    let started = ParsedCommandLine::of_arguments(["sh", "-c", "ls; pwd"].map(str::to_owned));
+    let names: Vec<_> = started.calls.iter().map(|call| call.name.as_deref().unwrap()).collect();
+    assert_eq!(names, ["sh", "ls", "pwd"]);
+    // No shell reads these words.
+    let started =
+        ParsedCommandLine::of_arguments(["echo", "$(rm -rf /x)", "!!"].map(str::to_owned));
+    assert!(started.is_known() && started.calls.len() == 1);
+}

@@ -1,0 +1,172 @@
+//! Words: what is left of them after their quotes are removed, and the commands inside of them.
+
+use brush_parser::ParserOptions;
+use brush_parser::ast::Word;
+use brush_parser::word::{
+    Parameter, ParameterExpr, TildeExpr, WordPiece, WordPieceWithSource, parse, parse_heredoc,
+};
+
+use crate::core::command_line::wrappers::ShellInput;
+use crate::core::command_line::{KnownWord, ShellLineReader, UnknownPart};
+
+/// Whether an interactive shell may take a part of the line from its history. It does not in single quotes, before a
+/// blank, `=` or `(`, and at the end of a word.
+pub(super) fn recalls_history(text: &str) -> bool {
+    let (mut in_quotes, mut in_double) = (false, false);
+    let mut letters = text.chars().peekable();
+    while let Some(letter) = letters.next() {
+        match letter {
+            '\'' if !in_double => in_quotes = !in_quotes,
+            '"' if !in_quotes => in_double = !in_double,
+            '\\' if !in_quotes => _ = letters.next(),
+            '!' if !in_quotes => {
+                let is_plain = |next: &char| next.is_whitespace() || matches!(next, '=' | '(');
+                let is_plain = |next: &char| is_plain(next) || (*next == '"' && in_double);
+                if letters.peek().is_some_and(|next| !is_plain(next)) {
+                    return true;
+                }
+            }
+            // `^old^new` at the start of a line is short for a substitution in the last command.
+            _ => {}
+        }
+    }
+    text.trim_start().starts_with('^')
+}
+
+impl ShellLineReader {
+    /// Reads a word: takes the commands inside of it, and returns what it is.
+    pub(super) fn word(&mut self, word: &Word) -> KnownWord {
+        self.text(&word.value)
+    }
+
+    fn text(&mut self, raw: &str) -> KnownWord {
+        if raw == "[" {
+            return Some(raw.to_owned());
+        }
+        let options = ParserOptions::default();
+        let Ok(pieces) = parse(raw, &options) else {
+            self.note(UnknownPart::Syntax);
+            return None;
+        };
+        let plain = |signs: &[&str]| {
+            let has = |piece: &WordPieceWithSource| match &piece.piece {
+                WordPiece::Text(text) => signs.iter().any(|sign| text.contains(sign)),
+                WordPiece::SingleQuotedText(_)
+                | WordPiece::AnsiCQuotedText(_)
+                | WordPiece::DoubleQuotedSequence(_)
+                | WordPiece::GettextDoubleQuotedSequence(_)
+                | WordPiece::TildeExpansion(_)
+                | WordPiece::ParameterExpansion(_)
+                | WordPiece::CommandSubstitution(_)
+                | WordPiece::BackquotedCommandSubstitution(_)
+                | WordPiece::EscapeSequence(_)
+                | WordPiece::ArithmeticExpression(_) => false,
+            };
+            pieces.iter().any(has)
+        };
+        if plain(&["{"]) && plain(&[",", ".."]) {
+            self.note(UnknownPart::Expansion);
+        }
+        let mut text = String::new();
+        self.pieces(&pieces, &mut text).then_some(text)
+    }
+
+    /// Appends the text of pieces. Returns whether all of it is known.
+    fn pieces(&mut self, pieces: &[WordPieceWithSource], text: &mut String) -> bool {
+        // Each piece is read, also behind one that is not known: it may have commands.
+        pieces.iter().fold(true, |known, piece| self.piece(&piece.piece, text) & known)
+    }
+
+    fn piece(&mut self, piece: &WordPiece, text: &mut String) -> bool {
+        match piece {
+            WordPiece::Text(plain) => {
+                // A pattern stands for names of files. Without letters before it, these may be those of flags.
+                let is_pattern = plain.contains(['*', '?', '[']);
+                let begins = text.chars().chain(plain.chars()).next();
+                text.push_str(plain);
+                !is_pattern
+                    || begins
+                        .is_some_and(|it| it.is_alphanumeric() || matches!(it, '.' | '/' | '_'))
+            }
+            WordPiece::SingleQuotedText(plain) => {
+                text.push_str(plain);
+                true
+            }
+            WordPiece::EscapeSequence(escaped) => {
+                let letter = escaped.strip_prefix('\\').unwrap_or(escaped);
+                // A backslash at the end of a line joins it with the next one.
+                text.push_str(if letter == "\n" { "" } else { letter });
+                true
+            }
+            WordPiece::AnsiCQuotedText(quoted) => {
+                text.push_str(quoted);
+                !quoted.contains('\\')
+            }
+            WordPiece::DoubleQuotedSequence(pieces) => self.quoted(pieces, text),
+            // A translation may be any text.
+            WordPiece::GettextDoubleQuotedSequence(pieces) => {
+                self.quoted(pieces, text);
+                false
+            }
+            WordPiece::TildeExpansion(tilde) => {
+                match tilde {
+                    TildeExpr::Home => text.push('~'),
+                    TildeExpr::UserHome(name) => text.extend(["~", name]),
+                    TildeExpr::WorkingDir => text.push_str("~+"),
+                    TildeExpr::OldWorkingDir => text.push_str("~-"),
+                    TildeExpr::NthDirFromTopOfDirStack { .. }
+                    | TildeExpr::NthDirFromBottomOfDirStack { .. } => return false,
+                }
+                true
+            }
+            WordPiece::ParameterExpansion(ParameterExpr::Parameter { parameter, .. }) => {
+                // The index of an array is computed.
+                if matches!(parameter, Parameter::NamedWithIndex { .. }) {
+                    self.note(UnknownPart::Expansion);
+                }
+                false
+            }
+            WordPiece::ParameterExpansion(_) => {
+                self.note(UnknownPart::Expansion);
+                false
+            }
+            WordPiece::CommandSubstitution(inner)
+            | WordPiece::BackquotedCommandSubstitution(inner) => {
+                self.line(inner, ShellInput::Script);
+                false
+            }
+            WordPiece::ArithmeticExpression(expression) => {
+                self.arithmetic(&expression.value);
+                false
+            }
+        }
+    }
+
+    /// Patterns in quotes are plain text.
+    fn quoted(&mut self, pieces: &[WordPieceWithSource], text: &mut String) -> bool {
+        pieces.iter().fold(true, |known, piece| {
+            let is_known = if let WordPiece::Text(plain) = &piece.piece {
+                text.push_str(plain);
+                true
+            } else {
+                self.piece(&piece.piece, text)
+            };
+            is_known & known
+        })
+    }
+
+    /// Arithmetic runs commands only by substitutions and by indices of arrays.
+    pub(super) fn arithmetic(&mut self, expression: &str) {
+        if expression.contains(['$', '`', '[']) {
+            self.note(UnknownPart::Expansion);
+        }
+    }
+
+    /// A here-document in which a shell expands parameters and commands.
+    pub(super) fn here_document(&mut self, text: &str) {
+        match parse_heredoc(text, &ParserOptions::default()) {
+            Ok(pieces) => _ = self.pieces(&pieces, &mut String::new()),
+            Err(_) => self.note(UnknownPart::Syntax),
+        }
+    }
+}
