@@ -5,6 +5,7 @@
 
 mod flags;
 mod nesting;
+mod shells;
 mod words;
 mod wrappers;
 
@@ -18,7 +19,6 @@ use brush_parser::ast::{
 use brush_parser::{Parser, ParserOptions};
 
 use crate::core::command_line::nesting::{OPENINGS_MAX, is_too_deep};
-use crate::core::command_line::wrappers::ShellInput;
 
 /// The longest line that is read, in bytes. What is longer is not parsed.
 const LINE_BYTES_MAX: usize = 16 * 1024;
@@ -80,14 +80,16 @@ pub enum UnknownPart {
     Nesting,
     #[error("it has control characters")]
     ControlCharacter,
-    #[error("`!` may recall a command from the history of the shell")]
+    #[error("the shell may replace a part by its history, or not take `#` for a comment")]
     History,
     #[error("the name of a program is computed")]
     Program,
     #[error("arguments come from expansions of braces or of parameters with operators")]
     Expansion,
-    #[error("it defines a function or an alias")]
+    #[error("it defines a function")]
     Definition,
+    #[error("a builtin may change the shell, or evaluate its arguments")]
+    Builtin,
     #[error("it evaluates text that is not known")]
     Evaluation,
     #[error("it runs a file of commands in the shell")]
@@ -100,7 +102,7 @@ impl ParsedCommandLine {
     /// Parses a line of a POSIX shell, bash or zsh.
     pub fn parse(text: &str) -> Self {
         let mut reader = ShellLineReader::default();
-        reader.line(text, ShellInput::Interactive);
+        reader.typed(text);
         reader.found
     }
 
@@ -113,7 +115,8 @@ impl ParsedCommandLine {
 
     /// Whether all of it is known.
     pub fn is_known(&self) -> bool {
-        self.unknown.is_empty() && self.calls.iter().all(ProgramCall::is_known)
+        let calls = self.calls.iter().all(ProgramCall::is_known);
+        self.unknown.is_empty() && calls && self.writes.iter().all(Option::is_some)
     }
 }
 
@@ -132,8 +135,16 @@ impl ShellLineReader {
         self.found.unknown.insert(part);
     }
 
-    /// Reads a whole line.
-    fn line(&mut self, text: &str, input: ShellInput) {
+    /// Reads a line that is typed at a prompt.
+    fn typed(&mut self, text: &str) {
+        if words::depends_on_history(text) {
+            self.note(UnknownPart::History);
+        }
+        self.script(text);
+    }
+
+    /// Reads a line that no person types.
+    fn script(&mut self, text: &str) {
         if text.len() > LINE_BYTES_MAX {
             return self.note(UnknownPart::Length);
         }
@@ -143,8 +154,12 @@ impl ShellLineReader {
         if self.depth == LINES_DEEP_MAX || is_too_deep(text) {
             return self.note(UnknownPart::Nesting);
         }
-        if input == ShellInput::Interactive && words::recalls_history(text) {
-            self.note(UnknownPart::History);
+        // The parser looks for the end of a here-document before it joins continued lines.
+        if text.contains("<<") && text.contains("\\\n") {
+            self.note(UnknownPart::Syntax);
+        }
+        if words::has_inner_command(text) {
+            self.note(UnknownPart::Expansion);
         }
         let Ok(program) = Parser::new(text.as_bytes(), &ParserOptions::default()).parse_program()
         else {
@@ -225,21 +240,35 @@ impl ShellLineReader {
                 self.list(&it.0);
                 self.list(&it.1.list);
             }
-            CompoundCommand::Coprocess(it) => self.command(&it.body),
+            CompoundCommand::Coprocess(it) => {
+                self.note(UnknownPart::Builtin);
+                self.command(&it.body);
+            }
         }
     }
 
     fn test(&mut self, test: &ExtendedTestExpr) {
         match test {
+            // Shells that do not know `[[` run what follows these.
             ExtendedTestExpr::And(one, other) | ExtendedTestExpr::Or(one, other) => {
+                self.note(UnknownPart::Syntax);
                 self.test(one);
                 self.test(other);
             }
-            ExtendedTestExpr::Not(inner) | ExtendedTestExpr::Parenthesized(inner) => {
-                self.test(inner)
+            ExtendedTestExpr::Parenthesized(inner) => {
+                self.note(UnknownPart::Syntax);
+                self.test(inner);
             }
-            ExtendedTestExpr::UnaryTest(_, word) => _ = self.word(word),
-            ExtendedTestExpr::BinaryTest(_, one, other) => {
+            ExtendedTestExpr::Not(inner) => self.test(inner),
+            ExtendedTestExpr::UnaryTest(test, word) => {
+                // Other than files and texts: they evaluate names.
+                let evaluates = ["-v", "-R", "-o", "-t"].contains(&test.to_string().as_str());
+                evaluates.then(|| self.note(UnknownPart::Expansion));
+                self.word(word);
+            }
+            ExtendedTestExpr::BinaryTest(test, one, other) => {
+                let is_text = matches!(test.to_string().as_str(), "==" | "=" | "!=" | "=~" | "-ef");
+                (!is_text).then(|| self.note(UnknownPart::Expansion));
                 self.word(one);
                 self.word(other);
             }
@@ -270,11 +299,20 @@ impl ShellLineReader {
                 let name = assignment.name.to_string();
                 self.found.sets.insert(name.split('[').next().unwrap_or_default().to_owned());
                 match &assignment.value {
-                    AssignmentValue::Scalar(value) => _ = self.word(value),
+                    AssignmentValue::Scalar(value) => {
+                        // Some variables have numbers only, which are computed.
+                        let value = self.word(value);
+                        value
+                            .is_some_and(|it| it.contains('['))
+                            .then(|| self.note(UnknownPart::Expansion));
+                    }
                     AssignmentValue::Array(values) => {
-                        let words =
-                            values.iter().flat_map(|(key, value)| key.iter().chain([value]));
-                        words.for_each(|word| _ = self.word(word));
+                        for (key, value) in values {
+                            key.iter().for_each(|key| self.arithmetic(&key.value));
+                            // A key in quotes comes as a part of the value.
+                            value.value.starts_with('[').then(|| self.note(UnknownPart::Expansion));
+                            self.word(value);
+                        }
                     }
                 }
                 // An index is computed.
@@ -301,10 +339,8 @@ impl ShellLineReader {
                 };
                 match target {
                     IoFileRedirectTarget::Fd(_) => {}
-                    IoFileRedirectTarget::Filename(word)
-                    | IoFileRedirectTarget::Duplicate(word) => {
-                        self.target(word, writes);
-                    }
+                    IoFileRedirectTarget::Filename(word) => self.target(word, writes, false),
+                    IoFileRedirectTarget::Duplicate(word) => self.target(word, writes, true),
                     IoFileRedirectTarget::ProcessSubstitution(_, inner) => self.list(&inner.list),
                 }
             }
@@ -314,17 +350,22 @@ impl ShellLineReader {
                 }
             }
             IoRedirect::HereString(_, word) => _ = self.word(word),
-            IoRedirect::OutputAndError(word, _) => self.target(word, true),
+            IoRedirect::OutputAndError(word, _) => self.target(word, true, false),
         }
     }
 
-    /// Reads the target of a redirection. Descriptors, as in `>&2`, are no files.
-    fn target(&mut self, word: &Word, writes: bool) {
+    /// Reads the target of a redirection. One that duplicates, as `>&2`, may be a descriptor.
+    fn target(&mut self, word: &Word, writes: bool, duplicates: bool) {
         let target = self.word(word);
-        let is_file = |name: &String| {
-            name != "/dev/null" && name != "-" && !name.bytes().all(|byte| byte.is_ascii_digit())
-        };
-        if writes && target.as_ref().is_none_or(is_file) {
+        let name = target.as_deref().unwrap_or_default();
+        // bash connects to the network, and zsh takes `>!` for `>|`.
+        if name.starts_with("/dev/tcp/") || name.starts_with("/dev/udp/") || name.starts_with('!') {
+            self.note(UnknownPart::Syntax);
+        }
+        let is_number =
+            |name: &str| name.trim_end_matches('-').bytes().all(|it| it.is_ascii_digit());
+        let is_descriptor = duplicates && target.is_some() && is_number(name);
+        if writes && name != "/dev/null" && !is_descriptor {
             self.found.writes.push(target);
         }
     }
@@ -336,8 +377,8 @@ impl ShellLineReader {
         }
         let mut words = words.into_iter();
         let Some(first) = words.next() else { return };
-        // The name of a program may be a pattern, which is no problem for other words.
-        let first = first.filter(|it| !it.contains(['*', '?']));
+        // No program is named like an option, and `{x}>file` opens a descriptor in some shells.
+        let first = first.filter(|it| !it.starts_with(['-', '{']));
         if first.is_none() {
             self.note(UnknownPart::Program);
         }

@@ -165,7 +165,7 @@ impl FromStr for PrincipalId {
             Some(("t", digits)) => number(digits).map(Self::Token),
             Some(_) | None => Err(NotAPrincipalId),
         }?;
-        // An id has one spelling, and nobody can name a connection that ended.
+        // An id has one spelling. `FORMER` has none that a caller can write.
         if id.to_string() == text { Ok(id) } else { Err(NotAPrincipalId) }
     }
 }

@@ -223,7 +223,8 @@ impl Recording {
         if self.batch.is_empty() && self.noted == self.covered {
             return;
         }
-        match self.write(now) {
+        // A disk that stalls blocks this session only.
+        match while_others_go_on(|| self.write(now)) {
             Ok(()) => {
                 (self.noted, self.is_refused) = (self.covered, false);
                 (self.written, self.exit) = ((self.size, self.at_ms), None);
@@ -263,8 +264,7 @@ impl Recording {
             self.is_over = true;
             self.write_state();
         }
-        // A disk that stalls holds up this session only.
-        while_others_go_on(|| self.append())
+        self.append()
     }
 
     fn append(&mut self) -> io::Result<()> {

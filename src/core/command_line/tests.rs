@@ -1,6 +1,10 @@
 //! Lines that hide what they run: each is either seen through, or said to be unknown.
 
 use super::*;
+use crate::core::command_line::UnknownPart::{
+    Builtin, ControlCharacter, Definition, Evaluation, Expansion, History, Length, Nesting,
+    Program, ShellInput, Sourced, Syntax,
+};
 
 /// Each call as `wrapper>program -flags`, and what is unknown.
 fn seen(text: &str) -> (Vec<String>, Vec<UnknownPart>) {
@@ -53,6 +57,15 @@ const REMOVING: &[&str] = &[
     "exec -a ls rm -rf /x",
     "busybox rm -rf /x",
     "xargs rm -rf",
+    "env - rm -rf /x",
+    "eval -- 'rm -rf /x'",
+    "trap -- 'rm -rf /x' EXIT",
+    "bash -c -- 'rm -rf /x'",
+    "bash -c -x 'rm -rf /x'",
+    "bash -c +x 'rm -rf /x'",
+    "bash -co errexit 'rm -rf /x'",
+    "bash +c 'rm -rf /x'",
+    "sudo A=b -u root rm -rf /x",
     "echo x | xargs -n 1 -I{} rm -rf {}",
     "find . -name x -exec rm -rf {} +",
     "find . -exec sh -c 'rm -rf \"$1\"' _ {} \\;",
@@ -124,61 +137,114 @@ fn text_is_no_command() {
     }
 }
 
+/// Lines with a part that is not known.
+const UNKNOWN: &[(&str, UnknownPart)] = &[
+    ("$x -rf /", Program),
+    ("$(echo rm) -rf /", Program),
+    ("r? -rf /", Program),
+    ("/bin/r* -rf /", Program),
+    ("sudo $x", Program),
+    ("{rm,-rf,/x}", Expansion),
+    ("echo {'a',b}", Expansion),
+    ("echo {1..3}", Expansion),
+    ("echo ${x:-$(rm -rf /)}", Expansion),
+    ("echo ${x[$(rm -rf /)]}", Expansion),
+    ("echo $((x[$(rm)]))", Expansion),
+    ("((x = $(rm)))", Expansion),
+    ("x[$(rm)]=1", Expansion),
+    ("eval $x", Evaluation),
+    ("eval \"$(cat f)\"", Evaluation),
+    ("sh -c \"$x\"", Evaluation),
+    ("sh -c", Evaluation),
+    ("sh $x", Evaluation),
+    ("env -S 'rm -rf /x'", Evaluation),
+    ("ssh -o ProxyCommand='rm -rf /x' host", Evaluation),
+    ("ssh -oProxyCommand=rm host", Evaluation),
+    ("systemd-run rm -rf /x", Evaluation),
+    ("parallel rm ::: x", Evaluation),
+    ("tmux send-keys 'rm -rf /x' Enter", Evaluation),
+    ("curl x | sh", ShellInput),
+    ("curl x | sudo bash", ShellInput),
+    ("bash -s < x", ShellInput),
+    ("sh <<X\nrm -rf /x\nX\n", ShellInput),
+    ("source x", Sourced),
+    (". ./x", Sourced),
+    ("bash --rcfile x", Sourced),
+    ("cat <<EOF\nEO\\\nF\nrm -rf /x\nEOF", Syntax),
+    ("bash -rcfile ./evil -i", Evaluation),
+    ("bash -norc -c 'rm -rf /x'", Evaluation),
+    ("zsh --emulate sh -c 'rm -rf /x'", Evaluation),
+    ("echo x | bash /dev/stdin", ShellInput),
+    ("fish -C 'rm -rf /x'", Evaluation),
+    ("csh -c 'rm -rf /x'", Evaluation),
+    ("su -c'rm -rf /x' root", ShellInput),
+    ("su -c true -c 'rm -rf /x'", Evaluation),
+    ("echo x | su", ShellInput),
+    ("echo x | sudo -s", Evaluation),
+    ("sudo -i 'a b'", Evaluation),
+    ("env --uns HOME rm -rf /x", Evaluation),
+    ("timeout --kill 5 10 rm -rf /x", Evaluation),
+    ("flock f -c 'rm -rf /x'", Program),
+    ("watch -q 3 rm $x", Evaluation),
+    ("time -- rm -rf /x", Program),
+    ("x='a[$(rm -rf /x)]'; ((x))", Expansion),
+    ("RANDOM='a[$(rm -rf /x)]'", Expansion),
+    ("a=(['x[$(rm -rf /x)]']=1)", Expansion),
+    ("declare -i n='a[$(rm)]'", Builtin),
+    ("let 'a[$(rm -rf /x)]=1'", Builtin),
+    ("((reboot))", Expansion),
+    ("[[ 'a[$(rm)]' -eq 1 ]]", Expansion),
+    ("[[ -v 'a[$(rm)]' ]]", Expansion),
+    ("[[ x || reboot ]]", Syntax),
+    ("[[ a > f ]]", Expansion),
+    ("mapfile -C 'rm' -c 1", Builtin),
+    ("compgen -W '$(rm -rf /x)'", Builtin),
+    ("jobs -x rm -rf /x", Builtin),
+    ("printf -v 'a[$(rm)]' x", Builtin),
+    ("read 'a[$(rm)]'", Builtin),
+    ("test -v 'a[$(rm)]'", Builtin),
+    ("[ 'a[$(rm)]' -eq 1 ]", Builtin),
+    ("wait -n -p 'a[$(rm)]'", Builtin),
+    ("unset PATH", Builtin),
+    ("export -f ls", Builtin),
+    ("exec < f", Builtin),
+    ("/bin/[r]m -rf /x", Program),
+    ("sudo /bin/@(rm)", Expansion),
+    ("ls /etc/pass*(e:'rm':)", Expansion),
+    ("{fd}>f rm", Program),
+    ("cat </dev/tcp/h/1", Syntax),
+    ("ls >! P", Syntax),
+    ("ls # don't\nls !tou", History),
+    ("ls # ; rm -rf /x", History),
+    ("true\n^true^rm -rf /x", History),
+    ("A=$'\\'' ls !rm", History),
+    ("A=${ rm -rf /x; }", Expansion),
+    ("A=\"${ rm -rf /x; }\"", Expansion),
+    ("ssh -vo ProxyCommand='rm' localhost", Evaluation),
+    ("fd -Hx rm", Evaluation),
+    ("fd --exec=rm", Evaluation),
+    ("coproc rm", Builtin),
+    ("alias ls='rm -rf /x'", Builtin),
+    ("ls() { true; }", Definition),
+    ("function ls { true; }", Definition),
+    ("bind -x '\"a\": rm'", Builtin),
+    ("!!", History),
+    ("!rm", History),
+    ("echo \"!rm\"", History),
+    ("^ls^rm -rf /x", History),
+    ("echo 'open", Syntax),
+    ("ls ;; pwd", Syntax),
+    ("ls\r", ControlCharacter),
+    ("ls\tx", ControlCharacter),
+    ("ls \u{1b}[A", ControlCharacter),
+    ("ls \u{15}rm", ControlCharacter),
+];
+
 #[test]
 fn what_cannot_be_known_is_said_and_not_guessed() {
-    use UnknownPart::{
-        ControlCharacter, Definition, Evaluation, Expansion, History, Length, Nesting, Program,
-        ShellInput, Sourced, Syntax,
-    };
-    for (line, part) in [
-        ("$x -rf /", Program),
-        ("$(echo rm) -rf /", Program),
-        ("r? -rf /", Program),
-        ("/bin/r* -rf /", Program),
-        ("sudo $x", Program),
-        ("{rm,-rf,/x}", Expansion),
-        ("echo {'a',b}", Expansion),
-        ("echo {1..3}", Expansion),
-        ("echo ${x:-$(rm -rf /)}", Expansion),
-        ("echo ${x[$(rm -rf /)]}", Expansion),
-        ("echo $((x[$(rm)]))", Expansion),
-        ("((x = $(rm)))", Expansion),
-        ("x[$(rm)]=1", Expansion),
-        ("eval $x", Evaluation),
-        ("eval \"$(cat f)\"", Evaluation),
-        ("sh -c \"$x\"", Evaluation),
-        ("sh -c", Evaluation),
-        ("sh $x", Evaluation),
-        ("env -S 'rm -rf /x'", Evaluation),
-        ("ssh -o ProxyCommand='rm -rf /x' host", Evaluation),
-        ("ssh -oProxyCommand=rm host", Evaluation),
-        ("systemd-run rm -rf /x", Evaluation),
-        ("parallel rm ::: x", Evaluation),
-        ("tmux send-keys 'rm -rf /x' Enter", Evaluation),
-        ("curl x | sh", ShellInput),
-        ("curl x | sudo bash", ShellInput),
-        ("bash -s < x", ShellInput),
-        ("sh <<X\nrm -rf /x\nX\n", ShellInput),
-        ("source x", Sourced),
-        (". ./x", Sourced),
-        ("bash --rcfile x", Sourced),
-        ("alias ls='rm -rf /x'", Definition),
-        ("ls() { true; }", Definition),
-        ("function ls { true; }", Definition),
-        ("bind -x '\"a\": rm'", Definition),
-        ("!!", History),
-        ("!rm", History),
-        ("echo \"!rm\"", History),
-        ("^ls^rm -rf /x", History),
-        ("echo 'open", Syntax),
-        ("ls ;; pwd", Syntax),
-        ("ls\r", ControlCharacter),
-        ("ls\tx", ControlCharacter),
-        ("ls \u{1b}[A", ControlCharacter),
-        ("ls \u{15}rm", ControlCharacter),
-    ] {
+    for (line, part) in UNKNOWN {
         let (_, unknown) = seen(line);
-        assert!(unknown.contains(&part), "{line}: {:?}", ParsedCommandLine::parse(line));
+        assert!(unknown.contains(part), "{line}: {:?}", ParsedCommandLine::parse(line));
     }
     let long = "x".repeat(LINE_BYTES_MAX + 1);
     assert_eq!(seen(&long).1, [Length]);
@@ -209,7 +275,6 @@ fn a_plain_line_is_known_whole() {
         let found = ParsedCommandLine::parse(line);
         assert!(found.is_known(), "{line}: {found:?}");
     }
-    assert!(ParsedCommandLine::parse("rm src/*.o").is_known());
     assert!(!ParsedCommandLine::parse("rm *.o").is_known());
     assert!(!ParsedCommandLine::parse("rm $x").is_known());
 }
@@ -223,11 +288,14 @@ fn files_that_are_written_and_variables_that_are_set_are_seen() {
     assert_eq!(written("echo x >| a <> b >& c"), ["a", "b", "c"].map(some));
     assert_eq!(written("echo x 2>&1 > /dev/null < in <<< text"), []);
     assert_eq!(written("echo x > $a"), [None]);
+    assert_eq!(written("ls > 1 > - &> 5"), ["1", "-", "5"].map(some));
+    assert!(!ParsedCommandLine::parse("ls > $a").is_known());
     assert_eq!(written("(echo x) > a"), [some("a")]);
     let sets = |text: &str| ParsedCommandLine::parse(text).sets.into_iter().collect::<Vec<_>>();
     assert_eq!(sets("PATH=/tmp ls"), ["PATH"]);
     assert_eq!(sets("A=1 B=2"), ["A", "B"]);
     assert_eq!(sets("export LD_PRELOAD=x"), ["LD_PRELOAD"]);
+    assert_eq!(sets("declare -x 'PATH=/tmp' A"), ["A", "PATH"]);
     assert_eq!(sets("env A=1 ls"), ["A"]);
     assert_eq!(sets("for i in 1; do ls; done"), ["i"]);
     assert_eq!(sets("sudo 'A=1' ls"), ["A"]);

@@ -6,12 +6,20 @@ use brush_parser::word::{
     Parameter, ParameterExpr, TildeExpr, WordPiece, WordPieceWithSource, parse, parse_heredoc,
 };
 
-use crate::core::command_line::wrappers::ShellInput;
 use crate::core::command_line::{KnownWord, ShellLineReader, UnknownPart};
 
-/// Whether an interactive shell may take a part of the line from its history. It does not in single quotes, before a
-/// blank, `=` or `(`, and at the end of a word.
-pub(super) fn recalls_history(text: &str) -> bool {
+/// Whether a shell at a prompt may read something else than this line: a part of its history, or a comment as a command.
+/// It takes no `!` from its history in single quotes, before a blank or `=`, and at the end of a text.
+pub(super) fn depends_on_history(text: &str) -> bool {
+    let is_comment =
+        |at: usize| text[..at].ends_with(|it: char| it.is_whitespace() || ";&|()".contains(it));
+    if text.match_indices('#').any(|(at, _)| at == 0 || is_comment(at)) {
+        return true;
+    }
+    // A substitution in the last command.
+    if text.lines().any(|line| line.trim_start().starts_with('^')) {
+        return true;
+    }
     let (mut in_quotes, mut in_double) = (false, false);
     let mut letters = text.chars().peekable();
     while let Some(letter) = letters.next() {
@@ -19,18 +27,23 @@ pub(super) fn recalls_history(text: &str) -> bool {
             '\'' if !in_double => in_quotes = !in_quotes,
             '"' if !in_quotes => in_double = !in_double,
             '\\' if !in_quotes => _ = letters.next(),
-            '!' if !in_quotes => {
-                let is_plain = |next: &char| next.is_whitespace() || matches!(next, '=' | '(');
+            '!' if !in_quotes || text.contains("$'") => {
+                let is_plain = |next: &char| next.is_whitespace() || *next == '=';
                 let is_plain = |next: &char| is_plain(next) || (*next == '"' && in_double);
                 if letters.peek().is_some_and(|next| !is_plain(next)) {
                     return true;
                 }
             }
-            // `^old^new` at the start of a line is short for a substitution in the last command.
             _ => {}
         }
     }
-    text.trim_start().starts_with('^')
+    false
+}
+
+/// Whether a line has `${ command; }`, which runs a command in some shells. The parser does not know it.
+pub(super) fn has_inner_command(text: &str) -> bool {
+    let is_inner = |rest: &str| rest.starts_with([' ', '\n', '|']);
+    text.match_indices("${").any(|(at, begin)| is_inner(&text[at + begin.len()..]))
 }
 
 impl ShellLineReader {
@@ -64,7 +77,8 @@ impl ShellLineReader {
             };
             pieces.iter().any(has)
         };
-        if plain(&["{"]) && plain(&[",", ".."]) {
+        // A parenthesis belongs to a pattern, which runs commands in zsh.
+        if plain(&["{"]) && plain(&[",", ".."]) || plain(&["("]) {
             self.note(UnknownPart::Expansion);
         }
         let mut text = String::new();
@@ -80,13 +94,9 @@ impl ShellLineReader {
     fn piece(&mut self, piece: &WordPiece, text: &mut String) -> bool {
         match piece {
             WordPiece::Text(plain) => {
-                // A pattern stands for names of files. Without letters before it, these may be those of flags.
-                let is_pattern = plain.contains(['*', '?', '[']);
-                let begins = text.chars().chain(plain.chars()).next();
                 text.push_str(plain);
-                !is_pattern
-                    || begins
-                        .is_some_and(|it| it.is_alphanumeric() || matches!(it, '.' | '/' | '_'))
+                // A pattern stands for names of files, and these may be those of flags.
+                !plain.contains(['*', '?', '['])
             }
             WordPiece::SingleQuotedText(plain) => {
                 text.push_str(plain);
@@ -132,7 +142,7 @@ impl ShellLineReader {
             }
             WordPiece::CommandSubstitution(inner)
             | WordPiece::BackquotedCommandSubstitution(inner) => {
-                self.line(inner, ShellInput::Script);
+                self.script(inner);
                 false
             }
             WordPiece::ArithmeticExpression(expression) => {
@@ -155,9 +165,10 @@ impl ShellLineReader {
         })
     }
 
-    /// Arithmetic runs commands only by substitutions and by indices of arrays.
+    /// Arithmetic evaluates the values of variables, which may run commands.
     pub(super) fn arithmetic(&mut self, expression: &str) {
-        if expression.contains(['$', '`', '[']) {
+        if expression.contains(|it: char| !it.is_ascii_digit() && !" +-*/%()<>=&|^~,".contains(it))
+        {
             self.note(UnknownPart::Expansion);
         }
     }

@@ -1,352 +1,265 @@
-//! Programs that run another program or line which they are given.
+//! Programs that run another program, or a line, which they are given.
+//!
+//! An option that is not in a table may take a value or a command, so what follows it is not known.
 
-use crate::core::command_line::{KnownWord, ProgramCall, ShellLineReader, UnknownPart};
+use crate::core::command_line::{CALLS_MAX, KnownWord, ProgramCall, ShellLineReader, UnknownPart};
 
-/// From where a shell has its commands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum ShellInput {
-    /// It is typed, so the shell may take parts of it from its history.
-    Interactive,
-    Script,
-}
-
-/// A program that runs the command which follows its own options.
+/// Programs that run the command which follows their own options. Lists are separated by blanks.
 struct Wrapper {
-    names: &'static [&'static str],
-    /// Its options that take a value, which may be the next word.
-    valued: &'static [&'static str],
+    names: &'static str,
+    /// Options without a value.
+    plain: &'static str,
+    /// Options with a value, which may be the next word.
+    valued: &'static str,
     /// How many operands come before the command.
     operands: usize,
 }
 
-const WRAPPERS: &[Wrapper] = &[
+const WRAPPERS: [Wrapper; 13] = [
+    Wrapper { names: "builtin nohup busybox toybox noglob", plain: "", valued: "", operands: 0 },
+    Wrapper { names: "command", plain: "p", valued: "", operands: 0 },
+    Wrapper { names: "setsid", plain: "c f w ctty fork wait", valued: "", operands: 0 },
+    Wrapper { names: "exec", plain: "c l", valued: "a", operands: 0 },
     Wrapper {
-        names: &[
-            "command",
-            "builtin",
-            "nohup",
-            "setsid",
-            "busybox",
-            "toybox",
-            "noglob",
-            "nocorrect",
-        ],
-        valued: &[],
+        names: "sudo",
+        plain: "A b E H k n P S B N background preserve-env set-home non-interactive stdin askpass",
+        valued: "u g h p C r t T U D R a user group host prompt close-from role type \
+                 command-timeout other-user chdir chroot",
         operands: 0,
     },
-    Wrapper { names: &["exec"], valued: &["a"], operands: 0 },
+    Wrapper { names: "doas", plain: "n", valued: "u", operands: 0 },
     Wrapper {
-        names: &["sudo"],
-        valued: &[
-            "u",
-            "g",
-            "h",
-            "p",
-            "C",
-            "r",
-            "t",
-            "T",
-            "U",
-            "D",
-            "R",
-            "user",
-            "group",
-            "host",
-            "prompt",
-            "close-from",
-            "role",
-            "type",
-            "command-timeout",
-            "other-user",
-            "chdir",
-            "chroot",
-        ],
+        names: "env",
+        plain: "i 0 v ignore-environment null debug",
+        valued: "u C a unset chdir argv0",
         operands: 0,
     },
-    Wrapper { names: &["doas"], valued: &["u", "C"], operands: 0 },
-    Wrapper { names: &["env"], valued: &["u", "C", "unset", "chdir"], operands: 0 },
-    Wrapper { names: &["nice"], valued: &["n", "adjustment"], operands: 0 },
-    Wrapper { names: &["ionice"], valued: &["c", "n", "p", "class", "classdata"], operands: 0 },
-    Wrapper { names: &["time"], valued: &["f", "o", "format", "output"], operands: 0 },
     Wrapper {
-        names: &["stdbuf"],
-        valued: &["i", "o", "e", "input", "output", "error"],
+        names: "nice ionice",
+        plain: "t ignore",
+        valued: "n c adjustment class classdata",
         operands: 0,
     },
-    Wrapper { names: &["timeout"], valued: &["k", "s", "kill-after", "signal"], operands: 1 },
-    Wrapper { names: &["chroot"], valued: &["userspec", "groups"], operands: 1 },
-    Wrapper { names: &["taskset"], valued: &[], operands: 1 },
     Wrapper {
-        names: &["flock"],
-        valued: &["w", "E", "timeout", "conflict-exit-code"],
+        names: "time",
+        plain: "p v a q append verbose portability quiet",
+        valued: "f o format output",
+        operands: 0,
+    },
+    Wrapper { names: "stdbuf", plain: "", valued: "i o e input output error", operands: 0 },
+    Wrapper {
+        names: "timeout",
+        plain: "f v p foreground verbose preserve-status",
+        valued: "k s kill-after signal",
         operands: 1,
     },
     Wrapper {
-        names: &[
-            "unshare",
-            "nsenter",
-            "bwrap",
-            "firejail",
-            "proot",
-            "fakeroot",
-            "strace",
-            "ltrace",
-            "catchsegv",
-            "systemd-run",
-            "runuser",
-            "setpriv",
-            "unbuffer",
-            "rlwrap",
-            "parallel",
-            "entr",
-            "script",
-            "expect",
-            "screen",
-            "tmux",
-        ],
-        valued: &[],
-        operands: usize::MAX,
+        names: "flock",
+        plain: "s x e n u F o v shared exclusive nonblock unlock no-fork close verbose",
+        valued: "w E timeout wait conflict-exit-code",
+        operands: 1,
     },
     Wrapper {
-        names: &["xargs"],
-        valued: &[
-            "I",
-            "n",
-            "P",
-            "L",
-            "d",
-            "s",
-            "a",
-            "E",
-            "max-args",
-            "max-procs",
-            "max-lines",
-            "delimiter",
-            "max-chars",
-            "arg-file",
-        ],
+        names: "xargs",
+        plain: "0 r t x p o null no-run-if-empty verbose exit interactive open-tty",
+        valued: "I n P L d s a E max-args max-procs max-lines delimiter max-chars arg-file",
         operands: 0,
     },
 ];
 
-/// Shells, which read a line with `-c`.
-const SHELLS: [&str; 9] = ["sh", "bash", "dash", "zsh", "ksh", "mksh", "ash", "fish", "rbash"];
+const WATCH: [&str; 2] = [
+    "b c C d e g p r t w beep color differences errexit chgexit precise no-rerun no-title no-wrap",
+    "n q interval equexit",
+];
+/// Without `-o` and `-F`, which can name a command that runs here.
+const SSH: [&str; 2] =
+    ["4 6 A a C f G g K k M N n q s T t V v X x Y y", "B b c D E e I i J L l m O P p Q R S W w"];
 
-/// The options of `ssh` that take a value.
-const SSH_VALUED: &str = "bcDEeFIiJLlmOopQRSWw";
+/// Programs that run others, in ways that are not followed.
+const NOT_FOLLOWED: &str = "unshare nsenter bwrap firejail proot fakeroot strace ltrace catchsegv \
+    systemd-run runuser setpriv unbuffer rlwrap parallel entr script expect screen tmux chroot \
+    taskset chrt numactl prlimit pkexec run0 dbus-run-session xvfb-run";
+
+/// The options of `find` that run a command.
+const FIND_RUNS: &str = "-exec -execdir -ok -okdir";
+
+/// Whether a word is in a list that is separated by blanks.
+pub(super) fn lists(words: &str, word: &str) -> bool {
+    words.split(' ').any(|it| it == word)
+}
 
 fn wrapper_of(name: &str) -> Option<&'static Wrapper> {
-    WRAPPERS.iter().find(|it| it.names.contains(&name))
+    WRAPPERS.iter().find(|it| lists(it.names, name))
 }
 
 /// The arguments of a program that are not those of a program which it runs.
 pub(super) fn own_arguments<'a>(name: &str, arguments: &'a [KnownWord]) -> &'a [KnownWord] {
-    let rest = wrapper_of(name).map_or(0, |it| after_options(arguments, it.valued).0.len());
-    &arguments[..arguments.len() - rest]
+    let is_run = |it: &KnownWord| it.as_deref().is_some_and(|it| lists(FIND_RUNS, it));
+    let own = match wrapper_of(name) {
+        Some(it) => arguments.len() - after_options(arguments, [it.plain, it.valued]).0.len(),
+        None if name == "find" => arguments.iter().position(is_run).unwrap_or(arguments.len()),
+        None => arguments.len(),
+    };
+    &arguments[..own]
 }
 
 impl ShellLineReader {
     /// Reads what a call runs in turn.
     pub(super) fn inner_calls(&mut self, call: &ProgramCall) {
-        let Some(name) = call.name.as_deref() else {
-            return;
-        };
+        let Some(name) = call.name.as_deref() else { return };
         let arguments = &call.arguments;
         if let Some(wrapper) = wrapper_of(name) {
             return self.wrapped(name, wrapper, arguments);
         }
         match name {
-            "eval" => self.joined(name, arguments, ShellInput::Script),
-            "watch" => self.joined(
-                name,
-                after_options(arguments, &["n", "interval"]).0,
-                ShellInput::Script,
-            ),
+            "watch" => match after_options(arguments, WATCH) {
+                (line, true) => self.joined(name, line),
+                (_, false) => self.note(UnknownPart::Evaluation),
+            },
             "ssh" => self.remote(arguments),
-            "find" | "fd" | "fdfind" => self.found_files(name, arguments),
-            "trap" if !arguments.is_empty() => {
-                self.joined(name, &arguments[..1], ShellInput::Script)
+            "find" => self.found_files(arguments),
+            "fd" | "fdfind" => {
+                let runs = |it: &String| {
+                    let is_cluster = it.starts_with('-') && !it.starts_with("--");
+                    it.starts_with("--exec") || is_cluster && it.contains(['x', 'X'])
+                };
+                if arguments.iter().flatten().any(runs) {
+                    self.note(UnknownPart::Evaluation);
+                }
             }
-            "alias" | "unalias" | "enable" | "hash" | "bind" | "complete" | "set" | "shopt"
-            | "zle" | "autoload" | "functions"
-                if !arguments.is_empty() =>
-            {
-                self.note(UnknownPart::Definition);
-            }
-            "source" | "." => self.note(UnknownPart::Sourced),
-            "su" => self.shell(name, arguments),
-            _ if SHELLS.contains(&name) => self.shell(name, arguments),
-            _ => {}
+            _ if lists(NOT_FOLLOWED, name) => self.note(UnknownPart::Evaluation),
+            _ => self.builtin_or_shell(name, arguments),
         }
     }
 
-    fn inside<T>(&mut self, name: &str, read: impl FnOnce(&mut Self) -> T) -> T {
+    /// Reads what a wrapper runs.
+    pub(super) fn inside(&mut self, name: &str, read: impl FnOnce(&mut Self)) {
         self.through.push(name.to_owned());
-        let read = read(self);
+        read(self);
         self.through.pop();
-        read
     }
 
     fn wrapped(&mut self, name: &str, wrapper: &Wrapper, arguments: &[KnownWord]) {
-        if wrapper.operands == usize::MAX {
-            return self.note(UnknownPart::Evaluation);
-        }
-        let (mut rest, has_split) = after_options(arguments, wrapper.valued);
-        if name == "env" && has_split {
-            self.note(UnknownPart::Evaluation);
-        }
+        let options = [wrapper.plain, wrapper.valued];
+        let (mut rest, mut known) = after_options(arguments, options);
         if matches!(name, "env" | "sudo" | "doas") {
+            // `env -` is `env -i`, and sudo takes options behind variables too.
             while let Some(Some(word)) = rest.first()
-                && let Some((variable, _)) = word.split_once('=')
+                && (word == "-" || word.contains('='))
             {
-                self.found.sets.insert(variable.to_owned());
-                rest = &rest[1..];
+                let variable = word.split_once('=').map(|(variable, _)| variable.to_owned());
+                self.found.sets.extend(variable);
+                let (after, is_known) = after_options(&rest[1..], options);
+                (rest, known) = (after, known && is_known);
             }
         }
         rest = rest.get(wrapper.operands..).unwrap_or_default();
+        if !known {
+            return self.note(UnknownPart::Evaluation);
+        }
         let mut words = rest.to_vec();
-        if words.is_empty() {
-            return;
+        match name {
+            // It reads a file instead of the terminal, or the variables of a shell.
+            "exec" if words.is_empty() => return self.note(UnknownPart::Builtin),
+            "xargs" => words.push(None),
+            _ => {}
         }
-        if name == "xargs" {
-            // More arguments come from its input.
-            words.push(None);
+        if !words.is_empty() {
+            self.inside(name, |reader| reader.call(words));
         }
-        self.inside(name, |reader| reader.call(words));
     }
 
     /// Reads a line that is given in several words.
-    fn joined(&mut self, name: &str, words: &[KnownWord], input: ShellInput) {
+    pub(super) fn joined(&mut self, name: &str, words: &[KnownWord]) {
         let known: Option<Vec<&str>> = words.iter().map(Option::as_deref).collect();
         match known {
-            Some(words) => self.inside(name, |reader| reader.line(&words.join(" "), input)),
+            Some(words) => self.inside(name, |reader| reader.script(&words.join(" "))),
             None => self.note(UnknownPart::Evaluation),
         }
     }
 
     fn remote(&mut self, arguments: &[KnownWord]) {
-        let valued: Vec<&str> = SSH_VALUED.split("").filter(|it| !it.is_empty()).collect();
-        let is_command = |word: &KnownWord| {
-            word.as_ref().is_some_and(|it| it.starts_with("-o") || it.starts_with("-F"))
+        let (rest, known) = after_options(arguments, SSH);
+        let line = match rest.get(1..).unwrap_or_default() {
+            [Some(end), line @ ..] if end == "--" => line,
+            line => line,
         };
-        // An option or a file of options can name a command that runs here.
-        if arguments.iter().any(is_command) {
+        // Options may follow the host, too.
+        let is_option =
+            line.first().is_some_and(|it| it.as_ref().is_none_or(|it| it.starts_with('-')));
+        if !known || is_option {
             self.note(UnknownPart::Evaluation);
-        }
-        let (rest, _) = after_options(arguments, &valued);
-        let (host, line) =
-            rest.split_first().map_or((None, rest), |(host, line)| (Some(host), line));
-        if host.is_some() && !line.is_empty() {
-            // Options may follow the host, too.
-            let (line, _) = after_options(line, &valued);
-            self.joined("ssh", line, ShellInput::Script);
+        } else if !line.is_empty() {
+            self.joined("ssh", line);
         }
     }
 
     /// Reads the commands that are run for files which were found.
-    fn found_files(&mut self, name: &str, arguments: &[KnownWord]) {
-        const RUNS: [&str; 8] =
-            ["-exec", "-execdir", "-ok", "-okdir", "-x", "-X", "--exec", "--exec-batch"];
+    fn found_files(&mut self, arguments: &[KnownWord]) {
         let mut rest = arguments;
-        while let Some(at) =
-            rest.iter().position(|it| it.as_deref().is_some_and(|it| RUNS.contains(&it)))
+        let is_run = |it: &KnownWord| it.as_deref().is_some_and(|it| lists(FIND_RUNS, it));
+        while let Some(at) = rest.iter().position(is_run)
+            && self.found.calls.len() < CALLS_MAX
         {
             rest = &rest[at + 1..];
-            let ends = |it: &KnownWord| matches!(it.as_deref(), Some(";" | "+"));
-            let end = rest.iter().position(ends).unwrap_or(rest.len());
+            let ends = |at: usize| match rest[at].as_deref() {
+                Some(";") => true,
+                Some("+") => at > 0 && rest[at - 1].as_deref() == Some("{}"),
+                Some(_) | None => false,
+            };
+            let end = (0..rest.len()).find(|at| ends(*at)).unwrap_or(rest.len());
             let file = |it: &KnownWord| it.clone().filter(|it| !it.contains("{}"));
-            let mut words: Vec<KnownWord> = rest[..end].iter().map(file).collect();
-            if name != "find" {
-                words.push(None);
-            }
-            self.inside(name, |reader| reader.call(words));
+            let words = rest[..end].iter().map(file).collect();
+            self.inside("find", |reader| reader.call(words));
             rest = &rest[end..];
         }
     }
-
-    /// Reads what a shell is started for.
-    fn shell(&mut self, name: &str, arguments: &[KnownWord]) {
-        let mut rest = arguments.iter();
-        while let Some(word) = rest.next() {
-            let Some(word) = word else {
-                return self.note(UnknownPart::Evaluation);
-            };
-            let letters = word.strip_prefix(['-', '+']);
-            match letters {
-                Some("-command") => return self.given_line(name, rest.next()),
-                Some(long) if long.starts_with('-') && long.len() > 1 => {
-                    match long.strip_prefix("-command=") {
-                        Some(line) => return self.given_line(name, Some(&Some(line.to_owned()))),
-                        // A file with commands, unlike the other long options.
-                        None if matches!(long, "-rcfile" | "-init-file" | "-init-command") => {
-                            return self.note(UnknownPart::Sourced);
-                        }
-                        None => {}
-                    }
-                }
-                // `-O` and `-o` take a value.
-                Some(letters) if letters.ends_with(['o', 'O']) && !letters.contains('c') => {
-                    _ = rest.next()
-                }
-                Some(letters) if letters.contains('c') && word.starts_with('-') => {
-                    return self.given_line(name, rest.next());
-                }
-                Some(letters) if letters.contains('s') => {
-                    return self.note(UnknownPart::ShellInput);
-                }
-                Some(_) => {}
-                // The name of a user, or a file of commands that another process reads.
-                None if name == "su" => {}
-                None => return,
-            }
-        }
-        if name != "su" {
-            self.note(UnknownPart::ShellInput);
-        }
-    }
-
-    fn given_line(&mut self, name: &str, line: Option<&KnownWord>) {
-        match line {
-            Some(Some(line)) if name == "fish" && !is_common(line) => {
-                self.note(UnknownPart::Syntax)
-            }
-            Some(Some(line)) => self.inside(name, |reader| reader.line(line, ShellInput::Script)),
-            Some(None) | None => self.note(UnknownPart::Evaluation),
-        }
-    }
 }
 
-/// Whether fish reads a line as other shells do: words, lists and pipelines only.
-pub(super) fn is_common(line: &str) -> bool {
-    !line.contains(['(', ')', '{', '}', '$', '`', '\\', '<', '>', '^', '~', '%', '#', '='])
-}
-
-/// The words after the options, and whether one of them was a line to split (`env -S`).
-fn after_options<'a>(arguments: &'a [KnownWord], valued: &[&str]) -> (&'a [KnownWord], bool) {
+/// The words after the options, and whether all options are in these lists: those without a value, and those with one.
+pub(super) fn after_options<'a>(
+    arguments: &'a [KnownWord],
+    [plain, valued]: [&str; 2],
+) -> (&'a [KnownWord], bool) {
     let mut rest = arguments;
-    let mut has_split = false;
     while let Some((Some(word), after)) = rest.split_first() {
         let takes_next = match word.strip_prefix('-') {
             None | Some("") => break,
-            Some("-") => {
-                rest = after;
-                break;
-            }
+            Some("-") => return (after, true),
             Some(long) if long.starts_with('-') => {
-                has_split |= long.starts_with("-split-string");
-                valued.contains(&&long[1..])
+                let name = long[1..].split('=').next().unwrap_or_default();
+                match (lists(plain, name), lists(valued, name)) {
+                    (true, _) => false,
+                    (false, true) => !long.contains('='),
+                    (false, false) => return (rest, false),
+                }
             }
-            Some(letters) => {
-                has_split |= letters.contains('S');
-                let is_valued = |letter: char| valued.contains(&letter.to_string().as_str());
-                // The value of the first such letter is the rest of the word, or the next word.
-                letters.find(is_valued).is_some_and(|at| at + 1 == letters.len())
-            }
+            // `nice -10`.
+            Some(digits) if lists(valued, "adjustment") && digits.parse::<u8>().is_ok() => false,
+            Some(letters) => match first_valued(letters, plain, valued) {
+                // The value is the rest of the word, or the next word.
+                Ok(at) => at.is_some_and(|at| at + 1 == letters.len()),
+                Err(()) => return (rest, false),
+            },
         };
         rest = after;
         if takes_next {
             rest = rest.get(1..).unwrap_or_default();
         }
     }
-    (rest, has_split)
+    (rest, true)
+}
+
+/// Where the first letter with a value is, unless a letter before it is in no list.
+fn first_valued(letters: &str, plain: &str, valued: &str) -> Result<Option<usize>, ()> {
+    for (at, letter) in letters.char_indices() {
+        let letter = letter.to_string();
+        if lists(valued, &letter) {
+            return Ok(Some(at));
+        }
+        if !lists(plain, &letter) {
+            return Err(());
+        }
+    }
+    Ok(None)
 }

@@ -109,7 +109,7 @@ impl Shell {
             // It does so before it writes its prompt. A line editor shows by itself what is typed.
             let state = match self.polling.settled() {
                 false => ActivityState::Running,
-                // On a busy machine it may not have come to write its prompt by then.
+                // On a busy machine the shell may not have written its prompt yet.
                 true if kernel.works && !quiet => ActivityState::Running,
                 true if kernel.echo && !prompted => ActivityState::Unknown,
                 true => ActivityState::Prompt,

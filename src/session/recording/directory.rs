@@ -3,7 +3,7 @@
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::core::ids::SessionId;
@@ -67,6 +67,9 @@ pub fn newest_of(directory: &Path, session: SessionId) -> io::Result<Option<Reco
 /// # Errors
 /// The error of the system.
 fn make_room(directory: &Path, bytes_max: u64) -> io::Result<()> {
+    /// Two at once would take the file that the other one removes for one that is written, and remove one more.
+    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+    let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     let recordings = recordings(directory)?;
     let mut bytes: u64 = recordings.iter().map(|recording| recording.bytes).sum();
     for RecordingEntry { path, bytes: length, .. } in recordings {
@@ -74,9 +77,16 @@ fn make_room(directory: &Path, bytes_max: u64) -> io::Result<()> {
             break;
         }
         // Whoever writes it has it locked.
-        if File::open(&path)?.try_lock().is_ok() {
-            fs::remove_file(&path)?;
-            bytes -= length;
+        let removed = File::open(&path).and_then(|file| match file.try_lock() {
+            Ok(()) => fs::remove_file(&path).map(|()| true),
+            Err(_) => Ok(false),
+        });
+        match removed {
+            Ok(true) => bytes -= length,
+            Ok(false) => {}
+            // A person removed it.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => bytes -= length,
+            Err(error) => return Err(error),
         }
     }
     Ok(())

@@ -72,7 +72,7 @@ impl SearchIndex {
         mut read: impl FnMut(&IndexView<'_>) -> Result<T, IndexError>,
     ) -> Result<T, IndexError> {
         let mut damaged = None;
-        // SQLite takes some errors of the disk for damage, so a file is damaged if it is so twice.
+        // SQLite reports some I/O errors as damage, so only a second failure counts.
         match self.view_once(&expired, &mut read, &mut damaged) {
             Err(IndexError::Damaged(_)) => {}
             viewed => return viewed,

@@ -164,7 +164,7 @@ impl IndexWriter {
     fn store(&mut self, batch: &RowBatch) -> BatchOutcome {
         let Some(shared) = self.shared.upgrade() else { return BatchOutcome::Refused };
         let stored = match self.try_store(&shared, batch) {
-            // SQLite takes some errors of the disk for damage, so a file is damaged if it is so twice.
+            // SQLite reports some I/O errors as damage, so only a second failure counts.
             Err(IndexError::Damaged(_)) => {
                 self.open = None;
                 self.try_store(&shared, batch)

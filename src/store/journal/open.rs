@@ -16,8 +16,8 @@ use crate::store::journal::segment::{JournalFile, files};
 
 /// How long a file becomes at most before the next record begins another.
 const SEGMENT_BYTES_MAX: u64 = 4 << 20;
-/// How many files a journal has at least when it is full.
-const SEGMENTS_MIN: u64 = 4;
+/// A file has at most this part of the limit of all, and one record more.
+const SEGMENT_PART: u64 = 4;
 /// How much of the buffer for lines is kept.
 const BUFFER_KEPT: usize = 64 * 1024;
 
@@ -146,7 +146,7 @@ impl OpenJournal {
 
     /// Begins another file if this one is long enough, and removes the oldest ones beyond `bytes_max`.
     pub(super) fn rotate(&mut self, at: SystemTime, bytes_max: u64) -> io::Result<()> {
-        let segment_bytes = SEGMENT_BYTES_MAX.min(bytes_max / SEGMENTS_MIN);
+        let segment_bytes = SEGMENT_BYTES_MAX.min(bytes_max / SEGMENT_PART);
         if self.segment.length < segment_bytes {
             return Ok(());
         }

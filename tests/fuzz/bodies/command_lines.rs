@@ -1,4 +1,4 @@
-//! Command lines: any text is parsed in bounded time and size, and what is quoted as one word stays one word.
+//! Command lines: a line has a bounded number of programs, and what is quoted as one word stays one word.
 
 use termgate::core::command_line::ParsedCommandLine;
 

@@ -1,0 +1,171 @@
+//! Shells that are started by a line, and what their builtins run or change.
+//!
+//! A builtin that is not known to be harmless may do anything.
+
+use crate::core::command_line::wrappers::lists;
+use crate::core::command_line::{KnownWord, ShellLineReader, UnknownPart};
+
+/// Shells that read POSIX syntax.
+const SHELLS: &str = "sh bash dash zsh ksh mksh lksh ash yash rbash posh";
+/// Shells of another syntax.
+const OTHER_SHELLS: &str = "fish csh tcsh rc es pwsh nu elvish xonsh osh ysh";
+/// The letters of shells' options that neither take a value nor say where commands come from.
+const PLAIN_LETTERS: &str = "abefhiklmnprtuvxBCEHPT";
+const PLAIN_LONG: &str = "login noprofile norc posix restricted verbose noediting";
+
+/// Builtins that run nothing and change nothing but the place, the end and the jobs of a shell.
+const HARMLESS: &str = ": true false echo cd pwd pushd popd dirs exit return break continue shift times umask ulimit \
+    type logout suspend bg fg disown kill";
+/// Builtins that set the variables which they are given.
+const DECLARING: &str = "export readonly declare typeset local";
+/// Other builtins of bash, zsh, ksh and mksh.
+const BUILTINS: &str = "alias autoload bind bindkey caller cap clone compadd comparguments compcall compctl compdescribe \
+    compfiles compgen compgroups complete compopt compquote compset comptags comptry compvalues coproc disable echotc \
+    echoti emulate enable eval fc float functions getcap getln getopts hash history integer jobs let limit log mapfile \
+    noglob print printf private r read readarray rehash repeat sched set setcap setopt shopt source stat strftime \
+    syntax_highlighting test trap ttyctl unalias unfunction unhash unlimit unset unsetopt vared wait whence where which \
+    zcompile zformat zftp zle zmodload zparseopts zprof zpty zregexparse zselect zsocket zstat zstyle zsystem ztcp \
+    [ . hist nameref global rename wait-n";
+
+impl ShellLineReader {
+    pub(super) fn builtin_or_shell(&mut self, name: &str, arguments: &[KnownWord]) {
+        match name {
+            "eval" => match arguments.first().and_then(Option::as_deref) {
+                Some("--") => self.joined(name, &arguments[1..]),
+                Some(option) if option.starts_with('-') => self.note(UnknownPart::Evaluation),
+                Some(_) | None => self.joined(name, arguments),
+            },
+            "trap" => self.trap(arguments),
+            "source" | "." => self.note(UnknownPart::Sourced),
+            "test" | "[" => self.old_test(arguments),
+            "printf" if arguments.first().is_none_or(|it| !may_be_option(it)) => {}
+            "wait" | "jobs" if arguments.iter().all(|it| !may_be_option(it)) => {}
+            "which" | "where" | "stat" => {}
+            "su" => self.other_user(arguments),
+            _ if lists(DECLARING, name) => self.declared(arguments),
+            _ if lists(HARMLESS, name) => {}
+            _ if lists(BUILTINS, name) => self.note(UnknownPart::Builtin),
+            _ if lists(SHELLS, name) => self.shell(name, arguments),
+            _ if lists(OTHER_SHELLS, name) => self.note(UnknownPart::Evaluation),
+            _ => {}
+        }
+    }
+
+    fn trap(&mut self, arguments: &[KnownWord]) {
+        let arguments = match arguments.first().map(Option::as_deref) {
+            Some(Some("--")) => &arguments[1..],
+            Some(_) | None => arguments,
+        };
+        match arguments.first() {
+            Some(first) if may_be_option(first) => self.note(UnknownPart::Builtin),
+            Some(_) => self.joined("trap", &arguments[..1]),
+            None => {}
+        }
+    }
+
+    /// Takes the variables of a builtin that sets them.
+    fn declared(&mut self, arguments: &[KnownWord]) {
+        for word in arguments {
+            let word = word.as_deref().unwrap_or_default();
+            let is_plain = |letter: char| matches!(letter, 'x' | 'g' | 'r');
+            if word.strip_prefix('-').is_some_and(|it| !it.is_empty() && it.chars().all(is_plain)) {
+                continue;
+            }
+            let name = word.split('=').next().unwrap_or_default().trim_end_matches('+');
+            let is_name =
+                !name.is_empty() && name.chars().all(|it| it.is_alphanumeric() || it == '_');
+            match is_name {
+                true => _ = self.found.sets.insert(name.to_owned()),
+                false => self.note(UnknownPart::Builtin),
+            }
+        }
+    }
+
+    /// `test` evaluates the index of an array, and in some shells numbers as arithmetic.
+    fn old_test(&mut self, arguments: &[KnownWord]) {
+        const COMPARES: &str = "-eq -ne -lt -le -gt -ge";
+        let words: Vec<&str> = arguments.iter().flatten().map(String::as_str).collect();
+        let compares = words.iter().any(|word| lists(COMPARES, word));
+        let is_number = |word: &str| word.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-');
+        let is_fine = |word: &&str| match compares {
+            true => is_number(word) || word.starts_with('-') || matches!(*word, "]" | "!"),
+            false => !word.contains('[') && !matches!(*word, "-v" | "-R"),
+        };
+        if !words.iter().all(is_fine) {
+            self.note(UnknownPart::Builtin);
+        }
+    }
+
+    /// Reads what a shell is started for.
+    fn shell(&mut self, name: &str, arguments: &[KnownWord]) {
+        let mut rest = arguments.iter();
+        let (mut has_line, mut reads_input, mut values) = (false, false, 0);
+        let first = loop {
+            let Some(word) = rest.next() else { break None };
+            let Some(word) = word else { return self.note(UnknownPart::Evaluation) };
+            let Some(letters) = word.strip_prefix(['-', '+']) else { break Some(word) };
+            match letters {
+                "" | "-" => break rest.next().and_then(Option::as_ref),
+                long if long.starts_with('-') && lists(PLAIN_LONG, &long[1..]) => {}
+                "-rcfile" | "-init-file" => return self.note(UnknownPart::Sourced),
+                // bash takes long names behind one dash too.
+                long if lists(PLAIN_LONG, long) || lists("rcfile init-file", long) => {
+                    return self.note(UnknownPart::Evaluation);
+                }
+                letters => {
+                    for letter in letters.chars() {
+                        match letter {
+                            'c' => has_line = true,
+                            's' => reads_input = true,
+                            'o' | 'O' => values += 1,
+                            plain if PLAIN_LETTERS.contains(plain) => {}
+                            _ => return self.note(UnknownPart::Evaluation),
+                        }
+                    }
+                    while values > 0 {
+                        values -= 1;
+                        rest.next();
+                    }
+                }
+            }
+        };
+        match first {
+            Some(line) if has_line => self.inside(name, |reader| reader.script(line)),
+            None if has_line => self.note(UnknownPart::Evaluation),
+            Some(file) if !reads_input && !is_descriptor(file) => {}
+            Some(_) | None => self.note(UnknownPart::ShellInput),
+        }
+    }
+
+    /// Reads the line of `su`, if that is its only option but for a login.
+    fn other_user(&mut self, arguments: &[KnownWord]) {
+        let mut rest = arguments.iter();
+        let (mut line, mut is_known) = (None, true);
+        while let Some(word) = rest.next() {
+            match word.as_deref() {
+                Some("-" | "-l" | "--login") => {}
+                Some("-c" | "--command") if line.is_none() => line = rest.next().cloned().flatten(),
+                Some(given) if given.starts_with("--command=") && line.is_none() => {
+                    line = given.split_once('=').map(|(_, line)| line.to_owned());
+                }
+                Some(option) if option.starts_with('-') => is_known = false,
+                Some(_) => {}
+                None => is_known = false,
+            }
+        }
+        match line {
+            Some(line) if is_known => self.inside("su", |reader| reader.script(&line)),
+            Some(_) => self.note(UnknownPart::Evaluation),
+            None => self.note(UnknownPart::ShellInput),
+        }
+    }
+}
+
+fn may_be_option(word: &KnownWord) -> bool {
+    word.as_ref().is_none_or(|word| word.starts_with('-'))
+}
+
+/// Whether a file is an open descriptor, such as standard input.
+fn is_descriptor(file: &str) -> bool {
+    file.starts_with("/dev/") || file.starts_with("/proc/")
+}
