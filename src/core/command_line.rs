@@ -5,6 +5,7 @@
 
 mod flags;
 mod nesting;
+mod redirections;
 mod shells;
 mod words;
 mod wrappers;
@@ -13,8 +14,7 @@ use std::collections::BTreeSet;
 
 use brush_parser::ast::{
     AndOr, AndOrList, AssignmentValue, Command, CommandPrefixOrSuffixItem, CompoundCommand,
-    CompoundList, ExtendedTestExpr, IoFileRedirectKind, IoFileRedirectTarget, IoRedirect, Pipeline,
-    SimpleCommand, Word,
+    CompoundList, ExtendedTestExpr, Pipeline, SimpleCommand,
 };
 use brush_parser::{Parser, ParserOptions};
 
@@ -84,7 +84,7 @@ pub enum UnknownPart {
     History,
     #[error("the name of a program is computed")]
     Program,
-    #[error("arguments come from expansions of braces or of parameters with operators")]
+    #[error("it has arithmetic, patterns or expansions that are not followed")]
     Expansion,
     #[error("it defines a function")]
     Definition,
@@ -99,7 +99,7 @@ pub enum UnknownPart {
 }
 
 impl ParsedCommandLine {
-    /// Parses a line of a POSIX shell, bash or zsh.
+    /// Parses a line of a POSIX shell or bash.
     pub fn parse(text: &str) -> Self {
         let mut reader = ShellLineReader::default();
         reader.typed(text);
@@ -277,96 +277,57 @@ impl ShellLineReader {
 
     fn simple(&mut self, simple: &SimpleCommand) {
         let prefix = simple.prefix.iter().flat_map(|items| &items.0);
-        prefix.for_each(|item| _ = self.item(item, true));
+        prefix.for_each(|item| self.prefix(item));
         let mut words = Vec::new();
         words.extend(simple.word_or_name.as_ref().map(|word| self.word(word)));
         let suffix = simple.suffix.iter().flat_map(|items| &items.0);
-        words.extend(suffix.filter_map(|item| self.item(item, false)));
+        words.extend(suffix.filter_map(|item| self.argument(item)));
         if !words.is_empty() {
             self.call(words);
         }
     }
 
-    /// Reads a part of a command, and returns the argument that it is.
-    fn item(&mut self, item: &CommandPrefixOrSuffixItem, is_prefix: bool) -> Option<KnownWord> {
+    /// Reads what comes before the name of a program: it sets variables and redirects.
+    fn prefix(&mut self, item: &CommandPrefixOrSuffixItem) {
+        let CommandPrefixOrSuffixItem::AssignmentWord(assignment, _) = item else {
+            self.argument(item);
+            return;
+        };
+        let name = assignment.name.to_string();
+        self.found.sets.insert(name.split('[').next().unwrap_or_default().to_owned());
+        // An index is computed, and so is the value of some variables.
+        let mut is_computed = name.contains('[');
+        match &assignment.value {
+            AssignmentValue::Scalar(value) => {
+                is_computed |= self.word(value).is_some_and(|it| it.contains('['));
+            }
+            AssignmentValue::Array(values) => {
+                for (key, value) in values {
+                    key.iter().for_each(|key| self.arithmetic(&key.value));
+                    // A key in quotes comes as a part of the value.
+                    is_computed |= value.value.starts_with('[');
+                    self.word(value);
+                }
+            }
+        }
+        if is_computed {
+            self.note(UnknownPart::Expansion);
+        }
+    }
+
+    /// Reads what comes after the name of a program, and returns the argument that it is.
+    fn argument(&mut self, item: &CommandPrefixOrSuffixItem) -> Option<KnownWord> {
         match item {
             CommandPrefixOrSuffixItem::IoRedirect(redirect) => {
                 self.redirect(redirect);
                 None
             }
-            CommandPrefixOrSuffixItem::Word(word) => Some(self.word(word)),
-            CommandPrefixOrSuffixItem::AssignmentWord(assignment, word) => {
-                let name = assignment.name.to_string();
-                self.found.sets.insert(name.split('[').next().unwrap_or_default().to_owned());
-                match &assignment.value {
-                    AssignmentValue::Scalar(value) => {
-                        // Some variables have numbers only, which are computed.
-                        let value = self.word(value);
-                        value
-                            .is_some_and(|it| it.contains('['))
-                            .then(|| self.note(UnknownPart::Expansion));
-                    }
-                    AssignmentValue::Array(values) => {
-                        for (key, value) in values {
-                            key.iter().for_each(|key| self.arithmetic(&key.value));
-                            // A key in quotes comes as a part of the value.
-                            value.value.starts_with('[').then(|| self.note(UnknownPart::Expansion));
-                            self.word(value);
-                        }
-                    }
-                }
-                // An index is computed.
-                name.contains('[').then(|| self.note(UnknownPart::Expansion));
-                (!is_prefix).then(|| self.word(word))
-            }
+            CommandPrefixOrSuffixItem::Word(word)
+            | CommandPrefixOrSuffixItem::AssignmentWord(_, word) => Some(self.word(word)),
             CommandPrefixOrSuffixItem::ProcessSubstitution(_, inner) => {
                 self.list(&inner.list);
                 Some(None)
             }
-        }
-    }
-
-    fn redirect(&mut self, redirect: &IoRedirect) {
-        match redirect {
-            IoRedirect::File(_, kind, target) => {
-                let writes = match kind {
-                    IoFileRedirectKind::Read | IoFileRedirectKind::DuplicateInput => false,
-                    IoFileRedirectKind::Write
-                    | IoFileRedirectKind::Append
-                    | IoFileRedirectKind::ReadAndWrite
-                    | IoFileRedirectKind::Clobber
-                    | IoFileRedirectKind::DuplicateOutput => true,
-                };
-                match target {
-                    IoFileRedirectTarget::Fd(_) => {}
-                    IoFileRedirectTarget::Filename(word) => self.target(word, writes, false),
-                    IoFileRedirectTarget::Duplicate(word) => self.target(word, writes, true),
-                    IoFileRedirectTarget::ProcessSubstitution(_, inner) => self.list(&inner.list),
-                }
-            }
-            IoRedirect::HereDocument(_, document) => {
-                if document.requires_expansion {
-                    self.here_document(&document.doc.value);
-                }
-            }
-            IoRedirect::HereString(_, word) => _ = self.word(word),
-            IoRedirect::OutputAndError(word, _) => self.target(word, true, false),
-        }
-    }
-
-    /// Reads the target of a redirection. One that duplicates, as `>&2`, may be a descriptor.
-    fn target(&mut self, word: &Word, writes: bool, duplicates: bool) {
-        let target = self.word(word);
-        let name = target.as_deref().unwrap_or_default();
-        // bash connects to the network, and zsh takes `>!` for `>|`.
-        if name.starts_with("/dev/tcp/") || name.starts_with("/dev/udp/") || name.starts_with('!') {
-            self.note(UnknownPart::Syntax);
-        }
-        let is_number =
-            |name: &str| name.trim_end_matches('-').bytes().all(|it| it.is_ascii_digit());
-        let is_descriptor = duplicates && target.is_some() && is_number(name);
-        if writes && name != "/dev/null" && !is_descriptor {
-            self.found.writes.push(target);
         }
     }
 

@@ -1,12 +1,12 @@
 //! Plays a test again and again, each time in a process of its own in which another call to a file fails.
 
-use std::env;
 use std::path::Path;
 use std::process::Command;
+use std::{env, fs};
 
 /// The directory whose files fail, in the process of one round.
 const FAIL_IN: &str = "FAIL_IN";
-const SOURCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/harness/failing_calls.c");
+const SOURCE: &str = include_str!("../../tests/harness/failing_calls.c");
 
 /// Plays a test in a directory, once for each call that it makes to a file there; that call fails. Returns how many
 /// there are. In the process of a round this plays once, and returns nothing.
@@ -16,9 +16,10 @@ pub(super) fn with_each_call_failing(test: &str, play: impl FnOnce(&Path)) -> Op
         return None;
     }
     let ground = tempfile::tempdir().unwrap();
-    let library = ground.path().join("failing_calls.so");
+    let (source, library) = (ground.path().join("calls.c"), ground.path().join("calls.so"));
+    fs::write(&source, SOURCE).unwrap();
     let compiled =
-        Command::new("cc").args(["-shared", "-fPIC", "-o"]).arg(&library).arg(SOURCE).status();
+        Command::new("cc").args(["-shared", "-fPIC", "-o"]).arg(&library).arg(source).status();
     assert!(compiled.unwrap().success());
     // The last round has no call of this number any more.
     let rounds = (1..).take_while(|number| round(test, &library, *number)).count();

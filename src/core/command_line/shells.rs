@@ -71,10 +71,12 @@ impl ShellLineReader {
             if word.strip_prefix('-').is_some_and(|it| !it.is_empty() && it.chars().all(is_plain)) {
                 continue;
             }
-            let name = word.split('=').next().unwrap_or_default().trim_end_matches('+');
+            let (name, value) = word.split_once('=').unwrap_or((word, ""));
+            let name = name.trim_end_matches('+');
             let is_name =
                 !name.is_empty() && name.chars().all(|it| it.is_alphanumeric() || it == '_');
-            match is_name {
+            // The value of some variables is computed.
+            match is_name && !value.contains('[') {
                 true => _ = self.found.sets.insert(name.to_owned()),
                 false => self.note(UnknownPart::Builtin),
             }

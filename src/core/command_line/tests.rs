@@ -191,6 +191,7 @@ const UNKNOWN: &[(&str, UnknownPart)] = &[
     ("RANDOM='a[$(rm -rf /x)]'", Expansion),
     ("a=(['x[$(rm -rf /x)]']=1)", Expansion),
     ("declare -i n='a[$(rm)]'", Builtin),
+    ("export RANDOM='a[$(rm)]'", Builtin),
     ("let 'a[$(rm -rf /x)]=1'", Builtin),
     ("((reboot))", Expansion),
     ("[[ 'a[$(rm)]' -eq 1 ]]", Expansion),
@@ -297,6 +298,7 @@ fn files_that_are_written_and_variables_that_are_set_are_seen() {
     assert_eq!(sets("export LD_PRELOAD=x"), ["LD_PRELOAD"]);
     assert_eq!(sets("declare -x 'PATH=/tmp' A"), ["A", "PATH"]);
     assert_eq!(sets("env A=1 ls"), ["A"]);
+    assert!(sets("dd if=/dev/zero of=file").is_empty());
     assert_eq!(sets("for i in 1; do ls; done"), ["i"]);
     assert_eq!(sets("sudo 'A=1' ls"), ["A"]);
 }
@@ -304,6 +306,7 @@ fn files_that_are_written_and_variables_that_are_set_are_seen() {
 #[test]
 fn each_program_is_seen_with_what_runs_it() {
     let calls = |text: &str| seen(text).0;
+    assert_eq!(calls("export A=$(date)"), ["date", "export"]);
     assert_eq!(
         calls("sudo -n env A=1 ls -l | sort"),
         ["sudo -n", "sudo>env", "sudo>env>ls -l", "sort"]

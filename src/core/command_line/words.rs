@@ -62,20 +62,8 @@ impl ShellLineReader {
             return None;
         };
         let plain = |signs: &[&str]| {
-            let has = |piece: &WordPieceWithSource| match &piece.piece {
-                WordPiece::Text(text) => signs.iter().any(|sign| text.contains(sign)),
-                WordPiece::SingleQuotedText(_)
-                | WordPiece::AnsiCQuotedText(_)
-                | WordPiece::DoubleQuotedSequence(_)
-                | WordPiece::GettextDoubleQuotedSequence(_)
-                | WordPiece::TildeExpansion(_)
-                | WordPiece::ParameterExpansion(_)
-                | WordPiece::CommandSubstitution(_)
-                | WordPiece::BackquotedCommandSubstitution(_)
-                | WordPiece::EscapeSequence(_)
-                | WordPiece::ArithmeticExpression(_) => false,
-            };
-            pieces.iter().any(has)
+            let has = |text: &str| signs.iter().any(|sign| text.contains(sign));
+            pieces.iter().any(|it| matches!(&it.piece, WordPiece::Text(text) if has(text)))
         };
         // A parenthesis belongs to a pattern, which runs commands in zsh.
         if plain(&["{"]) && plain(&[",", ".."]) || plain(&["("]) {

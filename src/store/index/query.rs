@@ -71,13 +71,12 @@ impl SearchIndex {
         expired: Expired,
         mut read: impl FnMut(&IndexView<'_>) -> Result<T, IndexError>,
     ) -> Result<T, IndexError> {
-        let mut damaged = None;
         // SQLite reports some I/O errors as damage, so only a second failure counts.
-        match self.view_once(&expired, &mut read, &mut damaged) {
+        match self.view_once(&expired, &mut read, &mut None) {
             Err(IndexError::Damaged(_)) => {}
             viewed => return viewed,
         }
-        damaged = None;
+        let mut damaged = None;
         let viewed = self.view_once(&expired, &mut read, &mut damaged);
         if let (Some(shared), Some(start)) = (self.shared(), damaged) {
             shared.note_damaged(start);

@@ -1,0 +1,51 @@
+//! Redirections: the files that a line writes.
+
+use brush_parser::ast::{IoFileRedirectKind, IoFileRedirectTarget, IoRedirect, Word};
+
+use crate::core::command_line::{ShellLineReader, UnknownPart};
+
+impl ShellLineReader {
+    pub(super) fn redirect(&mut self, redirect: &IoRedirect) {
+        match redirect {
+            IoRedirect::File(_, kind, target) => {
+                let writes = match kind {
+                    IoFileRedirectKind::Read | IoFileRedirectKind::DuplicateInput => false,
+                    IoFileRedirectKind::Write
+                    | IoFileRedirectKind::Append
+                    | IoFileRedirectKind::ReadAndWrite
+                    | IoFileRedirectKind::Clobber
+                    | IoFileRedirectKind::DuplicateOutput => true,
+                };
+                match target {
+                    IoFileRedirectTarget::Fd(_) => {}
+                    IoFileRedirectTarget::Filename(word) => self.target(word, writes, false),
+                    IoFileRedirectTarget::Duplicate(word) => self.target(word, writes, true),
+                    IoFileRedirectTarget::ProcessSubstitution(_, inner) => self.list(&inner.list),
+                }
+            }
+            IoRedirect::HereDocument(_, document) => {
+                if document.requires_expansion {
+                    self.here_document(&document.doc.value);
+                }
+            }
+            IoRedirect::HereString(_, word) => _ = self.word(word),
+            IoRedirect::OutputAndError(word, _) => self.target(word, true, false),
+        }
+    }
+
+    /// Reads the target of a redirection. One that duplicates, as `>&2`, may be a descriptor.
+    fn target(&mut self, word: &Word, writes: bool, duplicates: bool) {
+        let target = self.word(word);
+        let name = target.as_deref().unwrap_or_default();
+        // bash connects to the network, and zsh takes `>!` for `>|`.
+        if name.starts_with("/dev/tcp/") || name.starts_with("/dev/udp/") || name.starts_with('!') {
+            self.note(UnknownPart::Syntax);
+        }
+        let is_number =
+            |name: &str| name.trim_end_matches('-').bytes().all(|it| it.is_ascii_digit());
+        let is_descriptor = duplicates && target.is_some() && is_number(name);
+        if writes && name != "/dev/null" && !is_descriptor {
+            self.found.writes.push(target);
+        }
+    }
+}
