@@ -34,9 +34,13 @@ pub struct OpeningState {
     /// When the screen last changed, if that was before this daemon found it.
     pub still_since: Option<Moment>,
     /// The end of the output that was pending when the terminal was found. Clients do not see the session
-    /// before its screen has processed that output.
+    /// before its screen has processed that output. [`UNTIL_END`] if the program has ended: then its end must be
+    /// told first.
     pub unread_until: u64,
 }
+
+/// The end of the pending output of a program that is known to have ended. No output reaches it.
+pub const UNTIL_END: u64 = u64::MAX;
 
 /// Cancels an unfinished escape sequence, so that output after a gap is parsed from its beginning.
 pub const CANCEL: &[u8] = b"\x18";
@@ -75,7 +79,7 @@ impl OpeningState {
         now: Moment,
     ) -> Self {
         let (offset, answered) = (recovered.resume_at(), recovered.attached.answered);
-        let unread_until = recovered.attached.head;
+        let unread_until = recovered.exit().map_or(recovered.attached.head, |_| UNTIL_END);
         let blocks = || recovered.segments.iter().map(|segment| segment.rows.as_slice());
         let mut gaps = Gaps::from_note(recovered.notes.get(Note::Gaps)).unwrap_or_else(|error| {
             tracing::warn!(%session, %error, "the record of earlier lost output cannot be read");

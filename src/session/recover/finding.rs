@@ -30,7 +30,7 @@ use crate::session::records::identity::SessionRecord;
 use crate::session::recover::leftovers::{Living, living_in, sort_out};
 use crate::session::recover::{FoundTerminal, RecoveredNotes};
 use crate::session::registry::Registry;
-use crate::session::restore::OpeningState;
+use crate::session::restore::{OpeningState, UNTIL_END};
 
 /// The most shims to attach to at once.
 const AT_A_TIME: usize = 16;
@@ -297,8 +297,7 @@ impl Registry {
             },
             pty: GonePty::left_at(socket, id, since),
             pid: 0,
-            // The session becomes visible once its end is known.
-            opening: OpeningState { unread_until: u64::MAX, ..opening },
+            opening: OpeningState { unread_until: UNTIL_END, ..opening },
             newest: Epoch::default(),
             typed: None,
             writes: Vec::new(),

@@ -44,6 +44,7 @@ use crate::session::recorder::tests::TestJournal;
 use crate::session::recording::RecordingLimits;
 use crate::session::registry::creating::Creation;
 use crate::session::registry::{RenameError, SessionLimits, Settings};
+use crate::session::restore::UNTIL_END;
 use crate::session::tests::permitted::permit;
 use crate::shim::readiness::{self, READABLE};
 use crate::shim::socket::{self, Descriptors};
@@ -178,6 +179,16 @@ async fn who_finds_a_session_of_before_finds_what_its_program_wrote_meanwhile() 
     first.opening.unread_until = 7;
     let session = registry.recover(first).await;
     assert_eq!(session.frame().lines[0].value.text.trim_end(), "one two");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_session_that_is_known_to_have_ended_is_found_ended() {
+    let registry = registry();
+    let (mut first, terminal) = survivor(notes(1));
+    terminal.exit(Exit::Code(3));
+    first.opening.unread_until = UNTIL_END;
+    let session = registry.recover(first).await;
+    assert_eq!(session.frame().exit.value, Some(Exit::Code(3)));
 }
 
 #[tokio::test(start_paused = true)]

@@ -76,6 +76,14 @@ fn a_screen_goes_on_where_it_was_kept() {
 }
 
 #[test]
+fn a_session_whose_program_has_ended_is_hidden_until_its_end_is_told() {
+    let mut found = recovered(&["one"]);
+    assert_eq!(opened(&found).unread_until, 3);
+    found.attached.ended = Some(wire::ProgramEnd::Code(3));
+    assert_eq!(opened(&found).unread_until, UNTIL_END);
+}
+
+#[test]
 fn a_screen_is_still_since_it_last_changed_unless_more_came_or_some_is_missing() {
     let noted = |offset| {
         let mut kept = recovered(&["one", "\r\ntwo"]);
