@@ -4,6 +4,7 @@
 //! the daemon. What it prints and how it ends is settled here for all of them.
 
 pub mod allow_write;
+pub mod approve;
 pub mod attach;
 pub mod call;
 pub mod candidates;
@@ -109,6 +110,7 @@ enum AnyCommand {
     Replay(replay::ReplayCommand),
     Lease(lease::LeaseCommand),
     AllowWrite(allow_write::AllowWriteCommand),
+    Approve(approve::ApproveCommand),
     Token(token::TokenCommand),
     Policy(policy::PolicyCommand),
     Journal(journal::JournalCommand),
@@ -183,6 +185,7 @@ impl AnyCommand {
             Self::Search(_) => search::TYPED,
             Self::Lease(_) => lease::TYPED,
             Self::AllowWrite(_) => allow_write::TYPED,
+            Self::Approve(_) => approve::TYPED,
             Self::Serve(_)
             | Self::Mcp(_)
             | Self::Ls(_)
@@ -229,8 +232,9 @@ impl AnyCommand {
             Self::Replay(replay) => replay.run(context).await?.into(),
             Self::Lease(lease) => lease.run(context).await?.into(),
             Self::AllowWrite(allow_write) => allow_write.run(context).await?.into(),
+            Self::Approve(approve) => approve.run(context).await?.into(),
             Self::Token(token) => token.run(context)?.into(),
-            Self::Policy(policy) => policy.run().into(),
+            Self::Policy(policy) => policy.run(context).await?.into(),
             Self::Journal(journal) => journal.run(context).await?,
             Self::Kill(kill) => kill.run(context).await?.into(),
             Self::Call(call) => call.run(context).await?.into(),

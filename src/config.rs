@@ -4,6 +4,7 @@ pub mod environment;
 pub mod file;
 pub mod key;
 pub mod paths;
+pub mod policy;
 pub mod problem;
 pub mod sources;
 pub mod tokens;
@@ -15,6 +16,7 @@ use std::time::Duration;
 use crate::config::key::{Applies, ConfigKey, KEYS, Value};
 use crate::core::event::EventKinds;
 use crate::core::keys::control::ControlKey;
+use crate::core::policy::rules::Rules;
 use crate::core::quota::Quota;
 use crate::core::screen::ScreenLimits;
 
@@ -45,6 +47,8 @@ pub struct Config {
     pub search: SearchConfig,
     pub recording: RecordingConfig,
     pub notify: NotifyConfig,
+    /// From the policy files.
+    pub policy: Arc<Rules>,
 }
 
 /// Whom events are told besides clients.
@@ -161,6 +165,7 @@ impl Config {
             }
             changes.push(Change { key, before, after });
         }
+        self.policy = Arc::clone(&read.policy);
         changes
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! It finds the tool, checks the right to call it and runs it. No tool can be reached without these checks.
 
+mod judging;
 pub mod recording;
 
 use std::collections::BTreeMap;
@@ -14,7 +15,8 @@ use crate::core::ids::TenantId;
 use crate::core::policy::{Denial, Door, PermittedAct, Standing, decide_operate};
 use crate::core::quota::Quota;
 use crate::core::rate::{CallRates, TooOften};
-use crate::gateway::recording::{BegunCall, RecordedBy, RecordedCall};
+use crate::gateway::judging::JudgedCall;
+use crate::gateway::recording::{BegunCall, RecordedBy, RecordedCall, had_effect};
 use crate::session::error::SessionError;
 use crate::session::handle::Session;
 use crate::session::registry::silent::Known;
@@ -151,6 +153,11 @@ impl Gateway {
         let recorder = self.daemon.sessions.recorder();
         let mut about = None;
         let allowed = self.allow(entry, &mut call, &arguments, &mut about);
+        let judged = JudgedCall { entry, arguments: &arguments, session: about.as_ref() };
+        let allowed = match allowed {
+            Ok(()) => judged.judge(&self.daemon, &mut call).await,
+            Err(error) => Err(error),
+        };
         if recorded_by == RecordedBy::Nobody {
             allowed?;
             return entry.run(call, arguments).await;
@@ -160,16 +167,24 @@ impl Gateway {
             self.note_refused(recorded, &error);
             error
         };
-        if let Err(error) = allowed {
-            return Err(refused(&recorded, error));
-        }
-        if recorded_by == RecordedBy::Session {
+        let used = match allowed {
+            Ok(used) => used,
+            Err(error) => return Err(refused(&recorded, error)),
+        };
+        let answer = if recorded_by == RecordedBy::Session {
             let answer = entry.run(call, arguments).await;
-            return answer.map_err(|error| refused(&recorded, error));
+            answer.map_err(|error| refused(&recorded, error))
+        } else {
+            let begun = recorded.begin().map_err(SessionError::from)?;
+            let answer = entry.run(call, arguments).await;
+            begun.conclude(answer.as_ref().err().map(|error| (error, (self.code_of)(error))));
+            answer
+        };
+        if let (Some(used), Err(error)) = (used, &answer)
+            && !had_effect(error)
+        {
+            self.daemon.judge.give_back(*used);
         }
-        let begun = recorded.begin().map_err(SessionError::from)?;
-        let answer = entry.run(call, arguments).await;
-        begun.conclude(answer.as_ref().err().map(|error| (error, (self.code_of)(error))));
         answer
     }
 

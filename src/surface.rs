@@ -7,6 +7,7 @@ pub mod argument;
 pub mod call;
 pub mod control;
 pub mod error;
+pub mod judge;
 pub mod schema;
 pub mod switchboard;
 pub mod terminal;

@@ -16,6 +16,7 @@ mod harness {
 }
 
 mod commands {
+    mod approving;
     mod attach;
     mod attach_choices;
     mod attach_restarts;

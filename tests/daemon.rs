@@ -18,6 +18,7 @@ mod harness {
 }
 
 mod daemon {
+    mod approvals;
     mod arguments;
     mod bridge;
     mod configuration;
@@ -36,6 +37,7 @@ mod daemon {
     mod observe;
     mod order;
     mod people;
+    mod policy;
     mod program;
     mod prompt_words;
     mod prompts;

@@ -19,6 +19,7 @@ use crate::core::code::Code;
 use crate::core::one_line::one_line;
 use crate::transport::client::ClientError;
 use crate::wire::command::CommandList;
+use crate::wire::policy::ApprovalList;
 use crate::wire::session::{SessionList, SessionWire};
 
 /// The longest time that a shell waits for a daemon.
@@ -31,6 +32,17 @@ pub fn offer_sessions(typed: &OsStr) -> Vec<CompletionCandidate> {
         ask(|daemon| async move { daemon.call("list_sessions", json!({})).await?.read() });
     let sessions = list.map(|list| list.sessions).unwrap_or_default();
     sessions.iter().filter_map(|session| of_session(session, typed)).collect()
+}
+
+/// The approvals that are waited for, oldest first.
+pub fn offer_approvals(typed: &OsStr) -> Vec<CompletionCandidate> {
+    let list: Option<ApprovalList> =
+        ask(|daemon| async move { daemon.call("list_approvals", json!({})).await?.read() });
+    let waiting = list.map(|list| list.approvals).unwrap_or_default();
+    let named = waiting
+        .into_iter()
+        .map(|call| CompletionCandidate::new(call.approval_id).help(Some(call.what.into())));
+    beginning(typed, named).collect()
 }
 
 /// The numbers of commands in the session on the command line, newest first.

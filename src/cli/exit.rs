@@ -55,9 +55,12 @@ impl CommandExit {
         match code {
             Code::InvalidArgument | Code::InvalidConfiguration => Self::Usage,
             Code::SessionNotFound | Code::TokenNotFound | Code::ClientNotFound => Self::NotFound,
-            Code::ReadOnly | Code::PolicyDenied | Code::TokenUnknown | Code::TokenExpired => {
-                Self::Denied
-            }
+            Code::ReadOnly
+            | Code::PolicyDenied
+            | Code::ApprovalRequired
+            | Code::ApprovalStale
+            | Code::TokenUnknown
+            | Code::TokenExpired => Self::Denied,
             Code::LeaseRequired
             | Code::LeaseHeld
             | Code::LeaseSuspended
@@ -139,7 +142,16 @@ mod tests {
                     "screen_changed",
                 ],
             ),
-            (5, &["read_only", "policy_denied", "token_unknown", "token_expired"]),
+            (
+                5,
+                &[
+                    "read_only",
+                    "policy_denied",
+                    "approval_required",
+                    "token_unknown",
+                    "token_expired",
+                ],
+            ),
             (6, &["timeout"]),
             (7, &["daemon_unreachable", "upstream_unavailable"]),
             (

@@ -138,6 +138,8 @@ fn of_code(code: Code, session: &str) -> Option<String> {
         | Code::TooLarge
         | Code::QuotaExceeded
         | Code::PolicyDenied
+        | Code::ApprovalRequired
+        | Code::ApprovalStale
         | Code::TokenUnknown
         | Code::TokenExpired
         | Code::TokenFile

@@ -1,13 +1,33 @@
-//! `policy`: shows how termgate reads a command line.
+//! `policy`: shows how the rules judge a command line, why they decided as they did, and rules to begin with.
 
-use clap::{Args, Subcommand};
-use serde_json::{Value, json};
+use std::env;
+use std::fs;
+use std::path::{Path, PathBuf};
 
+use anyhow::Context as _;
+use clap::{Args, Subcommand, ValueEnum};
+use serde_json::json;
+
+use crate::cli::config::sources;
+use crate::cli::context::Context;
+use crate::cli::failure::CliFailure;
 use crate::cli::output::CommandReport;
 use crate::cli::table::render;
-use crate::core::command_line::{KnownWord, ParsedCommandLine, ProgramCall};
+use crate::config::policy;
+use crate::config::problem::ConfigError;
+use crate::core::command_line::ParsedCommandLine;
+use crate::core::ids::TenantId;
+use crate::core::policy::Door;
+use crate::core::policy::rules::Rules;
+use crate::core::policy::rules::facts::{CallFacts, Line, SessionFacts};
+use crate::core::shell::activity::ActivityState;
+use crate::transport::unix::limits::own_uid;
+use crate::wire::policy::{DecisionWire, ParsedLineWire, ProgramWire, VerdictWire};
 
-/// Show how termgate reads command lines
+/// Show how rules judge command lines, why a call was refused, and rules to begin with
+///
+/// Rules are in policy.toml beside each configuration file; `termgate config path` lists them, and
+/// `termgate config check` checks them. A running daemon reads them again on SIGHUP.
 #[derive(Debug, Args)]
 pub struct PolicyCommand {
     #[command(subcommand)]
@@ -17,68 +37,176 @@ pub struct PolicyCommand {
 #[derive(Debug, Subcommand)]
 enum PolicyAction {
     Check(CheckCommandLine),
+    Explain(ExplainCommand),
+    Starter(StarterCommand),
 }
 
-/// Show what a command line runs, without running it
+/// Show what a command line runs and how the rules judge it, without running it
 ///
 /// Lists each program with its flags and operands, also inside wrappers such as sudo, and names the parts that are
 /// known only when the line runs. Flags have one name: `-rf`, `-r -f` and `--recursive --force` of rm are the same.
+/// The line is judged as an agent's `run` at a prompt in the current directory, in a session without tags.
 #[derive(Debug, Args)]
 struct CheckCommandLine {
     /// A line of a POSIX shell or bash, as one word
     #[arg(value_name = "LINE")]
     line: String,
+    /// The policy file, instead of those that a daemon started here would read
+    #[arg(long, value_name = "FILE", conflicts_with = "config")]
+    policy: Option<PathBuf>,
+    /// The configuration file beside which the policy is, as of `serve --config`
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
 }
 
-impl PolicyCommand {
-    pub fn run(self) -> CommandReport {
-        let PolicyAction::Check(CheckCommandLine { line }) = self.action;
-        let line = ParsedCommandLine::parse(&line);
-        let rows: Vec<[String; 4]> = line.calls.iter().map(row).collect();
-        let table = || render(["PROGRAM", "FLAGS", "OPERANDS", "RUN BY"], &rows);
-        let text = if rows.is_empty() { String::new() } else { table() };
-        CommandReport { notes: notes(&line), ..CommandReport::new(report(&line), text) }
+/// Show how each rule judged a call
+///
+/// A refusal names its decision, and so does the journal. The daemon keeps its last 512 decisions.
+#[derive(Debug, Args)]
+struct ExplainCommand {
+    /// Such as 1f3a2b4c
+    decision: String,
+}
+
+/// Print rules to begin with, as a policy file
+#[derive(Debug, Args)]
+struct StarterCommand {
+    #[arg(value_enum)]
+    set: StarterSet,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum StarterSet {
+    /// Ask before what is hard to undo, and allow the rest
+    Careful,
+    /// Allow to look, and ask before everything else
+    ReadMostly,
+    /// Allow to build and test, and refuse everything else
+    Ci,
+}
+
+impl StarterSet {
+    fn text(self) -> &'static str {
+        match self {
+            Self::Careful => include_str!("../../config/policy/careful.toml"),
+            Self::ReadMostly => include_str!("../../config/policy/read-mostly.toml"),
+            Self::Ci => include_str!("../../config/policy/ci.toml"),
+        }
     }
 }
 
+impl PolicyCommand {
+    pub async fn run(self, context: &Context) -> Result<CommandReport, CliFailure> {
+        match self.action {
+            PolicyAction::Check(check) => check.run(),
+            PolicyAction::Explain(explain) => explain.run(context).await,
+            PolicyAction::Starter(StarterCommand { set }) => {
+                Ok(CommandReport::new(json!({"policy": set.text()}), set.text().trim_end()))
+            }
+        }
+    }
+}
+
+impl CheckCommandLine {
+    fn run(self) -> Result<CommandReport, CliFailure> {
+        let directory = env::current_dir().context("the current directory is gone")?;
+        let rules = match &self.policy {
+            Some(file) => read_policy(file)?,
+            None => {
+                let environment = env::vars_os().collect();
+                let sources = sources(self.config.as_deref(), &directory, &environment)?;
+                (*sources.load()?.config.policy).clone()
+            }
+        };
+        let line = ParsedCommandLine::parse(&self.line);
+        let tenant = TenantId::of_uid(own_uid());
+        let facts = CallFacts { tenant: tenant.as_str(), ..facts(&line, &directory) };
+        let verdict = VerdictWire::from(&rules.judge(&facts));
+        let wire = ParsedLineWire::of(&line, verdict);
+        let rows: Vec<[String; 4]> = wire.programs.iter().map(row).collect();
+        let mut lines = vec![wire.verdict.sentence()];
+        if !rows.is_empty() {
+            lines.push(render(["PROGRAM", "FLAGS", "OPERANDS", "RUN BY"], &rows));
+        }
+        let report = CommandReport::new(json!(wire), lines.join("\n"));
+        Ok(CommandReport { notes: notes(&wire), ..report })
+    }
+}
+
+/// An agent's `run` of this line at a prompt.
+fn facts<'a>(line: &'a ParsedCommandLine, directory: &Path) -> CallFacts<'a> {
+    let session = SessionFacts {
+        directory: Some(directory.to_string_lossy().into_owned()),
+        terminal: ActivityState::Prompt,
+        ..SessionFacts::default()
+    };
+    CallFacts {
+        door: Door::Gateway.as_str(),
+        tool: "run",
+        session: Some(session),
+        line: Line::Known(line),
+        ..CallFacts::default()
+    }
+}
+
+fn read_policy(path: &Path) -> Result<Rules, CliFailure> {
+    let text = fs::read_to_string(path).with_context(|| path.display().to_string())?;
+    let mut rules = Rules::default();
+    let problems = policy::read(&text, path, &mut rules);
+    if problems.is_empty() { Ok(rules) } else { Err(ConfigError(problems).into()) }
+}
+
 /// A word as it is shown; `?` if it is known only when the line runs.
-fn shown(word: &KnownWord) -> &str {
+fn shown(word: &Option<String>) -> &str {
     word.as_deref().unwrap_or("?")
 }
 
-fn row(call: &ProgramCall) -> [String; 4] {
-    let program = call.path.as_deref().unwrap_or_else(|| shown(&call.name));
-    let joined = |words: &mut dyn Iterator<Item = &str>| words.collect::<Vec<_>>().join(" ");
-    [
-        program.to_owned(),
-        joined(&mut call.flags.iter().map(String::as_str)),
-        joined(&mut call.operands.iter().map(shown)),
-        joined(&mut call.through.iter().map(String::as_str)),
-    ]
+fn row(call: &ProgramWire) -> [String; 4] {
+    let program = call.path.as_deref().unwrap_or_else(|| shown(&call.program));
+    let operands: Vec<&str> = call.operands.iter().map(shown).collect();
+    [program.to_owned(), call.flags.join(" "), operands.join(" "), call.run_by.join(" ")]
 }
 
-fn notes(line: &ParsedCommandLine) -> Vec<String> {
+fn notes(line: &ParsedLineWire) -> Vec<String> {
     let sets = line.sets.iter().map(|name| format!("sets {name}"));
     let writes = line.writes.iter().map(|file| format!("writes {}", shown(file)));
-    let unknown = line.unknown.iter().map(|part| format!("unknown: {part}"));
+    let unknown = line.unknown.iter().map(|part| format!("unknown: {}", part.meaning));
     sets.chain(writes).chain(unknown).collect()
 }
 
-fn report(line: &ParsedCommandLine) -> Value {
-    let call = |call: &ProgramCall| {
-        json!({
-            "program": call.name,
-            "path": call.path,
-            "flags": call.flags,
-            "operands": call.operands,
-            "run_by": call.through,
-        })
-    };
-    json!({
-        "known": line.is_known(),
-        "programs": line.calls.iter().map(call).collect::<Vec<_>>(),
-        "sets": line.sets,
-        "writes": line.writes,
-        "unknown": line.unknown.iter().map(ToString::to_string).collect::<Vec<_>>(),
-    })
+impl ExplainCommand {
+    async fn run(self, context: &Context) -> Result<CommandReport, CliFailure> {
+        let arguments = json!({"decision_id": self.decision});
+        let answer = context.daemon().await?.call("explain_decision", arguments).await?;
+        let decision: DecisionWire = answer.read()?;
+        let session = decision.session.as_ref().map(|id| format!(" in {id}")).unwrap_or_default();
+        let DecisionWire { tool, by, verdict, .. } = &decision;
+        let told = format!("{tool} of {by}{session}: {}", verdict.sentence());
+        let rows: Vec<[String; 4]> = verdict
+            .rules
+            .iter()
+            .map(|it| {
+                let condition = it.condition.clone().unwrap_or_default();
+                [it.rule.clone(), it.effect.clone(), it.matches.clone(), condition]
+            })
+            .collect();
+        let table = render(["RULE", "EFFECT", "MATCHES", "SINCE"], &rows);
+        let text = if rows.is_empty() { told } else { format!("{told}\n{table}") };
+        Ok(CommandReport::new(json!(decision), text))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_starter_set_is_a_policy_whose_rules_agree_with_their_examples() {
+        for set in StarterSet::value_variants() {
+            let mut rules = Rules::default();
+            let problems = policy::read(set.text(), Path::new("policy.toml"), &mut rules);
+            assert!(problems.is_empty(), "{set:?}: {}", ConfigError(problems));
+            assert!(!rules.rules.is_empty());
+        }
+    }
 }

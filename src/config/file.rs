@@ -123,10 +123,8 @@ impl FileReader<'_> {
     }
 
     fn origin(&self, at: usize) -> ValueOrigin {
-        let before = self.text.get(..at).unwrap_or(self.text);
-        let line = 1 + before.matches('\n').count();
-        let column = 1 + before.chars().rev().take_while(|character| *character != '\n').count();
-        ValueOrigin::File { path: self.path.to_owned(), at: Some(FilePosition { line, column }) }
+        let at = Some(FilePosition::of(self.text, at));
+        ValueOrigin::File { path: self.path.to_owned(), at }
     }
 }
 

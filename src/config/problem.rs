@@ -28,6 +28,16 @@ pub struct FilePosition {
     pub column: usize,
 }
 
+impl FilePosition {
+    /// The position of a byte of a text.
+    pub fn of(text: &str, at: usize) -> Self {
+        let before = text.get(..at).unwrap_or(text);
+        let line = 1 + before.matches('\n').count();
+        let column = 1 + before.chars().rev().take_while(|character| *character != '\n').count();
+        Self { line, column }
+    }
+}
+
 /// A problem in a configuration, or a value that was ignored with a warning.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
@@ -51,6 +61,9 @@ pub enum Fault {
     NoVariable(Option<String>),
     #[error("{found} is not {expected}")]
     Unfit { found: String, expected: ValueKind },
+    /// What is wrong with a rule of policy.
+    #[error("{0}")]
+    Rule(String),
     #[error("{0} is not a table of keys")]
     NoTable(String),
     #[error("only the operator may set this, not the file of a project")]

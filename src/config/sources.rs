@@ -5,15 +5,20 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use crate::config::Config;
 use crate::config::environment;
 use crate::config::file::{self, FILE_MAX, Given};
 use crate::config::key::{ConfigKey, Value};
+use crate::config::policy;
 use crate::config::problem::{ConfigError, Fault, Problem, ValueOrigin};
+use crate::core::policy::rules::Rules;
 
 /// The system-wide file of the operator.
 const SYSTEM: &str = "/etc/termgate/termgate.toml";
+/// The name of a policy file, beside each file of the operator.
+const POLICY: &str = "policy.toml";
 /// The name of a project file.
 const PROJECT: &str = ".termgate.toml";
 
@@ -138,12 +143,44 @@ impl Sources {
                 });
             }
         }
+        problems.extend(self.lay_policy(&mut effective));
         if problems.is_empty() { Ok(effective) } else { Err(ConfigError(problems)) }
     }
 
+    /// The policy files, present or not. All of them hold together.
+    pub fn policy_files(&self) -> Vec<ConfigSource> {
+        let beside = |source: &ConfigSource| ConfigSource {
+            layer: source.layer,
+            path: source.path.with_file_name(POLICY),
+        };
+        self.operator.iter().map(beside).collect()
+    }
+
+    fn lay_policy(&self, effective: &mut Effective) -> Vec<Problem> {
+        let (mut rules, mut problems) = (Rules::default(), Vec::new());
+        for ConfigSource { path, .. } in self.policy_files() {
+            if matches!(path.try_exists(), Ok(false)) {
+                continue;
+            }
+            problems.extend(match file::text(&path) {
+                Ok(text) => policy::read(&text, &path, &mut rules),
+                Err(error) => vec![unreadable(&path, &error)],
+            });
+        }
+        effective.config.policy = Arc::new(rules);
+        problems
+    }
+
     /// Checks one file and returns the values that would be ignored. A file with the name of a project file
-    /// is checked against the operator's files.
+    /// is checked against the operator's files, and one with the name of a policy file as that.
     pub fn check(&self, path: &Path) -> Result<Vec<Problem>, ConfigError> {
+        if path.file_name().is_some_and(|name| name == POLICY) {
+            let problems = match file::text(path) {
+                Ok(text) => policy::read(&text, path, &mut Rules::default()),
+                Err(error) => vec![unreadable(path, &error)],
+            };
+            return if problems.is_empty() { Ok(Vec::new()) } else { Err(ConfigError(problems)) };
+        }
         let mut effective = Effective::built_in();
         let of_project = path.file_name().is_some_and(|name| name == PROJECT);
         let layer = if of_project { Layer::Project } else { Layer::Given };

@@ -22,6 +22,8 @@ pub enum Code {
     QuotaExceeded,
     RateLimited,
     PolicyDenied,
+    ApprovalRequired,
+    ApprovalStale,
     TokenUnknown,
     TokenExpired,
     TokenFile,
@@ -200,8 +202,20 @@ const TABLE: &[CodeTexts] = &[
     CodeTexts {
         code: Code::PolicyDenied,
         word: "policy_denied",
-        meaning: "The caller has no right to this, whatever the switches say.",
-        advice: "Ask an operator to do it.",
+        meaning: "The caller has no right to this, whatever the switches say, or a rule or a person denies it.",
+        advice: "Do something else, or ask an operator to do it. If there is a decision_id, why explains it.",
+    },
+    CodeTexts {
+        code: Code::ApprovalRequired,
+        word: "approval_required",
+        meaning: "A rule wants somebody to approve this call first; nothing was done.",
+        advice: "Tell your user that `termgate approve APPROVAL_ID` lets it pass. Then make exactly the same call again.",
+    },
+    CodeTexts {
+        code: Code::ApprovalStale,
+        word: "approval_stale",
+        meaning: "The call was approved, but its terminal has changed since; nothing was done.",
+        advice: "Read the screen. If the call is still right, make it again; it needs another approval.",
     },
     CodeTexts {
         code: Code::TokenUnknown,

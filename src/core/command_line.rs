@@ -3,7 +3,7 @@
 //! A shell can build a command from anything: variables, output, files, its history. Whatever this cannot follow is
 //! named in [`ParsedCommandLine::unknown`] and never guessed, so that a rule which allows can refuse to rely on it.
 
-mod flags;
+pub(crate) mod flags;
 mod nesting;
 mod redirections;
 mod shells;
@@ -94,8 +94,28 @@ pub enum UnknownPart {
     Evaluation,
     #[error("it runs a file of commands in the shell")]
     Sourced,
-    #[error("a shell reads its commands from standard input")]
+    #[error("a shell reads its commands from another input than the terminal")]
     ShellInput,
+}
+
+impl UnknownPart {
+    /// The word for it, stable over releases.
+    pub fn code(self) -> &'static str {
+        match self {
+            Self::Syntax => "syntax",
+            Self::Length => "length",
+            Self::Nesting => "nesting",
+            Self::ControlCharacter => "control_character",
+            Self::History => "history",
+            Self::Program => "program",
+            Self::Expansion => "expansion",
+            Self::Definition => "definition",
+            Self::Builtin => "builtin",
+            Self::Evaluation => "evaluation",
+            Self::Sourced => "sourced",
+            Self::ShellInput => "shell_input",
+        }
+    }
 }
 
 impl ParsedCommandLine {
@@ -103,14 +123,14 @@ impl ParsedCommandLine {
     pub fn parse(text: &str) -> Self {
         let mut reader = ShellLineReader::default();
         reader.typed(text);
-        reader.found
+        reader.end()
     }
 
     /// Takes a program that is started with these arguments, without a shell.
     pub fn of_arguments(arguments: impl IntoIterator<Item = String>) -> Self {
         let mut reader = ShellLineReader::default();
         reader.call(arguments.into_iter().map(Some).collect());
-        reader.found
+        reader.end()
     }
 
     /// Whether all of it is known.
@@ -128,9 +148,20 @@ struct ShellLineReader {
     depth: usize,
     /// The wrappers around what is read, outermost first.
     through: Vec<String>,
+    /// A shell reads its commands from standard input.
+    shell_reads: bool,
+    /// Something of the line may be the standard input of something else.
+    has_other_input: bool,
 }
 
 impl ShellLineReader {
+    fn end(mut self) -> ParsedCommandLine {
+        if self.shell_reads && self.has_other_input {
+            self.note(UnknownPart::ShellInput);
+        }
+        self.found
+    }
+
     fn note(&mut self, part: UnknownPart) {
         self.found.unknown.insert(part);
     }
@@ -183,6 +214,7 @@ impl ShellLineReader {
     }
 
     fn pipeline(&mut self, pipeline: &Pipeline) {
+        self.has_other_input |= pipeline.seq.len() > 1;
         pipeline.seq.iter().for_each(|command| self.command(command));
     }
 
@@ -325,6 +357,7 @@ impl ShellLineReader {
             CommandPrefixOrSuffixItem::Word(word)
             | CommandPrefixOrSuffixItem::AssignmentWord(_, word) => Some(self.word(word)),
             CommandPrefixOrSuffixItem::ProcessSubstitution(_, inner) => {
+                self.has_other_input = true;
                 self.list(&inner.list);
                 Some(None)
             }

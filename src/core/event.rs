@@ -8,6 +8,7 @@ use crate::core::caller::Caller;
 use crate::core::frame::Exit;
 use crate::core::ids::{Epoch, SessionId, TenantId};
 use crate::core::lease::view::LeaseChange;
+use crate::core::policy::decision::DecisionId;
 use crate::core::screen::sequence::TaskProgress;
 use crate::core::shell::activity::Evidence;
 use crate::core::shell::commands::record::CommandId;
@@ -105,6 +106,20 @@ pub enum Event {
         /// `None` if its time was over.
         by: Option<Caller>,
     },
+    /// A call needs an approval.
+    ApprovalAsked {
+        /// The approval's id.
+        id: DecisionId,
+        /// What the call does, in one line.
+        what: Arc<str>,
+        by: Caller,
+    },
+    /// A call that needed an approval has it, or was denied.
+    ApprovalDecided {
+        id: DecisionId,
+        granted: bool,
+        by: Caller,
+    },
     /// A part of termgate failed.
     Fault {
         what: &'static str,
@@ -112,7 +127,10 @@ pub enum Event {
 }
 
 /// What an event is called in records and answers. A word before an underscore names a family.
-pub const EVENT_KINDS: [&str; 28] = [
+pub const EVENT_KINDS: [&str; 31] = [
+    "approval_asked",
+    "approval_denied",
+    "approval_granted",
     "attached",
     "bell",
     "command_ended",

@@ -4,6 +4,7 @@ use crate::core::caller::Caller;
 use crate::core::event::{Event, EventScope};
 use crate::core::ids::{Epoch, SessionId};
 use crate::core::policy::Door;
+use crate::core::policy::decision::DecisionId;
 
 /// The number of a record. Records of one journal have the numbers from 1 on, without gaps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -21,6 +22,8 @@ pub struct Intent<'a> {
     pub act: &'a str,
     /// Of the lease that the caller holds as it acts.
     pub epoch: Option<Epoch>,
+    /// Of the rules of policy, if there are any.
+    pub decision: Option<DecisionId>,
     pub content: ActContent<'a>,
 }
 

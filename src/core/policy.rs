@@ -3,11 +3,15 @@
 //! Policy decides and acts on nothing. A [`Permit`] can be built here alone, and every method that
 //! changes a session asks for one, so that no path to a terminal can forget to ask.
 
+pub mod approvals;
+pub mod decision;
+pub mod rules;
 pub mod switches;
 
 use crate::core::caller::{Caller, Kind};
 use crate::core::ids::{PrincipalId, SessionId, TenantId};
 use crate::core::moment::Moment;
+use crate::core::policy::decision::DecisionId;
 use crate::core::policy::switches::Switches;
 use crate::core::token::TokenScope;
 
@@ -137,9 +141,21 @@ pub struct Permit {
     act: PermittedAct,
     /// When the switch closes that allows it.
     until: Option<Moment>,
+    /// The decision of the rules that lets it pass, if there are rules.
+    decision: Option<DecisionId>,
 }
 
 impl Permit {
+    /// The decision of the rules that lets the act pass.
+    pub fn decision(&self) -> Option<DecisionId> {
+        self.decision
+    }
+
+    /// Notes the decision of the rules that lets the act pass.
+    pub fn decided(&mut self, decision: DecisionId) {
+        self.decision = Some(decision);
+    }
+
     /// Checks that it was given for this act on this session.
     ///
     /// # Errors
@@ -219,7 +235,7 @@ pub fn decide_write(
         return Err(if protected { Denial::Protected } else { Denial::SwitchedOff });
     }
     let principal = standing.caller.principal;
-    Ok(Permit { principal, session, act, until: window.closes_at() })
+    Ok(Permit { principal, session, act, until: window.closes_at(), decision: None })
 }
 
 /// Decides whether a caller may do what is kept for operators.
@@ -228,7 +244,8 @@ pub fn decide_write(
 /// [`Denial::NotOperator`] for everybody else.
 pub fn decide_operate(standing: &Standing) -> Result<Permit, Denial> {
     let principal = standing.caller.principal;
-    let permit = Permit { principal, session: None, act: PermittedAct::Operate, until: None };
+    let (session, act) = (None, PermittedAct::Operate);
+    let permit = Permit { principal, session, act, until: None, decision: None };
     if standing.is_operator() { Ok(permit) } else { Err(Denial::NotOperator) }
 }
 

@@ -52,6 +52,8 @@ pub struct ScreenFacts<'a> {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ShellView {
     pub readiness: Readiness,
+    /// The session's own shell is at its prompt, and nothing was typed there.
+    pub at_empty_line: bool,
     /// A program waits for input, and a full screen stands still.
     pub waits: bool,
     /// The program in front has read all input and waits for more, since what came at this moment. None while

@@ -9,6 +9,7 @@ use crate::core::ids::{Epoch, SessionId, TenantId};
 use crate::core::journal::{
     ActContent, ActOutcome, Intent, JournalEntry, NotRecorded, RecordNumber,
 };
+use crate::core::policy::decision::DecisionId;
 use crate::core::policy::{PermittedAct, Standing};
 use crate::session::error::SessionError;
 use crate::session::handle::Session;
@@ -66,6 +67,7 @@ pub(super) struct RecordedCall {
     session: Option<Session>,
     /// The session that the call is about to create.
     creates: Option<SessionId>,
+    decision: Option<DecisionId>,
     /// `None` for what may be typed, which only the session may judge.
     arguments: Option<String>,
 }
@@ -90,6 +92,7 @@ impl RecordedCall {
             act: action.unwrap_or(entry.name).to_owned(),
             session,
             creates: call.creates,
+            decision: call.decision(),
             arguments: (!is_typed).then(|| recordable(arguments, |name| entry.knows(name))),
         }
     }
@@ -98,7 +101,8 @@ impl RecordedCall {
     pub(super) fn request(recorder: &ActRecorder, standing: &Standing, act: &'static str) -> Self {
         let (recorder, standing) = (recorder.clone(), standing.clone());
         let act = act.to_owned();
-        Self { recorder, standing, act, session: None, creates: None, arguments: None }
+        let (session, creates, decision, arguments) = (None, None, None, None);
+        Self { recorder, standing, act, session, creates, decision, arguments }
     }
 
     /// A request about a session that says nothing that a record could quote.
@@ -149,6 +153,7 @@ impl RecordedCall {
             session: session.as_ref().map(Session::id).or(*creates),
             act,
             epoch: self.epoch(),
+            decision: self.decision,
             content: arguments.as_deref().map_or(ActContent::Nothing, ActContent::Arguments),
         }
     }
@@ -163,7 +168,7 @@ impl RecordedCall {
 }
 
 /// Whether a call that failed like this may have had an effect, which its session has recorded.
-fn had_effect(error: &SurfaceError) -> bool {
+pub(super) fn had_effect(error: &SurfaceError) -> bool {
     let SurfaceError::Session(error) = error else {
         return matches!(error, SurfaceError::DaemonLeaves);
     };
@@ -225,7 +230,7 @@ impl Drop for BegunCall {
 }
 
 /// The arguments of a call that its tool knows, without lease ids and the values of environment variables, as JSON.
-fn recordable(arguments: &JsonObject, knows: impl Fn(&str) -> bool) -> String {
+pub(super) fn recordable(arguments: &JsonObject, knows: impl Fn(&str) -> bool) -> String {
     let mut recorded = JsonObject::new();
     for (name, value) in arguments {
         if !knows(name) || name == LEASE_ID {

@@ -22,7 +22,7 @@ use crate::session::pty::command::CommandError;
 use crate::session::pty::spawn::{Shortage, SpawnError};
 use crate::surface::answer::budget::ends;
 use crate::surface::answer::page::Form;
-use crate::surface::error::SurfaceError;
+use crate::surface::error::{RuleRefusal, SurfaceError, WhyRefused};
 use crate::wire::delta::DeltaWire;
 use crate::wire::error::Envelope;
 use crate::wire::error::{ErrorCause, ErrorDetails, ErrorWire, RefusalCause};
@@ -103,6 +103,7 @@ impl From<&SurfaceError> for ErrorWire {
                 Self::because(Code::SessionNotFound, error).cause(RefusalCause::NoSession)
             }
             SurfaceError::Denied(denial) => denied(*denial),
+            SurfaceError::Ruled(refusal) => ruled(refusal),
             SurfaceError::Session(error) => session(error),
             SurfaceError::Create(error) => create(error),
             SurfaceError::LeaseUnknown => Self::because(Code::LeaseSuperseded, error),
@@ -153,6 +154,7 @@ impl From<SurfaceError> for ErrorData {
             }
             SurfaceError::Argument { .. }
             | SurfaceError::Denied(_)
+            | SurfaceError::Ruled(_)
             | SurfaceError::Session(_)
             | SurfaceError::Create(_)
             | SurfaceError::LeaseUnknown
@@ -191,6 +193,30 @@ fn denied(denial: Denial) -> ErrorWire {
         Denial::OtherPermit => (Code::Internal, None),
     };
     ErrorWire::because(code, denial).cause(cause)
+}
+
+fn ruled(refusal: &RuleRefusal) -> ErrorWire {
+    let (code, retry_after) = match &refusal.why {
+        WhyRefused::Denied => (Code::PolicyDenied, None),
+        WhyRefused::DeniedBy { retry_after, .. } => (Code::PolicyDenied, Some(*retry_after)),
+        WhyRefused::Waits { .. } | WhyRefused::WouldAsk => (Code::ApprovalRequired, None),
+        WhyRefused::Stale => (Code::ApprovalStale, None),
+    };
+    let mut details = ErrorDetails {
+        decision_id: Some(refusal.decision.to_string()),
+        rule: refusal.rule.as_deref().map(str::to_owned),
+        ..ErrorDetails::default()
+    };
+    if let WhyRefused::Waits { id, expires_in } = &refusal.why {
+        details.approval_id = Some(id.to_string());
+        details.expires_in_ms = Some(expires_in.as_millis() as u64);
+    }
+    let mut wire = ErrorWire::because(code, refusal).details(details);
+    wire.retry_after_ms = retry_after.map(|time| time.as_millis() as u64);
+    if let Some(id) = wire.details.as_ref().and_then(|details| details.approval_id.as_deref()) {
+        wire.hint = wire.hint.replace("APPROVAL_ID", id);
+    }
+    wire
 }
 
 fn session(error: &SessionError) -> ErrorWire {

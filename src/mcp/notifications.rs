@@ -105,8 +105,19 @@ pub fn updates(
         }),
         Watched::Sessions => list_changes(daemon, standing, listed, of_resource(&uri)),
         Watched::Leases => list_changes(daemon, standing, leased, of_resource(&uri)),
+        Watched::Approvals => approval_news(daemon, uri),
         Watched::Events => event_news(daemon, standing, uri),
     }
+}
+
+/// The approvals that are asked for or decided from the return of this call on.
+fn approval_news(daemon: Arc<Daemon>, uri: String) -> ChangeNotices {
+    let mut changes = daemon.judge.changes();
+    ChangeNotices::new(async move |wire: NoticeLane| {
+        while changes.changed().await.is_ok() {
+            updated(&daemon, &uri, &wire).await;
+        }
+    })
 }
 
 /// The events that the caller may see and that are recorded from the return of this call on.

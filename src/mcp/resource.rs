@@ -10,6 +10,7 @@ mod query;
 mod recording;
 pub mod work;
 
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::core::frame::delta::View;
@@ -27,6 +28,7 @@ use crate::session::registry::silent::Known;
 use crate::surface::answer::budget::{IN_LIST, room_left};
 use crate::surface::answer::page::{Form, Larger, Page, PageRoom};
 use crate::surface::call::{Daemon, find_known, find_session, seen_known};
+use crate::surface::control::approvals::waiting;
 use crate::surface::control::list_events::ListEvents;
 use crate::surface::error::SurfaceError;
 use crate::surface::terminal::read_history::{HistoryReader, ReadHistory, rows_of};
@@ -77,6 +79,7 @@ impl ResourceContent {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Resource {
     Daemon,
+    Approvals,
     Sessions { after: Option<String> },
     Leases { after: Option<String> },
     Events(ListEvents),
@@ -92,6 +95,7 @@ pub enum Resource {
 /// What a subscription to a resource waits for.
 #[derive(Clone, Debug)]
 pub enum Watched {
+    Approvals,
     Sessions,
     Leases,
     Events,
@@ -135,6 +139,7 @@ impl Resource {
         let parts: Vec<&str> = path.split('/').collect();
         let plain = match parts.as_slice() {
             ["daemon"] => Self::Daemon,
+            ["approvals"] => Self::Approvals,
             ["sessions"] => {
                 return Ok(Some(Self::Sessions {
                     after: query::only(query, "after")?.map(str::to_owned),
@@ -189,7 +194,7 @@ impl Resource {
     /// Whether the resource exists for this caller. Operators alone see data of all tenants.
     pub fn is_told_to(&self, standing: &Standing) -> bool {
         match self {
-            Self::Daemon => standing.is_operator(),
+            Self::Daemon | Self::Approvals => standing.is_operator(),
             Self::Sessions { .. }
             | Self::Leases { .. }
             | Self::Events(_)
@@ -233,8 +238,11 @@ impl Resource {
             }
             Self::Daemon => {
                 let permit = decide_operate(standing)?;
-                serde_json::to_value(DaemonStatus::of(shared, &permit))
-                    .map_err(|error| SurfaceError::Internal(error.to_string()))?
+                value_of(DaemonStatus::of(shared, &permit))?
+            }
+            Self::Approvals => {
+                let _permit = decide_operate(standing)?;
+                json!(waiting(daemon))
             }
             Self::Sessions { after } => {
                 let entry = |it: &Known| {
@@ -251,11 +259,7 @@ impl Resource {
                     })
                 })
             }
-            Self::Events(query) => {
-                let events = query.read(daemon, standing, &share).await?;
-                serde_json::to_value(events)
-                    .map_err(|error| SurfaceError::Internal(error.to_string()))?
-            }
+            Self::Events(query) => value_of(query.read(daemon, standing, &share).await?)?,
             Self::Grid { session, query } => {
                 let (session, query) = (find(session)?, query.clone());
                 let size = session.frame().size.value;
@@ -270,8 +274,7 @@ impl Resource {
                 let session = find(session)?;
                 let (query, door) = (query.clone(), standing.door);
                 let rows = rows_of(&session, query, HistoryReader::Resource, door, &share).await?;
-                serde_json::to_value(rows.result)
-                    .map_err(|error| SurfaceError::Internal(error.to_string()))?
+                value_of(rows.result)?
             }
             Self::Lease { session } => {
                 let session = find(session)?;
@@ -303,6 +306,7 @@ impl Resource {
             Self::Skill(_) => {
                 return Err(SurfaceError::argument("uri", "it never changes: read it"));
             }
+            Self::Approvals => Watched::Approvals,
             Self::Sessions { .. } => Watched::Sessions,
             Self::Leases { .. } => Watched::Leases,
             Self::Events(_) => Watched::Events,
@@ -317,6 +321,10 @@ impl Resource {
             Self::Work { session, work } => return part(session, SessionPart::Work(*work)),
         })
     }
+}
+
+fn value_of(content: impl Serialize) -> Result<Value, SurfaceError> {
+    serde_json::to_value(content).map_err(|error| SurfaceError::Internal(error.to_string()))
 }
 
 /// The URI of a part of a session, without a query.

@@ -106,6 +106,8 @@ fn is_denial(code: Code) -> bool {
         code,
         Code::ReadOnly
             | Code::PolicyDenied
+            | Code::ApprovalRequired
+            | Code::ApprovalStale
             | Code::LeaseRequired
             | Code::LeaseHeld
             | Code::LeaseSuspended

@@ -21,6 +21,7 @@ use crate::core::lease::request::{
     AcquireRequest, Grant, ReleaseRequest, Released, RenewRequest, TakeRule, WaiterId,
 };
 use crate::core::policy::Door;
+use crate::core::policy::decision::DecisionId;
 use crate::core::shell::commands::EndsBy;
 use crate::session::control::{Interrupt, KeepAlive};
 use crate::session::error::SessionError;
@@ -107,6 +108,8 @@ pub struct WriteOrder {
     pub keep_alive: bool,
     /// What is written is this command.
     pub command: Option<CommandOrder>,
+    /// The decision of the rules that lets it pass; the permit says which.
+    pub decision: Option<DecisionId>,
 }
 
 #[derive(Debug)]

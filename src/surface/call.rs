@@ -13,6 +13,7 @@ use crate::core::ids::{LeaseId, PrincipalId, SessionId, TenantId};
 use crate::core::lease::request::{OnDisconnect, TakeRule};
 use crate::core::moment::Moment;
 use crate::core::nearest::nearest_of;
+use crate::core::policy::decision::DecisionId;
 use crate::core::policy::{Door, Permit, Standing};
 use crate::session::command::Accepted;
 use crate::session::drain::Departure;
@@ -24,6 +25,7 @@ use crate::session::stats::EventCounter;
 use crate::store::index::writer::SearchIndex;
 use crate::store::journal::writer::Journal;
 use crate::surface::error::SurfaceError;
+use crate::surface::judge::Judge;
 use crate::surface::switchboard::Switchboard;
 use crate::surface::turns::{Share, Turns};
 
@@ -40,6 +42,8 @@ pub struct Daemon {
     pub departure: Departure,
     /// What was on screens before.
     pub index: SearchIndex,
+    /// The rules, and the calls that wait for an approval.
+    pub judge: Judge,
     /// Turns for work whose size callers choose.
     pub turns: Turns,
     pub journal: Journal,
@@ -89,15 +93,16 @@ impl Principals {
         }
     }
 
-    /// Notes that a connection of somebody's has closed.
-    pub fn leave(&self, principal: PrincipalId) {
+    /// Notes that a connection of somebody's has closed. Returns whether it was the last one.
+    pub fn leave(&self, principal: PrincipalId) -> bool {
         let mut here = self.lock();
-        if let Some(found) = here.get_mut(&principal) {
-            found.connections -= 1;
-            if found.connections == 0 {
-                here.remove(&principal);
-            }
+        let Some(found) = here.get_mut(&principal) else { return false };
+        found.connections -= 1;
+        let is_gone = found.connections == 0;
+        if is_gone {
+            here.remove(&principal);
         }
+        is_gone
     }
 
     /// Whether somebody of this tenant is connected who has this whole name: the number alone may be
@@ -171,6 +176,25 @@ impl Call {
     pub fn take_target(&mut self) -> Result<Target, SurfaceError> {
         let missing = || SurfaceError::Internal("the tool has no session to change".to_owned());
         self.target.take().ok_or_else(missing)
+    }
+
+    /// Notes the decision of the rules by which the call passes.
+    pub fn decided(&mut self, decision: DecisionId) {
+        let permit = self.target.as_mut().map(|target| &mut target.permit);
+        if let Some(permit) = permit.or(self.permit.as_mut()) {
+            permit.decided(decision);
+        }
+    }
+
+    /// The decision of the rules by which the call passes.
+    pub fn decision(&self) -> Option<DecisionId> {
+        let permit = self.target.as_ref().map(|target| &target.permit);
+        permit.or(self.permit.as_ref())?.decision()
+    }
+
+    /// Lets the connection's next call go on.
+    pub fn accept(&mut self) {
+        self.accepted = Accepted::nothing();
     }
 
     /// Takes the right to create or operate out of the call.

@@ -3,19 +3,25 @@
 //! `why` explains an error code. For operators, `find_lease` tells the id of the lease that the command
 //! line holds or was given, and `preempt_lease` ends the lease of a session, whoever holds it.
 
+pub mod approvals;
 pub mod follow_command;
 pub mod list_events;
 pub mod record_session;
 pub mod set_write;
 
+use std::sync::Arc;
+
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::core::code::Code;
+use crate::core::policy::decision::Decision;
+use crate::core::policy::rules::Effect;
 use crate::surface::call::Call;
 use crate::surface::error::SurfaceError;
 use crate::surface::terminal::writing::presented;
 use crate::surface::tool::{Answer, Tool, ToolAccess, ToolEntry};
+use crate::wire::policy::VerdictWire;
 use crate::wire::status::{Explained, FoundLease, Preempted};
 
 /// Every tool of this family, in the order of the contract.
@@ -28,6 +34,10 @@ pub fn entries() -> Vec<ToolEntry> {
         ToolEntry::of::<PreemptLease>(),
         ToolEntry::of::<record_session::RecordSession>(),
         ToolEntry::of::<set_write::SetWrite>(),
+        ToolEntry::of::<approvals::ListApprovals>(),
+        ToolEntry::of::<approvals::Approve>(),
+        ToolEntry::of::<approvals::Deny>(),
+        ToolEntry::of::<approvals::ExplainDecision>(),
     ]
 }
 
@@ -94,19 +104,25 @@ impl Tool for PreemptLease {
 #[derive(Debug, Deserialize, JsonSchema)]
 pub struct Why {
     /// An error_code
-    code: String,
+    code: Option<String>,
+    decision_id: Option<String>,
 }
 
 impl Tool for Why {
     const NAME: &'static str = "why";
     const TITLE: &'static str = "Explain an error";
-    const DESCRIPTION: &'static str = "What an error code means and what to do about it.";
+    const DESCRIPTION: &'static str =
+        "What an error code means and what to do about it, or why the rules decided as they did.";
     const ACCESS: ToolAccess = ToolAccess::Read;
 
     type Result = Explained;
 
-    async fn call(self, _call: Call) -> Result<Answer<Explained>, SurfaceError> {
-        let code = Code::parse(&self.code).ok_or_else(|| {
+    async fn call(self, call: Call) -> Result<Answer<Explained>, SurfaceError> {
+        if let Some(id) = &self.decision_id {
+            return explained(&call, id);
+        }
+        let given = self.code.ok_or_else(|| SurfaceError::argument("code", "missing"))?;
+        let code = Code::parse(&given).ok_or_else(|| {
             let codes: Vec<&str> = Code::ALL.iter().map(|code| code.as_str()).collect();
             let problem = format!("no such code; there are: {}", codes.join(", "));
             SurfaceError::argument("code", problem)
@@ -116,4 +132,23 @@ impl Tool for Why {
         let (code, meaning, advice) = (code.as_str().into(), meaning.into(), advice.into());
         Ok(Answer { result: Explained { code, meaning, advice }, text })
     }
+}
+
+/// Why the rules decided a call of the caller's tenant as they did.
+fn explained(call: &Call, id: &str) -> Result<Answer<Explained>, SurfaceError> {
+    let id = approvals::id_of("decision_id", id)?;
+    let own = |decision: &Arc<Decision>| decision.tenant == call.standing.caller.tenant;
+    let decision = call.daemon.judge.decision(id).filter(own);
+    let decision = decision.ok_or_else(|| approvals::no_decision(id))?;
+    let verdict = VerdictWire::from(&decision.verdict);
+    let code = match decision.verdict.effect {
+        Effect::Allow => None,
+        Effect::Ask => Some(Code::ApprovalRequired),
+        Effect::Deny => Some(Code::PolicyDenied),
+    };
+    let meaning = format!("{} of {}: {}", decision.tool, decision.by, verdict.sentence());
+    let advice = code.map_or("", Code::advice).to_owned();
+    let text = format!("{meaning}. {advice}").trim_end().to_owned();
+    let code = code.map_or("allow", Code::as_str).to_owned();
+    Ok(Answer { result: Explained { code, meaning, advice }, text })
 }

@@ -2,9 +2,12 @@
 //!
 //! It carries the facts; codes and advice are added where errors meet the wire.
 
+use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::core::policy::Denial;
+use crate::core::policy::decision::DecisionId;
 use crate::core::wait::PatternError;
 use crate::session::error::{CreateError, SessionError};
 use crate::session::registry::RenameError;
@@ -29,6 +32,9 @@ pub enum SurfaceError {
     /// The caller has no right to it.
     #[error(transparent)]
     Denied(#[from] Denial),
+    /// A rule of policy does not let it pass.
+    #[error(transparent)]
+    Ruled(Box<RuleRefusal>),
     /// The session refused or failed.
     #[error(transparent)]
     Session(#[from] SessionError),
@@ -60,6 +66,69 @@ pub enum SurfaceError {
     #[error("{0}")]
     Internal(String),
 }
+
+/// A call that a rule does not let pass.
+#[derive(Debug)]
+pub struct RuleRefusal {
+    pub decision: DecisionId,
+    /// None where no rule allows it.
+    pub rule: Option<Arc<str>>,
+    /// What the rule says about it.
+    pub reason: Option<Arc<str>>,
+    /// Whether the rule only may match.
+    pub unsure: bool,
+    pub why: WhyRefused,
+}
+
+#[derive(Debug)]
+pub enum WhyRefused {
+    Denied,
+    /// A person denied it.
+    DeniedBy {
+        by: Arc<str>,
+        /// When it may be asked for again.
+        retry_after: Duration,
+    },
+    /// Nobody has approved it yet.
+    Waits {
+        id: DecisionId,
+        expires_in: Duration,
+    },
+    /// It would have to be approved, and nobody was asked.
+    WouldAsk,
+    /// The terminal has changed since it was approved.
+    Stale,
+}
+
+impl fmt::Display for RuleRefusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.why {
+            WhyRefused::DeniedBy { by, .. } => return write!(f, "{by} denied this"),
+            WhyRefused::Stale => {
+                return f.write_str("the terminal has changed since this was approved");
+            }
+            WhyRefused::Denied | WhyRefused::Waits { .. } | WhyRefused::WouldAsk => {}
+        }
+        let denies = matches!(self.why, WhyRefused::Denied);
+        match (&self.rule, self.unsure, denies) {
+            (Some(rule), false, true) => write!(f, "the rule `{rule}` denies this"),
+            (Some(rule), false, false) => write!(f, "the rule `{rule}` wants this to be approved"),
+            (Some(rule), true, true) => {
+                write!(f, "not all that this runs is known, and the rule `{rule}` may deny it")
+            }
+            (Some(rule), true, false) => write!(
+                f,
+                "not all that this runs is known, and the rule `{rule}` may be about it, so it \
+                must be approved"
+            ),
+            (None, _, true) => f.write_str("no rule allows this"),
+            (None, _, false) => f.write_str("no rule allows this, so it must be approved"),
+        }?;
+        self.reason.iter().try_for_each(|reason| write!(f, ": {reason}"))
+    }
+}
+
+impl std::error::Error for RuleRefusal {}
 
 impl From<RenameError> for SurfaceError {
     fn from(error: RenameError) -> Self {

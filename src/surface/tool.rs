@@ -47,6 +47,41 @@ impl ToolAccess {
     }
 }
 
+impl ToolAccess {
+    /// Whether rules judge the calls of the tool: those that may change a session.
+    pub fn is_judged(self) -> bool {
+        self.writes()
+    }
+}
+
+/// What a tool has a terminal run or typed, by which rules judge its calls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Runs {
+    Nothing,
+    /// The command line in the argument of this name.
+    Line(&'static str),
+    /// The arguments `command` and `args`.
+    Program,
+    /// The text in the argument of this name, for whatever reads it.
+    Text(&'static str),
+    /// Other input.
+    Input,
+}
+
+impl Runs {
+    /// What a tool with this access runs that says nothing else.
+    const fn of(access: ToolAccess) -> Self {
+        match access {
+            ToolAccess::WriteSession(PermittedAct::Type) => Self::Input,
+            ToolAccess::Create => Self::Program,
+            ToolAccess::Read
+            | ToolAccess::WriteSession(_)
+            | ToolAccess::WriteLease
+            | ToolAccess::Operate => Self::Nothing,
+        }
+    }
+}
+
 /// A result whose type is erased: all that is left to do is to write it.
 pub trait StructuredContent: fmt::Debug + Send {
     /// Writes it as JSON.
@@ -77,6 +112,8 @@ pub trait Tool: DeserializeOwned + JsonSchema + Send {
     /// What a model needs to know to call it well, short: every client pays for it.
     const DESCRIPTION: &'static str;
     const ACCESS: ToolAccess;
+    /// What it has a terminal run.
+    const RUNS: Runs = Runs::of(Self::ACCESS);
     /// Whether it can end or destroy something.
     const DESTRUCTIVE: bool = false;
     /// Whether it can reach beyond this machine, as anything can that is typed.
@@ -110,6 +147,7 @@ type Running = Pin<Box<dyn Future<Output = Result<Answer, SurfaceError>> + Send>
 pub struct ToolEntry {
     pub name: &'static str,
     pub access: ToolAccess,
+    pub runs: Runs,
     pub only_reads: bool,
     /// The argument with which it only reads.
     pub reads_if: Option<(&'static str, &'static str)>,
@@ -133,6 +171,7 @@ impl ToolEntry {
         Self {
             name: T::NAME,
             access: T::ACCESS,
+            runs: T::RUNS,
             only_reads: T::ONLY_READS,
             reads_if: T::READS_IF,
             description: describe::<T>(&parameters),

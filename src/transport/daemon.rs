@@ -52,6 +52,7 @@ use crate::store::index::writer::SearchIndex;
 use crate::store::journal::writer::Journal;
 use crate::surface::call::{Daemon, Principals};
 use crate::surface::control::set_write::write_status;
+use crate::surface::judge::Judge;
 use crate::surface::switchboard::Switchboard;
 use crate::surface::turns::Turns;
 use crate::transport::authentication::Authority;
@@ -320,6 +321,7 @@ impl Assembly {
             principals: Principals::default(),
             departure: Departure::default(),
             index,
+            judge: Judge::new(Arc::clone(&config.policy)),
             turns: Turns::default(),
             journal: journal.clone(),
             started,

@@ -216,7 +216,11 @@ impl Visit {
 impl Drop for Visit {
     fn drop(&mut self) {
         self.tell_sessions();
-        self.shared.gateway.daemon().principals.leave(self.caller.principal);
+        let (daemon, principal) = (self.shared.gateway.daemon(), self.caller.principal);
+        // The owner of a token may come back.
+        if daemon.principals.leave(principal) && matches!(principal, PrincipalId::Connection(_)) {
+            daemon.judge.leave(principal);
+        }
     }
 }
 

@@ -97,6 +97,14 @@ pub struct ErrorDetails {
     pub reclaimable: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resumes_in_ms: Option<u64>,
+    /// What `why` explains.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub decision_id: Option<String>,
+    /// The rule of policy that does not let the call pass.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rule: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub approval_id: Option<String>,
     /// How long the suspended lease then lasts unless it is used.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub remaining_ms: Option<u64>,

@@ -24,7 +24,7 @@ const WIRE: &[&str] = &[
 ];
 
 /// The homes of each crate, by the name it has in code.
-const HOMES: [(&str, &[&str]); 44] = [
+const HOMES: [(&str, &[&str]); 45] = [
     ("ab_glyph_rasterizer", &["cli/record/font"]),
     ("alacritty_terminal", &["core/screen"]),
     ("anyhow", &["cli", "main"]),
@@ -40,6 +40,7 @@ const HOMES: [(&str, &[&str]); 44] = [
     // The only randomness that is a secret.
     ("getrandom", &["transport/tokens"]),
     ("gif", &["cli/record/gif"]),
+    ("globset", &["core/policy/rules/patterns"]),
     ("jsonc_parser", &["cli/install/format"]),
     // The system, named where a descriptor is owned; starting the daemon detaches it.
     ("nix", NIX),
@@ -60,7 +61,7 @@ const HOMES: [(&str, &[&str]); 44] = [
     ("serde", SERDE),
     ("serde_json", WIRE),
     ("serde_path_to_error", &["surface"]),
-    ("sha2", &["core/token", "store", "cli/install/skills"]),
+    ("sha2", &["core/policy/approvals", "core/token", "store", "cli/install/skills"]),
     ("strsim", &["core/nearest"]),
     ("subtle", &["core/token"]),
     ("terminal_size", &["cli/raw_terminal"]),
@@ -82,6 +83,7 @@ const SERDE: &[&str] = &[
     "core/frame/kept",
     "core/screen/recorder",
     "core/screen/snapshot",
+    "config/policy",
     "config/tokens",
     "session/records",
     "session/recording",

@@ -9,6 +9,7 @@ use termgate::core::code::Code;
 
 use crate::daemon::driven::start;
 use crate::daemon::harness::{Era, TestDaemon, Wire};
+use crate::daemon::policy::daemon_with;
 
 /// How large the list of all tools may be, in bytes: every model pays for it.
 const TOOLS_BYTES_MAX: usize = 20 * 1024;
@@ -184,9 +185,34 @@ fn fits(tool: &Value, result: &Value) {
     }
 }
 
+const ASK_BEFORE_CLEARING: &str = "[[rule]]\nname = 'clear'\neffect = 'ask'\n\
+    arguments = { action = 'clear_history' }";
+
+/// Approves what an agent would do to the first session, and denies it for the second. Gives back the tools that were
+/// called.
+async fn decide(daemon: &TestDaemon, tools: &[Value], sessions: [Value; 2]) -> Vec<String> {
+    let (mut agent, mut operator) = (daemon.client(Era::Modern).await, daemon.operator().await);
+    let mut called = Vec::new();
+    for (name, session) in ["approve", "deny"].into_iter().zip(sessions) {
+        let clear = json!({"session": session, "action": "clear_history"});
+        let refused = agent.call("manage_session", clear).await;
+        let id = &refused["structuredContent"]["details"]["approval_id"];
+        for (name, arguments) in [
+            ("list_approvals", json!({})),
+            (name, json!({"approval_id": id})),
+            ("explain_decision", json!({"decision_id": id})),
+        ] {
+            let tool = tools.iter().find(|tool| tool["name"] == name).unwrap();
+            fits(tool, &operator.structured(name, arguments).await);
+            called.push(name.to_owned());
+        }
+    }
+    called
+}
+
 #[tokio::test]
 async fn what_tools_answer_fits_their_schemas() {
-    let daemon = TestDaemon::writable().await;
+    let daemon = daemon_with(ASK_BEFORE_CLEARING).await;
     let mut wire = daemon.operator().await;
     let tools = listed(&mut wire).await;
     let session = start(&mut wire).await;
@@ -241,6 +267,7 @@ async fn what_tools_answer_fits_their_schemas() {
         fits(tool, &wire.structured(name, arguments).await);
         called.insert(name.to_owned());
     }
+    called.extend(decide(&daemon, &tools, [json!(session), shell]).await);
     let names = tools.iter().map(|tool| tool["name"].as_str().unwrap().to_owned());
     assert_eq!(called, names.collect(), "a tool is not called here");
     daemon.stop().await;

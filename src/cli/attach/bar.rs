@@ -14,6 +14,8 @@ pub enum BarLook {
     TakenOver,
     /// A key was not taken.
     Refused,
+    /// A call waits for the person.
+    Asking,
 }
 
 /// A text and its look.
@@ -50,7 +52,8 @@ impl Bar {
             (BarLook::Typing, true) => colours(0, 2),
             (BarLook::TakenOver, true) => colours(0, 3),
             (BarLook::Refused, true) => colours(15, 1),
-            (BarLook::Typing | BarLook::TakenOver | BarLook::Refused, false) => {
+            (BarLook::Asking, true) => colours(0, 6),
+            (BarLook::Typing | BarLook::TakenOver | BarLook::Refused | BarLook::Asking, false) => {
                 Style { attributes: Attributes::INVERSE.with(Attributes::BOLD), ..inverse }
             }
         }

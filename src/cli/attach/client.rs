@@ -3,6 +3,7 @@
 //! Its child modules decide what to show and what keys mean.
 
 mod answers;
+mod approvals;
 mod silence;
 mod takeover;
 mod typing;
@@ -12,6 +13,7 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 
 use crate::cli::attach::Sitting;
+use crate::cli::attach::client::approvals::WaitingApprovals;
 use crate::cli::attach::client::takeover::TakeoverState;
 use crate::cli::attach::event_notices::EventNotices;
 use crate::cli::attach::layout::{VisiblePart, cover, history, room_for_session};
@@ -75,6 +77,9 @@ pub struct Desk<'a> {
     attach: DeltaStream,
     /// Signals that writing was switched on or off.
     switched: watch::Receiver<u64>,
+    /// Signals that an approval was asked for or decided.
+    asked_for: watch::Receiver<u64>,
+    approvals: WaitingApprovals,
     terminal: Terminal,
     view: SessionView,
     window: VisiblePart,
@@ -106,6 +111,8 @@ impl<'a> Desk<'a> {
             daemon,
             attach,
             switched: daemon.client().switched(),
+            asked_for: daemon.client().news(),
+            approvals: WaitingApprovals::default(),
             terminal,
             view: SessionView::default(),
             window: VisiblePart::default(),
@@ -162,6 +169,7 @@ impl<'a> Desk<'a> {
     ) -> Result<Leaving, CliFailure> {
         let mut typed = [0; TYPED_MAX];
         self.say_room()?;
+        self.follow_approvals()?;
         self.go_on()?;
         loop {
             if self.dirty && !self.terminal.is_behind() {
@@ -196,6 +204,7 @@ impl<'a> Desk<'a> {
                 Ok(()) = self.switched.changed() => if !self.view.session.is_empty() {
                     self.ask_about()?;
                 },
+                Ok(()) = self.asked_for.changed() => self.ask_for_approvals()?,
                 () = sleep_until(due.unwrap_or_else(Instant::now)), if due.is_some() => {
                     if let Some(leaving) = self.on_time()? {
                         return Ok(leaving);
@@ -216,6 +225,7 @@ impl<'a> Desk<'a> {
             watching: self.watching(),
             news: self.notice.as_ref(),
             history: self.carried.scrollback.as_ref().map(Scrollback::place),
+            asks: self.waiting_here(),
             taken_over: self.carried.taken_over != TakeoverState::No,
             prefix,
             coloured,
@@ -336,7 +346,7 @@ impl<'a> Desk<'a> {
     fn due(&self) -> Option<Instant> {
         let notice = self.notice.as_ref().map(Notice::until);
         let flush = self.flush_due.filter(|_| !self.requests.is_full());
-        [flush, notice, self.requests.deadline()].into_iter().flatten().min()
+        [flush, notice, self.requests.deadline(), self.approvals.due()].into_iter().flatten().min()
     }
 
     fn on_time(&mut self) -> Result<Option<Leaving>, CliFailure> {
@@ -345,6 +355,9 @@ impl<'a> Desk<'a> {
             self.dirty = true;
         }
         self.requests.on_time(now);
+        if self.approvals.are_old(now) {
+            self.ask_for_approvals()?;
+        }
         if self.requests.is_full() || self.flush_due.is_none_or(|due| due > now) {
             return Ok(None);
         }

@@ -17,11 +17,13 @@ pub enum KeyList {
 const TYPISTS: [&str; 2] = ["t", "h"];
 
 /// The second keys of chords, each with what it does in a word and in a sentence.
-const KEYS: [(&str, &str, &str); 5] = [
+const KEYS: [(&str, &str, &str); 7] = [
     ("d", "detach", "detach; the session goes on"),
     ("t", "take over", "take over: keep the keyboard until you hand back"),
     ("h", "hand back", "hand the keyboard back"),
     ("[", "history", "browse the history; / searches, n and N search on, q leaves"),
+    ("y", "approve", "let the call pass that waits for an approval, as the last line shows it"),
+    ("n", "deny", "deny that call"),
     ("?", "help", "show this list"),
 ];
 
@@ -110,11 +112,12 @@ mod tests {
 
     #[test]
     fn the_names_take_as_many_rows_as_they_need() {
-        let whole =
-            "C-\\ then: d detach | t take over | h hand back | [ history | ? help | C-\\ itself";
-        assert_eq!(rows(KeyList::Names, 9, 100), [whole]);
-        let two =
-            ["C-\\ then: d detach | t take over | h hand back | [ history", "? help | C-\\ itself"];
+        let whole = "C-\\ then: d detach | t take over | h hand back | [ history | y approve | n deny | ? help | C-\\ itself";
+        assert_eq!(rows(KeyList::Names, 9, 120), [whole]);
+        let two = [
+            "C-\\ then: d detach | t take over | h hand back | [ history",
+            "y approve | n deny | ? help | C-\\ itself",
+        ];
         assert_eq!(rows(KeyList::Names, 9, 60), two);
         let narrow = ["C-\\ then: d detach", "t take over", "h hand back", "? more"];
         assert_eq!(rows(KeyList::Names, 4, 20), narrow);
@@ -124,7 +127,10 @@ mod tests {
     fn somebody_who_only_watches_is_told_no_key_for_typing() {
         let room = TerminalSize { rows: 20, cols: 100 };
         let told = |list: KeyList| list.rows(ControlKey::default(), true, room).unwrap().join(" ");
-        assert_eq!(told(KeyList::Names), "C-\\ then: d detach | [ history | ? help");
+        assert_eq!(
+            told(KeyList::Names),
+            "C-\\ then: d detach | [ history | y approve | n deny | ? help"
+        );
         let whole = told(KeyList::Explained(0));
         assert!(whole.starts_with("You only watch") && !whole.contains("keyboard"), "{whole}");
     }

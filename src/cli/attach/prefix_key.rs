@@ -31,6 +31,9 @@ pub enum ChordCommand {
     TakeOver,
     HandBack,
     Scrollback,
+    /// Let the call pass that waits for an approval.
+    Approve,
+    Deny,
     /// The second key has no command.
     Unknown,
 }
@@ -329,6 +332,8 @@ impl TypedKey {
             Some('t') => ChordCommand::TakeOver,
             Some('h') => ChordCommand::HandBack,
             Some('[') => ChordCommand::Scrollback,
+            Some('y') => ChordCommand::Approve,
+            Some('n') => ChordCommand::Deny,
             Some(_) | None => ChordCommand::Unknown,
         })
     }

@@ -30,6 +30,10 @@ pub enum Purpose {
     About,
     History,
     Search,
+    FollowApprovals,
+    Approvals,
+    /// Lets a call pass or denies it.
+    Decide,
 }
 
 impl Purpose {
@@ -37,7 +41,14 @@ impl Purpose {
     fn is_for_keyboard(self) -> bool {
         match self {
             Self::Typing(_) | Self::TakeOver => true,
-            Self::HandBack | Self::Room | Self::About | Self::History | Self::Search => false,
+            Self::HandBack
+            | Self::Room
+            | Self::About
+            | Self::History
+            | Self::Search
+            | Self::FollowApprovals
+            | Self::Approvals
+            | Self::Decide => false,
         }
     }
 }

@@ -7,6 +7,7 @@ use crate::cli::attach::view::SessionView;
 use crate::cli::attach::words::{columns, shortened};
 use crate::core::keys::control::ControlKey;
 use crate::wire::lease::{PrincipalKind, SuspendedWire};
+use crate::wire::policy::ApprovalWire;
 use crate::wire::word;
 
 /// The content of the status line besides the session itself.
@@ -22,6 +23,8 @@ pub struct Status<'a> {
     pub news: Option<&'a Notice>,
     /// The position in history.
     pub history: Option<HistoryPlace>,
+    /// A call that waits for an approval.
+    pub asks: Option<&'a ApprovalWire>,
     /// Whether the person took the keyboard over.
     pub taken_over: bool,
     pub prefix: ControlKey,
@@ -90,6 +93,7 @@ impl Status<'_> {
         let refused = self.news.is_some_and(Notice::is_refusal);
         let look = match (refused, view.exit.is_none() && view.is_held_by(self.me)) {
             (true, _) => BarLook::Refused,
+            (false, _) if self.asks.is_some() => BarLook::Asking,
             (false, false) => BarLook::Plain,
             (false, true) if self.taken_over => BarLook::TakenOver,
             (false, true) => BarLook::Typing,
@@ -115,6 +119,7 @@ impl Status<'_> {
         }));
         // Its reason is more than everything that stands behind it.
         parts.extend(self.news.map(|news| StatusPart::new(LAST, news.text())));
+        parts.extend(self.asks.map(|call| self.asking(call)));
         parts.extend(self.watching.map(|why| watching(why, self.name)));
         parts.push(self.keyboard(view));
         parts.extend(view.lease.suspended.as_ref().map(|it| self.suspended(view, it)));
@@ -153,6 +158,16 @@ impl Status<'_> {
                 part.or(9, name).or(LAST, short_name(by, kind))
             }
         }
+    }
+
+    /// What waits for an approval, and the keys that decide.
+    fn asking(&self, call: &ApprovalWire) -> StatusPart {
+        let ApprovalWire { what, by, .. } = call;
+        let prefix = self.prefix;
+        let keys = format!("{prefix} y approves, {prefix} n denies");
+        StatusPart::new(10, format!("{by} waits to do: {what} | {keys}"))
+            .or(11, format!("{what} | {keys}"))
+            .or(LAST, format!("{prefix} y approves: {what}"))
     }
 
     fn suspended(&self, view: &SessionView, holder: &SuspendedWire) -> StatusPart {
@@ -353,7 +368,13 @@ mod tests {
         assert_eq!(status().bar(&by_me(), 80).look, BarLook::Typing);
         assert_eq!(taken.bar(&by_me(), 80).look, BarLook::TakenOver);
         assert_eq!(taken.bar(&by_agent(), 80).look, BarLook::Plain);
-        let looks = [BarLook::Plain, BarLook::Typing, BarLook::TakenOver, BarLook::Refused];
+        let looks = [
+            BarLook::Plain,
+            BarLook::Typing,
+            BarLook::TakenOver,
+            BarLook::Refused,
+            BarLook::Asking,
+        ];
         let styles = looks.map(|look| Bar { look, coloured: true, ..Bar::plain("") }.line(9));
         for (index, style) in styles.iter().enumerate() {
             assert!(!styles[..index].contains(style), "{index}");
@@ -370,6 +391,39 @@ mod tests {
             (80, "not typed: ben has taken over, C-\\ t takes over | agent claude#p3 | C-\\ ?"),
             (40, "not typed: ben has taken over, C-\\ t…"),
             (20, "not typed: ben has…"),
+        ];
+        check(&status, &by_agent(), &lines);
+    }
+
+    #[test]
+    fn a_call_that_waits_is_shown_with_the_keys_that_decide() {
+        let call = ApprovalWire {
+            approval_id: "1f3a2b4c".to_owned(),
+            what: "rm -fr build/".to_owned(),
+            tool: "run".to_owned(),
+            by: "claude#p3".to_owned(),
+            tenant: "uid:1000".to_owned(),
+            session: None,
+            session_name: None,
+            rule: None,
+            reason: None,
+            expires_in_ms: 1,
+        };
+        let status = Status { asks: Some(&call), ..status() };
+        assert_eq!(status.bar(&by_agent(), 80).look, BarLook::Asking);
+        let lines = [
+            (
+                200,
+                "build | claude#p3 waits to do: rm -fr build/ | C-\\ y approves, C-\\ n denies | \
+                 agent claude#p3 has the keyboard: running the tests | C-\\ ? help",
+            ),
+            (
+                84,
+                "claude#p3 waits to do: rm -fr build/ | C-\\ y approves, C-\\ n denies | agent | C-\\ ?",
+            ),
+            (80, "rm -fr build/ | C-\\ y approves, C-\\ n denies | agent | C-\\ ?"),
+            (56, "rm -fr build/ | C-\\ y approves, C-\\ n denies | agent"),
+            (40, "C-\\ y approves: rm -fr build/ | agent"),
         ];
         check(&status, &by_agent(), &lines);
     }

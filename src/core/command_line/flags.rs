@@ -25,7 +25,7 @@ const PROGRAMS: [(&str, &str); 12] = [
 const LONG_BEHIND_ONE_DASH: &str = "find go java terraform openssl ffmpeg gcc xset";
 
 /// The shortest name of a flag of a program. Long names may be cut where they stay clear, as GNU's programs take them.
-pub(super) fn canonical(program: &str, flag: &str) -> String {
+pub(crate) fn canonical(program: &str, flag: &str) -> String {
     let known = PROGRAMS.iter().find(|(programs, _)| lists(programs, program));
     let flags: Vec<Vec<&str>> = known.map_or_else(Vec::new, |(_, flags)| {
         flags.split(' ').map(|names| names.split('=').collect()).collect()

@@ -6,6 +6,18 @@ use crate::core::command_line::{ShellLineReader, UnknownPart};
 
 impl ShellLineReader {
     pub(super) fn redirect(&mut self, redirect: &IoRedirect) {
+        // Which descriptor it is for does not matter: another one may become standard input later.
+        self.has_other_input |= !matches!(
+            redirect,
+            IoRedirect::File(
+                _,
+                IoFileRedirectKind::Write
+                    | IoFileRedirectKind::Append
+                    | IoFileRedirectKind::Clobber
+                    | IoFileRedirectKind::DuplicateOutput,
+                _
+            ) | IoRedirect::OutputAndError(..)
+        );
         match redirect {
             IoRedirect::File(_, kind, target) => {
                 let writes = match kind {

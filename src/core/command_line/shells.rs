@@ -46,6 +46,7 @@ impl ShellLineReader {
             _ if lists(HARMLESS, name) => {}
             _ if lists(BUILTINS, name) => self.note(UnknownPart::Builtin),
             _ if lists(SHELLS, name) => self.shell(name, arguments),
+            _ if lists(OTHER_SHELLS, name) && arguments.is_empty() => self.shell_reads = true,
             _ if lists(OTHER_SHELLS, name) => self.note(UnknownPart::Evaluation),
             _ => {}
         }
@@ -135,7 +136,9 @@ impl ShellLineReader {
             Some(line) if has_line => self.inside(name, |reader| reader.script(line)),
             None if has_line => self.note(UnknownPart::Evaluation),
             Some(file) if !reads_input && !is_descriptor(file) => {}
-            Some(_) | None => self.note(UnknownPart::ShellInput),
+            Some(_) => self.note(UnknownPart::ShellInput),
+            // At a terminal, where what is typed is judged when it comes.
+            None => self.shell_reads = true,
         }
     }
 
@@ -158,7 +161,8 @@ impl ShellLineReader {
         match line {
             Some(line) if is_known => self.inside("su", |reader| reader.script(&line)),
             Some(_) => self.note(UnknownPart::Evaluation),
-            None => self.note(UnknownPart::ShellInput),
+            None if is_known => self.shell_reads = true,
+            None => self.note(UnknownPart::Evaluation),
         }
     }
 }

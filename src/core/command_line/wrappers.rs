@@ -161,7 +161,10 @@ impl ShellLineReader {
         match name {
             // It reads a file instead of the terminal, or the variables of a shell.
             "exec" if words.is_empty() => return self.note(UnknownPart::Builtin),
-            "xargs" => words.push(None),
+            "xargs" => {
+                self.has_other_input = true;
+                words.push(None);
+            }
             _ => {}
         }
         if !words.is_empty() {

@@ -21,6 +21,21 @@ pub enum ActivityState {
     Unknown,
 }
 
+impl ActivityState {
+    /// The word for it in the protocol and in rules.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Prompt => "prompt",
+            Self::Running => "running",
+            Self::NeedsInput => "needs_input",
+            Self::SecretPrompt => "secret_prompt",
+            Self::FullScreen => "full_screen",
+            Self::Exited => "exited",
+            Self::Unknown => "unknown",
+        }
+    }
+}
+
 /// How something is known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Evidence {

@@ -213,7 +213,7 @@ fn a_program_that_waits_in_a_read_needs_input_whatever_the_screen_shows() {
     judged.quiet(&reading(program(), true)).is(ActivityState::NeedsInput, Evidence::Kernel);
     assert_eq!(
         judged.view(),
-        ShellView { readiness: Readiness::Busy, waits: true, idle_after: None }
+        ShellView { readiness: Readiness::Busy, waits: true, ..ShellView::default() }
     );
     judged.show(1, "Go on? [y/n] ").quiet(&reading(program(), false));
     judged.is(ActivityState::Running, Evidence::Osc133);

@@ -19,6 +19,7 @@ use crate::session::recover::tests::registry;
 use crate::store::index::writer::SearchIndex;
 use crate::store::journal::writer::{Journal, JournalLimits};
 use crate::surface::call::Principals;
+use crate::surface::judge::Judge;
 use crate::surface::switchboard::Switchboard;
 use crate::surface::turns::Turns;
 
@@ -43,6 +44,7 @@ fn daemon() -> Arc<Daemon> {
         principals: Principals::default(),
         departure: Departure::default(),
         index: SearchIndex::off(),
+        judge: Judge::new(Arc::default()),
         turns: Turns::default(),
         journal: Journal::at(PathBuf::from("/nowhere"), limits),
     })

@@ -73,9 +73,11 @@ pub const LISTS: [(&str, &str, &str); 3] = [
     ("termgate://events", "events", "What happened last"),
 ];
 
-/// The resource for operators only: URI, name and description.
-pub const DAEMON: (&str, &str, &str) =
-    ("termgate://daemon", "daemon", "The daemon itself and what it did so far");
+/// The resources for operators only: URI, name and description.
+pub const OF_OPERATORS: [(&str, &str, &str); 2] = [
+    ("termgate://daemon", "daemon", "The daemon itself and what it did so far"),
+    ("termgate://approvals", "approvals", "The calls that wait for an approval"),
+];
 
 /// A list with one entry per session, sorted by name.
 #[derive(Clone, Copy, Debug)]

@@ -14,7 +14,7 @@ use serde_json::json;
 use crate::core::policy::Standing;
 use crate::mcp::error::said;
 use crate::mcp::prompt::{Prompt, prompts};
-use crate::mcp::resource::listed::{DAEMON, JSON, LISTS, MARKDOWN, OUTPUT, PARTS, Template};
+use crate::mcp::resource::listed::{JSON, LISTS, MARKDOWN, OF_OPERATORS, OUTPUT, PARTS, Template};
 use crate::mcp::resource::{Resource, seen, uri_of, uri_of_skill};
 use crate::mcp::server::{LARGE_READ_ROOM, Server};
 use crate::session::handle::Session;
@@ -45,7 +45,7 @@ fn of_no_session(standing: &Standing) -> Vec<ListedResource> {
             .with_mime_type(MARKDOWN)
     };
     let mut resources: Vec<ListedResource> = LISTS.into_iter().map(list).collect();
-    resources.extend(standing.is_operator().then(|| list(DAEMON)));
+    resources.extend(OF_OPERATORS.into_iter().filter(|_| standing.is_operator()).map(list));
     resources.extend(prompts().iter().map(skill));
     resources
 }

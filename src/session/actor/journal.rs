@@ -74,7 +74,10 @@ impl<P: Pty> Actor<P> {
             Some(command) => ActContent::Command { bytes: &bytes, command: &command.text },
             None => ActContent::Bytes(&bytes),
         };
-        let of = self.intend(&order.caller, Some(order.door), act, content)?;
+        let of = self.outlets.recorder.append(&JournalEntry::Intent(Intent {
+            decision: order.decision,
+            ..self.intent(&order.caller, Some(order.door), act, content)
+        }))?;
         self.recording.writes.insert(write, RecordedWrite::Act { of, epoch: None, is_secret });
         Ok(())
     }
@@ -197,7 +200,8 @@ impl<P: Pty> Actor<P> {
         match of {
             Ok(of) => self.outlets.recorder.conclude(of, outcome),
             Err(_) => {
-                let intent = Intent { by, door, session, act, epoch, content };
+                let decision = None;
+                let intent = Intent { by, door, session, act, epoch, decision, content };
                 self.outlets.recorder.note(&JournalEntry::Late { intent, outcome });
             }
         }
@@ -252,9 +256,19 @@ impl<P: Pty> Actor<P> {
         act: &str,
         content: ActContent<'_>,
     ) -> Result<RecordNumber, SessionError> {
-        let (session, epoch) = (Some(self.id), self.epoch_of(by));
-        let intent = Intent { by, door, session, act, epoch, content };
+        let intent = self.intent(by, door, act, content);
         Ok(self.outlets.recorder.append(&JournalEntry::Intent(intent))?)
+    }
+
+    fn intent<'a>(
+        &self,
+        by: &'a Caller,
+        door: Option<Door>,
+        act: &'a str,
+        content: ActContent<'a>,
+    ) -> Intent<'a> {
+        let (session, epoch) = (Some(self.id), self.epoch_of(by));
+        Intent { by, door, session, act, epoch, decision: None, content }
     }
 
     /// The epoch of the lease that a caller holds.

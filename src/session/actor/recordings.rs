@@ -155,6 +155,8 @@ fn marker_of(event: &Event) -> Option<String> {
         | Event::Progress { .. }
         | Event::LeftOut { .. }
         | Event::WritingSwitched { .. }
+        | Event::ApprovalAsked { .. }
+        | Event::ApprovalDecided { .. }
         | Event::Fault { .. } => return None,
     })
 }

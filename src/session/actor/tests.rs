@@ -211,6 +211,7 @@ fn typing(caller: &Caller, text: &str) -> WriteOrder {
         dry_run: false,
         keep_alive: false,
         command: None,
+        decision: None,
     }
 }
 

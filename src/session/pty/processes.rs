@@ -4,6 +4,7 @@
 use std::fs;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -63,6 +64,11 @@ impl Process {
 pub fn told_of(pid: ProcessId, what: &str) -> Option<String> {
     let mut page = [0; 4096];
     Some(String::from_utf8_lossy(read(pid.0, what, &mut page).ok()?).into_owned())
+}
+
+/// The directory a process works in; `None` without such a process, or for one of another user.
+pub fn directory_of(pid: i32) -> Option<PathBuf> {
+    fs::read_link(format!("/proc/{pid}/cwd")).ok()
 }
 
 /// A moment as a process start time, in clock ticks since boot.

@@ -31,6 +31,9 @@ pub(super) fn kind_of(event: &Event) -> &'static str {
         Event::Attached { .. } => "attached",
         Event::Detached { .. } => "detached",
         Event::WritingSwitched { .. } => "writing_switched",
+        Event::ApprovalAsked { .. } => "approval_asked",
+        Event::ApprovalDecided { granted: true, .. } => "approval_granted",
+        Event::ApprovalDecided { granted: false, .. } => "approval_denied",
         Event::Fault { .. } => "fault",
     }
 }
@@ -64,6 +67,7 @@ pub(super) fn caller_of(event: &Event) -> Option<&Caller> {
         Event::Lease { holder, .. } => Some(holder),
         Event::Attached { person } | Event::Detached { person } => Some(person),
         Event::WritingSwitched { by, .. } => by.as_ref(),
+        Event::ApprovalAsked { by, .. } | Event::ApprovalDecided { by, .. } => Some(by),
         Event::DaemonStopped { .. }
         | Event::ConfigurationRead { .. }
         | Event::SessionCreated { .. }
@@ -117,6 +121,10 @@ pub(super) fn details_of(event: &Event, keep_input: bool) -> Option<Value> {
         Event::WritingSwitched { is_on, for_ms, .. } => {
             json!({"writing": if *is_on { "on" } else { "off" }, "for_ms": for_ms})
         }
+        Event::ApprovalAsked { id, what, .. } => {
+            json!({"approval_id": id.to_string(), "what": keep_input.then_some(what)})
+        }
+        Event::ApprovalDecided { id, .. } => json!({"approval_id": id.to_string()}),
         Event::Fault { what } => json!({"what": what}),
     };
     if let Value::Object(members) = &mut details {

@@ -106,6 +106,9 @@ pub struct RecordLine<'a> {
     pub door: Option<Cow<'a, str>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub epoch: Option<u64>,
+    /// Of the rules of policy, or the one that an approval was asked for by.
+    #[serde(skip_serializing_if = "Option::is_none", borrow)]
+    pub decision: Option<Cow<'a, str>>,
     /// The bytes, where they are UTF-8.
     #[serde(skip_serializing_if = "Option::is_none", borrow)]
     pub text: Option<Cow<'a, str>>,
@@ -232,13 +235,14 @@ impl<'a> RecordLine<'a> {
     }
 
     fn with_intent(self, intent: &Intent<'a>, keep_input: bool) -> Self {
-        let Intent { by, door, session, act, epoch, content } = intent;
+        let Intent { by, door, session, act, epoch, decision, content } = intent;
         Self {
             act: Some((*act).into()),
             session: session.map(|session| session.to_string().into()),
             connection: Some(by.connection.0),
             door: door.map(|door| door.as_str().into()),
             epoch: epoch.map(|epoch| epoch.0),
+            decision: decision.map(|decision| decision.to_string().into()),
             ..self.with_caller(by).with_content(content, keep_input)
         }
     }

@@ -228,6 +228,7 @@ fn order(
         dry_run: options.dry_run,
         keep_alive,
         command: None,
+        decision: None,
     })
 }
 

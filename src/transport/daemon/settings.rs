@@ -63,6 +63,7 @@ impl Reloading {
         for note in &read.notes {
             tracing::warn!("{note}");
         }
+        let is_other_policy = self.running.policy != read.config.policy;
         let changes = self.running.take_over(&read.config);
         self.spread();
         for Change { key, before, after } in &changes {
@@ -76,7 +77,8 @@ impl Reloading {
                 }
             }
         }
-        let changed = changes.iter().map(|change| change.key.name).collect();
+        let changed = changes.iter().map(|change| change.key.name);
+        let changed = changed.chain(is_other_policy.then_some("policy")).collect();
         let sessions = &self.shared.gateway.daemon().sessions;
         sessions.tell_event(None, Event::ConfigurationRead { changed });
         tracing::info!(changes = changes.len(), "the configuration was read again");
@@ -91,6 +93,7 @@ impl Reloading {
         daemon.index.set_limits(index_limits(running));
         daemon.sessions.set_limits(session_limits(running));
         daemon.lease_auto.store(running.lease.auto, Ordering::Relaxed);
+        daemon.judge.set_rules(&running.policy);
         shared.gateway.set_rates(running.calls);
         shared.subscriptions.set(running.subscriptions);
         self.door_limits.send_modify(|limits| {

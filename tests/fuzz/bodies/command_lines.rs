@@ -1,13 +1,46 @@
-//! Command lines: a line has a bounded number of programs, and what is quoted as one word stays one word.
+//! Command lines: a line has a bounded number of programs, and what is quoted as one word stays one word. Rules see what
+//! a line begins with, whatever follows, and allow nothing but what they name.
 
+use std::path::Path;
+use std::sync::LazyLock;
+
+use termgate::config::policy::read;
 use termgate::core::command_line::ParsedCommandLine;
+use termgate::core::policy::rules::facts::{CallFacts, Line};
+use termgate::core::policy::rules::{Effect, Rules};
 
 /// More calls than any line has.
 const CALLS_MAX: usize = 256;
 
+static NO_RM: LazyLock<Rules> = LazyLock::new(|| {
+    rules("[[rule]]\nname = 'a'\neffect = 'deny'\ncommand = { program = 'rm', flags = ['r', 'f'] }")
+});
+
+static ONLY_ECHO: LazyLock<Rules> = LazyLock::new(|| {
+    let rule = "[[rule]]\nname = 'a'\neffect = 'allow'\ncommand = { program = 'echo' }";
+    rules(&format!("default = 'deny'\n{rule}"))
+});
+
+fn rules(text: &str) -> Rules {
+    let mut rules = Rules::default();
+    assert_eq!(read(text, Path::new("policy.toml"), &mut rules), []);
+    rules
+}
+
+fn effect(rules: &Rules, line: &ParsedCommandLine) -> Effect {
+    rules.judge(&CallFacts { line: Line::Known(line), ..CallFacts::default() }).effect
+}
+
 pub fn check(data: &[u8]) {
     let Ok(text) = str::from_utf8(data) else { return };
     let line = ParsedCommandLine::parse(text);
+    let removing = ParsedCommandLine::parse(&format!("rm -fr x\n{text}"));
+    assert!(effect(&NO_RM, &removing) > Effect::Allow, "{text:?}");
+    if effect(&ONLY_ECHO, &line) == Effect::Allow {
+        let is_echo = |name: Option<&str>| name == Some("echo");
+        assert!(line.calls.iter().all(|call| is_echo(call.name.as_deref()) && call.path.is_none()));
+        assert!(line.is_known() && line.writes.is_empty() && line.sets.is_empty(), "{text:?}");
+    }
     assert!(line.calls.len() <= CALLS_MAX);
     // No text gets out of single quotes.
     if text.contains('\'') || text.chars().any(|it| it.is_control() && it != '\n') {

@@ -1,25 +1,19 @@
-//! Configuration files and the file of tokens: values or errors that name a place, and what is printed reads back.
+//! Configuration and policy files, and the file of tokens: values or errors that name a place, and what is printed reads back.
 
 use std::path::Path;
 
 use termgate::config::file::read;
 use termgate::config::key::KEYS;
-use termgate::config::problem::ValueOrigin;
-use termgate::config::{Config, tokens};
+use termgate::config::problem::{Problem, ValueOrigin};
+use termgate::config::{Config, policy, tokens};
+use termgate::core::policy::rules::Rules;
 
 pub fn check(data: &[u8]) {
     let Ok(text) = str::from_utf8(data) else { return };
     let path = Path::new("fuzzed.toml");
     let (given, problems) = read(text, path);
-    for problem in &problems {
-        let told = problem.to_string();
-        assert!(!told.contains('\n'), "an error has one line: {told:?}");
-        let ValueOrigin::File { at: Some(at), .. } = &problem.origin else {
-            panic!("{told} has no place")
-        };
-        let line = text.split('\n').nth(at.line - 1).expect("the line exists");
-        assert!((1..=line.chars().count() + 1).contains(&at.column), "{told}");
-    }
+    check_places(text, &problems);
+    check_places(text, &policy::read(text, path, &mut Rules::default()));
     let mut config = Config::built_in();
     for setting in given {
         assert!(setting.key.kind.takes(&setting.value), "{setting:?}");
@@ -36,6 +30,18 @@ pub fn check(data: &[u8]) {
     }
     assert_eq!(again, config, "{printed}");
     check_tokens(text);
+}
+
+fn check_places(text: &str, problems: &[Problem]) {
+    for problem in problems {
+        let told = problem.to_string();
+        assert!(!told.contains('\n'), "an error has one line: {told:?}");
+        let ValueOrigin::File { at: Some(at), .. } = &problem.origin else {
+            panic!("{told} has no place")
+        };
+        let line = text.split('\n').nth(at.line - 1).expect("the line exists");
+        assert!((1..=line.chars().count() + 1).contains(&at.column), "{told}");
+    }
 }
 
 fn check_tokens(text: &str) {

@@ -102,7 +102,8 @@ fn written(acts: &[u8]) -> Vec<u8> {
             _ => ActContent::Nothing,
         };
         let (door, epoch) = (Some(Door::Gateway), Some(Epoch(7)));
-        let intent = Intent { by: &by, door, session: None, act: "text", epoch, content };
+        let (by, decision, session) = (&by, None, None);
+        let intent = Intent { by, door, session, act: "text", epoch, decision, content };
         let entry = JournalEntry::Intent(intent);
         let of = append(
             RecordKind::Intent,

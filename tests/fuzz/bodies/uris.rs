@@ -64,6 +64,7 @@ fn uri(resource: &Resource) -> String {
     let of = |session: &str, part: &str| format!("termgate://session/{session}/{part}");
     match resource {
         Resource::Daemon => "termgate://daemon".to_owned(),
+        Resource::Approvals => "termgate://approvals".to_owned(),
         Resource::Sessions { after } => with("termgate://sessions", [("after", text(after))]),
         Resource::Leases { after } => with("termgate://leases", [("after", text(after))]),
         Resource::Events(query) => with(

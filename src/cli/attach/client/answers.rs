@@ -107,6 +107,9 @@ impl Desk<'_> {
             }
             Purpose::HandBack | Purpose::Room => {}
             Purpose::About => self.on_about(&answer["structuredContent"]),
+            Purpose::FollowApprovals => return self.ask_for_approvals(),
+            Purpose::Approvals => self.on_approvals(&answer["structuredContent"]),
+            Purpose::Decide => self.on_decided(&answer),
             Purpose::Search => {
                 let told = rows(&mut answer)?;
                 let back = self.carried.scrollback.as_mut();
@@ -141,13 +144,16 @@ impl Desk<'_> {
                 return self.on_nothing_typed(&error.to_string(), data);
             }
             (Purpose::History | Purpose::Search, _) => self.carried.scrollback = None,
+            // An older daemon knows no approvals.
+            (Purpose::FollowApprovals | Purpose::Approvals, _) => return,
             (Purpose::About, _) if self.name.is_empty() => self.name.clone_from(&self.view.session),
             (
                 Purpose::About
                 | Purpose::Typing(_)
                 | Purpose::TakeOver
                 | Purpose::HandBack
-                | Purpose::Room,
+                | Purpose::Room
+                | Purpose::Decide,
                 _,
             ) => {}
         }

@@ -115,6 +115,8 @@ impl Carried {
                     ChordCommand::TakeOver
                     | ChordCommand::HandBack
                     | ChordCommand::Scrollback
+                    | ChordCommand::Approve
+                    | ChordCommand::Deny
                     | ChordCommand::Unknown,
                 ) => {}
             }

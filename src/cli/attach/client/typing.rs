@@ -68,6 +68,8 @@ impl Desk<'_> {
                 self.ask(Purpose::HandBack, HAND_BACK_METHOD, &self.named())?;
             }
             ChordCommand::Scrollback => self.look_back()?,
+            ChordCommand::Approve => self.decide(true)?,
+            ChordCommand::Deny => self.decide(false)?,
             ChordCommand::Unknown => {
                 let text = format!("unknown key, {} ? lists them", self.carried.options.prefix);
                 self.tell(text, NoticeReason::News);

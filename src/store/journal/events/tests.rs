@@ -9,6 +9,7 @@ use crate::core::event::{EVENT_KINDS, Event, EventScope};
 use crate::core::frame::Exit;
 use crate::core::ids::{ConnectionId, Epoch, PrincipalId, TenantId};
 use crate::core::journal::JournalEntry;
+use crate::core::policy::decision::DecisionId;
 use crate::store::journal::event::kind_of;
 use crate::store::journal::writer::{Journal, JournalLimits};
 
@@ -179,6 +180,7 @@ fn a_command_is_recorded_without_its_text_where_input_is_not_kept() {
 
 #[test]
 fn each_kind_is_in_the_list_of_kinds() {
+    let decision = DecisionId::from_random(uuid::Uuid::nil());
     use crate::core::lease::error::EndCause;
     use crate::core::lease::view::LeaseChange;
 
@@ -218,7 +220,10 @@ fn each_kind_is_in_the_list_of_kinds() {
         Event::Progress { progress, offset: 1 },
         Event::LeftOut { count: 1, offset: 1 },
         Event::Attached { person: person.clone() },
-        Event::Detached { person },
+        Event::Detached { person: person.clone() },
+        Event::ApprovalAsked { id: decision, what: "x".into(), by: person.clone() },
+        Event::ApprovalDecided { id: decision, granted: true, by: person.clone() },
+        Event::ApprovalDecided { id: decision, granted: false, by: person },
         Event::WritingSwitched { is_on: true, for_ms: None, by: None },
         Event::Fault { what: "x" },
     ];

@@ -59,7 +59,7 @@ impl Fixture {
         let session = Some(SessionId::from_random(uuid::Uuid::from_u128(7 << 80)));
         let content = ActContent::Bytes(bytes);
         let (door, epoch) = (Some(Door::Gateway), Some(Epoch(4)));
-        let intent = Intent { by: &by, door, session, act: "text", epoch, content };
+        let intent = Intent { by: &by, door, session, act: "text", epoch, decision: None, content };
         self.second.set(self.second.get() + 1);
         self.journal.append(at(self.second.get()), &JournalEntry::Intent(intent))
     }
@@ -340,7 +340,15 @@ fn of_a_secret_nothing_is_recorded() {
     let it = Fixture::new();
     let by = agent();
     let content = ActContent::Secret;
-    let intent = Intent { by: &by, door: None, session: None, act: "text", epoch: None, content };
+    let intent = Intent {
+        by: &by,
+        door: None,
+        session: None,
+        act: "text",
+        epoch: None,
+        decision: None,
+        content,
+    };
     it.journal.append(at(1), &JournalEntry::Intent(intent)).unwrap();
     let last: serde_json::Value = serde_json::from_str(it.lines().last().unwrap()).unwrap();
     assert_eq!(last["secret"], true);

@@ -235,6 +235,7 @@ impl Sending<'_> {
                 provision: script.map(Provision::of),
                 interrupts: self.interrupts(),
             }),
+            decision: None,
         })
     }
 }

@@ -1,0 +1,102 @@
+//! A policy file is read whole or not at all, and each problem has its place.
+
+use super::*;
+use crate::core::policy::rules::facts::{CallFacts, Line};
+
+fn problems(text: &str) -> Vec<String> {
+    let found = read(text, Path::new("p.toml"), &mut Rules::default());
+    found.iter().map(ToString::to_string).collect()
+}
+
+fn rules(texts: &[&str]) -> Rules {
+    let mut rules = Rules::default();
+    for text in texts {
+        assert_eq!(read(text, Path::new("p.toml"), &mut rules), []);
+    }
+    rules
+}
+
+#[test]
+fn one_text_and_a_list_of_texts_are_the_same() {
+    let one = "[[rule]]\nname = 'a'\neffect = 'deny'\ntool = 'run'\ncommand = {program = 'rm'}";
+    let list = one.replace("'run'", "['run']").replace("'rm'", "['rm']");
+    assert_eq!(rules(&[one]), rules(&[&list]));
+    let line = ParsedCommandLine::parse("rm x");
+    let call = CallFacts { tool: "run", line: Line::Known(&line), ..CallFacts::default() };
+    assert_eq!(rules(&[one]).judge(&call).effect, Effect::Deny);
+}
+
+#[test]
+fn files_hold_together_and_the_stricter_default_counts() {
+    let read = rules(&[
+        "default = 'ask'\n[[rule]]\nname = 'a'\neffect = 'deny'",
+        "default = 'allow'\nunknown = 'deny'\n[[rule]]\nname = 'b'\neffect = 'ask'",
+        "",
+    ]);
+    assert_eq!((read.default, read.unknown), (Effect::Ask, Some(Effect::Deny)));
+    let names: Vec<&str> = read.rules.iter().map(|rule| &*rule.name).collect();
+    assert_eq!(names, ["a", "b"]);
+}
+
+#[test]
+fn an_example_that_a_rule_does_not_agree_with_is_a_problem() {
+    let text = "\n[[rule]]\nname = 'no-rm'\neffect = 'deny'\n\
+        command = { program = 'rm', flags = ['r'] }\n\
+        match = ['rm -R x', 'rm -f x', 'rm $X']\n\
+        not_match = ['ls', 'rm --recursive x', '$X']";
+    assert_eq!(
+        problems(text),
+        [
+            "p.toml:2:1: rule no-rm: match: it does not match `rm -f x`",
+            "p.toml:2:1: rule no-rm: match: it does not match `rm $X`",
+            "p.toml:2:1: rule no-rm: not_match: it matches `rm --recursive x`",
+            "p.toml:2:1: rule no-rm: not_match: it may match `$X`",
+        ]
+    );
+}
+
+#[test]
+fn what_can_never_match_or_nothing_may_rely_on_is_a_problem() {
+    let cases = [
+        ("door = 'operater'", "door: nothing is called `operater`; did you mean operator?"),
+        ("terminal = 'vim'", "terminal: nothing is called `vim`"),
+        (
+            "client = 'claude*'\neffect = 'allow'",
+            "client: callers choose it, so nothing can be allowed by it",
+        ),
+        (
+            "tags = 'scratch'\neffect = 'allow'",
+            "tags: callers choose it, so nothing can be allowed by it",
+        ),
+        (
+            "raw_input = true\nwrites = '/etc/**'",
+            "raw_input: such input has no command line for command or writes",
+        ),
+        ("match = 'x'", "match and not_match need command or writes"),
+        ("tool = []", "tool: no pattern is given"),
+        ("tool = '[a'", "tool: `[a` is not a pattern: unclosed character class; missing ']'"),
+    ];
+    for (text, problem) in cases {
+        let effect = if text.contains("effect") { "" } else { "effect = 'deny'\n" };
+        let found = problems(&format!("[[rule]]\nname = 'a'\n{effect}{text}"));
+        assert_eq!(found, [format!("p.toml:1:1: rule a: {problem}")], "{text}");
+    }
+    let twice = "[[rule]]\nname = 'a'\neffect = 'deny'\n".repeat(2);
+    assert_eq!(problems(&twice), ["p.toml:4:1: rule a: another rule has this name"]);
+    let spaced = "[[rule]]\nname = 'a b'\neffect = 'deny'";
+    assert!(problems(spaced)[0].contains("a name has up to 64 letters"), "{spaced}");
+}
+
+#[test]
+fn a_word_that_is_not_known_is_a_problem_with_its_place() {
+    for (text, place) in [
+        ("defualt = 'ask'", "p.toml:1:1: "),
+        ("[[rule]]\nname = 'a'\neffect = 'forbid'", "p.toml:3:10: "),
+        ("[[rule]]\nname = 'a'\neffect = 'deny'\ncomand = 'x'", "p.toml:4:1: "),
+        ("[[rule]]\nname = 'a'\neffect = 'deny'\ntool = 3", "p.toml:4:8: "),
+        ("[[rule]\n", "p.toml:1:"),
+    ] {
+        let found = problems(text);
+        assert!(found.len() == 1 && found[0].starts_with(place), "{text}: {found:?}");
+    }
+}

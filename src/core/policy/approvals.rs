@@ -1,0 +1,293 @@
+//! Approvals: calls that wait until somebody lets them pass.
+//!
+//! An approval is for one exact call, at a terminal that is as it was when the call was made. It is used once. None
+//! survives its daemon.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use sha2::{Digest, Sha256};
+
+use crate::core::caller::PrincipalName;
+use crate::core::ids::{Epoch, PrincipalId, SessionId, TenantId};
+use crate::core::moment::Moment;
+use crate::core::policy::decision::DecisionId;
+use crate::core::shell::commands::record::CommandId;
+
+/// How long a call can be approved, and an approval used, after the call was first made.
+pub const VALID_FOR: Duration = Duration::from_secs(10 * 60);
+
+/// How long the same call is refused without asking again, after it was denied.
+pub const DENIED_FOR: Duration = Duration::from_secs(60);
+
+/// How long a program can be approved in a session.
+pub const PROGRAM_FOR_MAX: Duration = Duration::from_secs(60 * 60);
+
+/// How many calls of one principal wait at most, and of all.
+const WAITING_MAX: usize = 16;
+const ALL_MAX: usize = 256;
+
+/// Tells calls apart: the hash of who calls which tool with which arguments.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Fingerprint([u8; 32]);
+
+impl Fingerprint {
+    /// Of these parts, each hashed with its length, so that no two lists of parts are the same.
+    pub fn of(parts: &[&[u8]]) -> Self {
+        let mut hash = Sha256::new();
+        for part in parts {
+            hash.update((part.len() as u64).to_be_bytes());
+            hash.update(part);
+        }
+        Self(hash.finalize().into())
+    }
+}
+
+/// The state of a terminal on which it depends what a call does.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Witness {
+    /// Of the lease, if somebody else than the caller holds it.
+    pub others_epoch: Option<Epoch>,
+    /// The last command that was run.
+    pub command: CommandId,
+    pub directory: Option<String>,
+    /// The process group in front.
+    pub foreground: Option<i32>,
+    /// When the screen last changed, for a call whose effect depends on what it shows.
+    pub screen: Option<Moment>,
+}
+
+/// A call that is to be approved.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ApprovalRequest {
+    pub decision: DecisionId,
+    pub fingerprint: Fingerprint,
+    pub witness: Witness,
+    pub by: PrincipalName,
+    pub tenant: TenantId,
+    pub session: Option<SessionId>,
+    pub tool: &'static str,
+    /// What the call does, in one line for people.
+    pub what: Arc<str>,
+    /// The programs that it runs, if all of them are known.
+    pub programs: Option<BTreeSet<String>>,
+    pub rule: Option<Arc<str>>,
+    pub reason: Option<Arc<str>>,
+}
+
+/// A call that was made and is not approved and used yet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Approval {
+    /// The decision that first asked for it; its id.
+    pub id: DecisionId,
+    pub request: ApprovalRequest,
+    pub expires_at: Moment,
+    pub state: ApprovalState,
+}
+
+/// What became of a call that asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ApprovalState {
+    Waiting,
+    /// By whom; it waits to be used.
+    Approved(Arc<str>),
+    Denied(Arc<str>),
+}
+
+/// The answer to a call that needs an approval.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Asked {
+    /// It may pass, now and once.
+    Passes {
+        id: DecisionId,
+        by: Arc<str>,
+        /// What was used up; none if its programs pass for a time.
+        used: Option<Box<Approval>>,
+    },
+    /// It waits; `is_new` where nobody was asked before.
+    Waits { id: DecisionId, expires_at: Moment, is_new: bool },
+    Denied {
+        id: DecisionId,
+        by: Arc<str>,
+        /// When it may be asked again.
+        until: Moment,
+    },
+    /// It was approved, and the terminal has changed since. The approval is gone.
+    Stale { id: DecisionId },
+    /// Too many calls wait.
+    TooMany,
+}
+
+/// For what an approval is given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ApprovalScope {
+    Once,
+    /// The same programs, by the same principal in the same session, until then.
+    Programs(Moment),
+}
+
+/// Why a call cannot be approved or denied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ApprovalError {
+    #[error("no call waits for an approval with this id")]
+    Unknown,
+    #[error("it was decided already")]
+    Decided,
+    #[error("the programs of this call are not all known, so it can be approved once only")]
+    ProgramsUnknown,
+}
+
+/// Programs that pass for a time.
+#[derive(Clone, Debug)]
+struct PassingPrograms {
+    id: DecisionId,
+    principal: PrincipalId,
+    session: SessionId,
+    programs: BTreeSet<String>,
+    by: Arc<str>,
+    until: Moment,
+}
+
+/// All calls that wait, and what was approved.
+#[derive(Debug, Default)]
+pub struct Approvals {
+    calls: BTreeMap<DecisionId, Approval>,
+    passing: Vec<PassingPrograms>,
+}
+
+impl Approvals {
+    /// Takes a call that needs an approval: lets it pass if it has one, and uses that up.
+    pub fn ask(&mut self, now: Moment, request: ApprovalRequest) -> Asked {
+        self.forget(now);
+        if let Some(passing) = self.passing.iter().find(|passing| passing.covers(&request)) {
+            let (id, by) = (passing.id, Arc::clone(&passing.by));
+            return Asked::Passes { id, by, used: None };
+        }
+        let same = |call: &&mut Approval| call.request.fingerprint == request.fingerprint;
+        if let Some(call) = self.calls.values_mut().find(same) {
+            let (id, expires_at) = (call.id, call.expires_at);
+            return match call.state.clone() {
+                ApprovalState::Waiting => {
+                    // Whoever approves it approves what is there by then.
+                    call.request.witness = request.witness;
+                    Asked::Waits { id, expires_at, is_new: false }
+                }
+                ApprovalState::Denied(by) => Asked::Denied { id, by, until: expires_at },
+                ApprovalState::Approved(by) => {
+                    let is_stale = call.request.witness != request.witness;
+                    let used = self.calls.remove(&id).map(Box::new);
+                    if is_stale { Asked::Stale { id } } else { Asked::Passes { id, by, used } }
+                }
+            };
+        }
+        let principal = request.by.principal;
+        let own = self.calls.values().filter(|call| call.request.by.principal == principal);
+        if own.count() >= WAITING_MAX || self.calls.len() >= ALL_MAX {
+            return Asked::TooMany;
+        }
+        let (id, expires_at) = (request.decision, now + VALID_FOR);
+        self.calls.insert(id, Approval { id, request, expires_at, state: ApprovalState::Waiting });
+        Asked::Waits { id, expires_at, is_new: true }
+    }
+
+    /// Takes back an approval that was used for nothing.
+    pub fn give_back(&mut self, approval: Approval) {
+        let same = |call: &Approval| call.request.fingerprint == approval.request.fingerprint;
+        // The call may have been made again meanwhile.
+        if !self.calls.values().any(same) {
+            self.calls.insert(approval.id, approval);
+        }
+    }
+
+    /// Lets a call pass that waits, and gives it back as it was.
+    ///
+    /// # Errors
+    /// There is none, it was decided before, or what it runs is not known well enough for this scope.
+    pub fn approve(
+        &mut self,
+        now: Moment,
+        id: DecisionId,
+        scope: ApprovalScope,
+        by: Arc<str>,
+    ) -> Result<Approval, ApprovalError> {
+        let call = self.waiting(now, id)?.clone();
+        if let ApprovalScope::Programs(until) = scope {
+            let request = &call.request;
+            let (Some(session), Some(programs)) = (request.session, request.programs.clone())
+            else {
+                return Err(ApprovalError::ProgramsUnknown);
+            };
+            let (principal, by) = (request.by.principal, Arc::clone(&by));
+            if self.passing.len() == ALL_MAX {
+                self.passing.remove(0);
+            }
+            self.passing.push(PassingPrograms { id, principal, session, programs, by, until });
+            self.calls.remove(&id);
+            return Ok(call);
+        }
+        self.waiting(now, id)?.state = ApprovalState::Approved(by);
+        Ok(call)
+    }
+
+    /// Refuses a call that waits, and gives it back as it was.
+    ///
+    /// # Errors
+    /// There is none, or it was decided before.
+    pub fn deny(
+        &mut self,
+        now: Moment,
+        id: DecisionId,
+        by: Arc<str>,
+    ) -> Result<Approval, ApprovalError> {
+        let call = self.waiting(now, id)?;
+        let before = call.clone();
+        (call.state, call.expires_at) = (ApprovalState::Denied(by), now + DENIED_FOR);
+        Ok(before)
+    }
+
+    fn waiting(&mut self, now: Moment, id: DecisionId) -> Result<&mut Approval, ApprovalError> {
+        self.forget(now);
+        let call = self.calls.get_mut(&id).ok_or(ApprovalError::Unknown)?;
+        match call.state {
+            ApprovalState::Waiting => Ok(call),
+            ApprovalState::Approved(_) | ApprovalState::Denied(_) => Err(ApprovalError::Decided),
+        }
+    }
+
+    /// The calls that wait, the oldest first.
+    pub fn list(&mut self, now: Moment) -> Vec<Approval> {
+        self.forget(now);
+        let mut waiting: Vec<Approval> =
+            self.calls.values().filter(|it| it.state == ApprovalState::Waiting).cloned().collect();
+        waiting.sort_by_key(|call| call.expires_at);
+        waiting
+    }
+
+    /// Forgets the calls of somebody who has left for good, and what was approved to it.
+    pub fn leave(&mut self, principal: PrincipalId) {
+        self.calls.retain(|_, call| call.request.by.principal != principal);
+        self.passing.retain(|passing| passing.principal != principal);
+    }
+
+    /// Forgets everything, since other rules hold.
+    pub fn clear(&mut self) {
+        *self = Self::default();
+    }
+
+    fn forget(&mut self, now: Moment) {
+        self.calls.retain(|_, call| call.expires_at > now);
+        self.passing.retain(|passing| passing.until > now);
+    }
+}
+
+impl PassingPrograms {
+    fn covers(&self, request: &ApprovalRequest) -> bool {
+        self.principal == request.by.principal
+            && Some(self.session) == request.session
+            && request.programs.as_ref().is_some_and(|programs| programs.is_subset(&self.programs))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,180 @@
+//! An approval is for one exact call, is used once, and only while the terminal is as it was.
+
+use super::*;
+
+const NOW: Moment = Moment::from_boot(Duration::from_secs(1_000));
+
+fn session() -> SessionId {
+    SessionId::from_random(uuid::Uuid::from_u128(7 << 80))
+}
+
+fn id(number: u32) -> DecisionId {
+    DecisionId::from_random(uuid::Uuid::from_u128(u128::from(number) << 96))
+}
+
+fn request(number: u32, what: &str) -> ApprovalRequest {
+    ApprovalRequest {
+        decision: id(number),
+        fingerprint: Fingerprint::of(&[what.as_bytes()]),
+        witness: Witness::default(),
+        by: PrincipalName { label: "a".into(), principal: PrincipalId::Connection(1) },
+        tenant: TenantId::of_uid(1),
+        session: Some(session()),
+        tool: "run",
+        what: what.into(),
+        programs: Some(["rm".to_owned()].into()),
+        rule: None,
+        reason: None,
+    }
+}
+
+fn waits(number: u32, is_new: bool) -> Asked {
+    Asked::Waits { id: id(number), expires_at: NOW + VALID_FOR, is_new }
+}
+
+fn approve(approvals: &mut Approvals, number: u32) -> Result<DecisionId, ApprovalError> {
+    let approved = approvals.approve(NOW, id(number), ApprovalScope::Once, "ada".into());
+    approved.map(|call| call.id)
+}
+
+#[test]
+fn an_approved_call_passes_once() {
+    let mut approvals = Approvals::default();
+    assert_eq!(approvals.ask(NOW, request(1, "rm a")), waits(1, true));
+    assert_eq!(approvals.ask(NOW, request(2, "rm a")), waits(1, false));
+    assert_eq!(approve(&mut approvals, 1), Ok(id(1)));
+    assert_eq!(approve(&mut approvals, 1), Err(ApprovalError::Decided));
+    assert_eq!(approvals.ask(NOW, request(3, "rm b")), waits(3, true), "another call");
+    let passed = approvals.ask(NOW, request(4, "rm a"));
+    assert_eq!(passed_by(&passed), Some((id(1), "ada")));
+    assert_eq!(approvals.ask(NOW, request(5, "rm a")), waits(5, true));
+}
+
+fn passed_by(asked: &Asked) -> Option<(DecisionId, &str)> {
+    if let Asked::Passes { id, by, .. } = asked { Some((*id, by)) } else { None }
+}
+
+#[test]
+fn an_approval_that_was_used_for_nothing_can_be_used_again_once() {
+    let mut approvals = Approvals::default();
+    approvals.ask(NOW, request(1, "rm a"));
+    approve(&mut approvals, 1).unwrap();
+    let Asked::Passes { used: Some(used), .. } = approvals.ask(NOW, request(2, "rm a")) else {
+        panic!("it passes");
+    };
+    approvals.give_back(*used.clone());
+    approvals.give_back(*used);
+    assert!(passed_by(&approvals.ask(NOW, request(3, "rm a"))).is_some());
+    assert_eq!(approvals.ask(NOW, request(4, "rm a")), waits(4, true));
+}
+
+#[test]
+fn parts_of_a_fingerprint_cannot_be_moved_into_each_other() {
+    let of = |parts: &[&str]| {
+        Fingerprint::of(&parts.iter().map(|part| part.as_bytes()).collect::<Vec<_>>())
+    };
+    assert_ne!(of(&["a", "bc"]), of(&["ab", "c"]));
+    assert_ne!(of(&["a", ""]), of(&["a"]));
+    assert_eq!(of(&["a", "b"]), of(&["a", "b"]));
+}
+
+#[test]
+fn an_approval_is_gone_once_the_terminal_has_changed() {
+    let changes: [fn(&mut Witness); 5] = [
+        |it| it.others_epoch = Some(Epoch(3)),
+        |it| it.command = CommandId(4),
+        |it| it.directory = Some("/".into()),
+        |it| it.foreground = Some(9),
+        |it| it.screen = Some(NOW),
+    ];
+    for change in changes {
+        let mut approvals = Approvals::default();
+        approvals.ask(NOW, request(1, "rm a"));
+        approve(&mut approvals, 1).unwrap();
+        let mut changed = request(2, "rm a");
+        change(&mut changed.witness);
+        assert_eq!(approvals.ask(NOW, changed.clone()), Asked::Stale { id: id(1) });
+        assert_eq!(approvals.ask(NOW, changed), waits(2, true));
+    }
+}
+
+#[test]
+fn whoever_approves_approves_what_the_call_was_last_made_at() {
+    let mut approvals = Approvals::default();
+    approvals.ask(NOW, request(1, "rm a"));
+    let moved = Witness { directory: Some("/".into()), ..Witness::default() };
+    let again = ApprovalRequest { witness: moved, ..request(2, "rm a") };
+    assert_eq!(approvals.ask(NOW, again.clone()), waits(1, false));
+    approve(&mut approvals, 1).unwrap();
+    assert!(matches!(approvals.ask(NOW, again), Asked::Passes { .. }));
+}
+
+#[test]
+fn a_denied_call_is_not_asked_about_again_for_a_minute() {
+    let mut approvals = Approvals::default();
+    approvals.ask(NOW, request(1, "rm a"));
+    approvals.deny(NOW, id(1), "ada".into()).unwrap();
+    let until = NOW + DENIED_FOR;
+    let denied = Asked::Denied { id: id(1), by: "ada".into(), until };
+    assert_eq!(approvals.ask(NOW, request(2, "rm a")), denied);
+    assert!(approvals.list(NOW).is_empty());
+    assert_eq!(approve(&mut approvals, 1), Err(ApprovalError::Decided));
+    let expires_at = until + VALID_FOR;
+    let waits = Asked::Waits { id: id(3), expires_at, is_new: true };
+    assert_eq!(approvals.ask(until, request(3, "rm a")), waits);
+}
+
+#[test]
+fn what_nobody_decides_expires() {
+    let mut approvals = Approvals::default();
+    approvals.ask(NOW, request(1, "rm a"));
+    approvals.ask(NOW, request(2, "rm b"));
+    approve(&mut approvals, 2).unwrap();
+    let later = NOW + VALID_FOR;
+    let denied = approvals.deny(later, id(1), "ada".into()).map(|call| call.id);
+    assert_eq!(denied, Err(ApprovalError::Unknown));
+    let asked = approvals.ask(later, request(3, "rm b"));
+    assert!(matches!(asked, Asked::Waits { is_new: true, .. }), "{asked:?}");
+}
+
+#[test]
+fn programs_pass_for_a_time_in_one_session_for_one_principal() {
+    let mut approvals = Approvals::default();
+    approvals.ask(NOW, request(1, "rm a"));
+    let until = NOW + Duration::from_secs(60);
+    let scope = ApprovalScope::Programs(until);
+    approvals.approve(NOW, id(1), scope, "ada".into()).unwrap();
+    for what in ["rm a", "rm b"] {
+        let passes = Asked::Passes { id: id(1), by: "ada".into(), used: None };
+        assert_eq!(approvals.ask(NOW, request(2, what)), passes, "{what}");
+    }
+    let other = PrincipalName { label: "a".into(), principal: PrincipalId::Connection(2) };
+    let more = Some(["rm".to_owned(), "cp".to_owned()].into());
+    let others = [
+        ApprovalRequest { by: other, ..request(3, "c") },
+        ApprovalRequest { session: None, ..request(4, "d") },
+        ApprovalRequest { programs: more, ..request(5, "e") },
+        ApprovalRequest { programs: None, ..request(6, "f") },
+    ];
+    for request in others {
+        let asked = approvals.ask(NOW, request.clone());
+        assert!(matches!(asked, Asked::Waits { .. }), "{request:?}");
+    }
+    let asked = approvals.ask(until, request(7, "rm a"));
+    assert!(matches!(asked, Asked::Waits { .. }), "{asked:?}");
+    let unknown = approvals.approve(NOW, id(6), scope, "ada".into()).map(|call| call.id);
+    assert_eq!(unknown, Err(ApprovalError::ProgramsUnknown));
+}
+
+#[test]
+fn a_principal_cannot_have_more_than_some_calls_waiting() {
+    let mut approvals = Approvals::default();
+    for number in 0..16 {
+        assert_eq!(approvals.ask(NOW, request(number, &format!("{number}"))), waits(number, true));
+    }
+    assert_eq!(approvals.ask(NOW, request(16, "more")), Asked::TooMany);
+    assert_eq!(approvals.list(NOW).len(), 16);
+    approvals.leave(PrincipalId::Connection(1));
+    assert!(approvals.list(NOW).is_empty());
+    assert_eq!(approvals.ask(NOW, request(16, "more")), waits(16, true));
+}

@@ -1,0 +1,314 @@
+//! Rules: what the operator denies, allows, or wants to be asked about.
+//!
+//! A rule judges one call by facts. What is not known is never guessed: a rule that denies or asks may then match, and
+//! one that allows does not.
+
+pub mod command;
+pub mod facts;
+pub mod patterns;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use crate::core::command_line::{ParsedCommandLine, ProgramCall};
+use crate::core::policy::rules::command::CommandPattern;
+use crate::core::policy::rules::facts::{CallFacts, Fact, Line};
+use crate::core::policy::rules::patterns::Patterns;
+
+/// The most rules of a daemon, of all its files together.
+pub const RULES_MAX: usize = 256;
+
+/// What happens to a call, the mildest first: of several, the strictest wins.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Effect {
+    #[default]
+    Allow,
+    /// Somebody who may approve is asked first.
+    Ask,
+    Deny,
+}
+
+impl Effect {
+    pub const ALL: [Self; 3] = [Self::Allow, Self::Ask, Self::Deny];
+
+    /// The word for it in files and answers.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Allow => "allow",
+            Self::Ask => "ask",
+            Self::Deny => "deny",
+        }
+    }
+}
+
+impl fmt::Display for Effect {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// One rule. It matches where each of its conditions holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rule {
+    pub name: Arc<str>,
+    pub effect: Effect,
+    /// What callers are told about it.
+    pub reason: Option<Arc<str>>,
+    /// Facts of the call, of which one value each must match.
+    pub facts: BTreeMap<Fact, Patterns>,
+    /// Arguments of the call by name. Texts, numbers and booleans can match.
+    pub arguments: BTreeMap<String, Patterns>,
+    /// Whether the call types what is not known to be a command line, such as single keys.
+    pub raw_input: Option<bool>,
+    /// A program that the call runs.
+    pub command: Option<CommandPattern>,
+    /// The files that redirections of its command line write.
+    pub writes: Option<Patterns>,
+}
+
+/// All rules of a daemon, and what holds where none matches.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Rules {
+    /// What happens to a call that no rule matches.
+    pub default: Effect,
+    /// What happens at most where it is not known whether a rule matches that denies or asks. `ask` if nothing is said.
+    pub unknown: Option<Effect>,
+    pub rules: Vec<Rule>,
+}
+
+/// Whether a rule matches, the strongest last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Matching {
+    No,
+    /// That is not known before the call takes effect.
+    Maybe,
+    Yes,
+}
+
+impl Matching {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::No => "no",
+            Self::Maybe => "maybe",
+            Self::Yes => "yes",
+        }
+    }
+}
+
+impl From<bool> for Matching {
+    fn from(holds: bool) -> Self {
+        if holds { Self::Yes } else { Self::No }
+    }
+}
+
+/// A condition of a rule, by the name that it has in files.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Condition {
+    Fact(Fact),
+    Argument(String),
+    RawInput,
+    Command,
+    Writes,
+}
+
+impl fmt::Display for Condition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Fact(fact) => f.write_str(fact.as_str()),
+            Self::Argument(name) => write!(f, "arguments.{name}"),
+            Self::RawInput => f.write_str("raw_input"),
+            Self::Command => f.write_str("command"),
+            Self::Writes => f.write_str("writes"),
+        }
+    }
+}
+
+/// How one rule judged a call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RuleOutcome {
+    pub rule: Arc<str>,
+    pub effect: Effect,
+    pub matching: Matching,
+    /// The first condition that did not hold, or is not known to.
+    pub condition: Option<Condition>,
+}
+
+/// What the rules say about a call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Verdict {
+    pub effect: Effect,
+    /// The rule that decided; none where the default did.
+    pub rule: Option<Arc<str>>,
+    pub reason: Option<Arc<str>>,
+    /// Whether that rule only may match.
+    pub unsure: bool,
+    /// Each rule, in the order of the files.
+    pub trace: Vec<RuleOutcome>,
+}
+
+impl Rules {
+    /// Whether they allow every call.
+    pub fn allow_all(&self) -> bool {
+        self.rules.iter().all(|rule| rule.effect == Effect::Allow) && self.default == Effect::Allow
+    }
+
+    /// Judges a call.
+    pub fn judge(&self, call: &CallFacts<'_>) -> Verdict {
+        let trace: Vec<RuleOutcome> = self.rules.iter().map(|rule| rule.judge(call)).collect();
+        let strict = self.rules.iter().zip(&trace).filter_map(|(rule, outcome)| {
+            let effect = self.strict_effect(outcome)?;
+            Some((effect, outcome.matching == Matching::Yes, rule))
+        });
+        // Of several of one effect, the first that is sure is told.
+        let strictest = strict
+            .reduce(|one, other| if (other.0, other.1) > (one.0, one.1) { other } else { one });
+        let (effect, is_sure, rule) = match strictest {
+            Some((effect, is_sure, rule)) => (effect, is_sure, Some(rule)),
+            None => match self.allowing(call, &trace) {
+                Some(rule) => (Effect::Allow, true, Some(rule)),
+                None => (self.default, true, None),
+            },
+        };
+        Verdict {
+            effect,
+            rule: rule.map(|rule| Arc::clone(&rule.name)),
+            reason: rule.and_then(|rule| rule.reason.clone()),
+            unsure: !is_sure,
+            trace,
+        }
+    }
+
+    /// The effect of a rule that denies or asks and matches, or may match.
+    fn strict_effect(&self, outcome: &RuleOutcome) -> Option<Effect> {
+        let effect = match (outcome.effect, outcome.matching) {
+            (Effect::Allow, _) | (_, Matching::No) => return None,
+            (effect, Matching::Yes) => effect,
+            (effect, Matching::Maybe) => effect.min(self.unknown.unwrap_or(Effect::Ask)),
+        };
+        (effect != Effect::Allow).then_some(effect)
+    }
+
+    /// The rule by which the call is allowed. Each program of a command line must be allowed, by one rule or another.
+    fn allowing(&self, call: &CallFacts<'_>, trace: &[RuleOutcome]) -> Option<&Rule> {
+        let matched = self.rules.iter().zip(trace).filter(|(rule, outcome)| {
+            rule.effect == Effect::Allow && outcome.matching == Matching::Yes
+        });
+        let matched: Vec<&Rule> = matched.map(|(rule, _)| rule).collect();
+        let whole = matched.iter().find(|rule| rule.command.is_none() && rule.writes.is_none());
+        whole.copied().or_else(|| match call.line {
+            Line::Known(line) if all_allowed(line, call, &matched) => matched.first().copied(),
+            Line::Known(_) | Line::Raw | Line::None => None,
+        })
+    }
+}
+
+/// Whether these rules together allow all that a line does.
+fn all_allowed(line: &ParsedCommandLine, call: &CallFacts<'_>, rules: &[&Rule]) -> bool {
+    let is_fine = |call: &_| {
+        rules.iter().any(|rule| rule.command.as_ref().is_some_and(|command| command.allows(call)))
+    };
+    let is_written = |file: &Option<String>| {
+        let file = file.as_deref().and_then(|file| call.absolute(line, file));
+        let patterns = rules.iter().filter_map(|rule| rule.writes.as_ref());
+        file.is_some_and(|file| patterns.into_iter().any(|patterns| patterns.matches(&file)))
+    };
+    // A variable may change what a program does.
+    line.is_known()
+        && line.sets.is_empty()
+        && line.calls.iter().all(is_fine)
+        && line.writes.iter().all(is_written)
+}
+
+impl Rule {
+    /// Whether it is about this line, whoever runs it and wherever. For a rule that allows: whether it allows the whole
+    /// line alone.
+    pub fn matches_line(&self, line: &ParsedCommandLine) -> Matching {
+        let call = CallFacts { line: Line::Known(line), ..CallFacts::default() };
+        if self.effect == Effect::Allow {
+            return all_allowed(line, &call, &[self]).into();
+        }
+        self.judge_line(&call).map_or(Matching::No, |(matching, _)| matching)
+    }
+
+    fn judge(&self, call: &CallFacts<'_>) -> RuleOutcome {
+        let mut weakest = (Matching::Yes, None);
+        for (matching, condition) in self.conditions(call) {
+            if matching < weakest.0 {
+                weakest = (matching, Some(condition));
+            }
+            if matching == Matching::No {
+                break;
+            }
+        }
+        let (matching, condition) = weakest;
+        RuleOutcome { rule: Arc::clone(&self.name), effect: self.effect, matching, condition }
+    }
+
+    /// Each condition, and whether it holds.
+    fn conditions<'a>(
+        &'a self,
+        call: &'a CallFacts<'_>,
+    ) -> impl Iterator<Item = (Matching, Condition)> + 'a {
+        let facts = self.facts.iter().map(|(fact, patterns)| {
+            let matching = match call.values(*fact) {
+                Some(values) => values.iter().any(|value| patterns.matches(value)).into(),
+                None => Matching::Maybe,
+            };
+            (matching, Condition::Fact(*fact))
+        });
+        let arguments = self.arguments.iter().map(|(name, patterns)| {
+            let value = call.arguments.get(name);
+            let matching = value.is_some_and(|value| patterns.matches(value)).into();
+            (matching, Condition::Argument(name.clone()))
+        });
+        let is_raw = call.line.is_raw();
+        let raw = self.raw_input.map(|wanted| ((wanted == is_raw).into(), Condition::RawInput));
+        let line = std::iter::once_with(|| self.judge_line(call)).flatten();
+        facts.chain(arguments).chain(raw).chain(line)
+    }
+
+    /// Whether the line is one that the rule is about. Typed input that is no known line is judged by `raw_input`
+    /// alone.
+    fn judge_line(&self, call: &CallFacts<'_>) -> Option<(Matching, Condition)> {
+        let condition = if self.command.is_some() { Condition::Command } else { Condition::Writes };
+        if self.command.is_none() && self.writes.is_none() {
+            return None;
+        }
+        let Line::Known(line) = call.line else { return Some((Matching::No, condition)) };
+        if self.effect == Effect::Allow {
+            // Whether the rules that allow cover the whole line is seen when all are known.
+            let calls = || line.calls.iter().any(|call| self.allows(call));
+            let matching = self.writes.is_some() || calls();
+            return Some((matching.into(), condition));
+        }
+        let unclear = if line.unknown.is_empty() { Matching::No } else { Matching::Maybe };
+        let command = self.command.as_ref().map(|command| {
+            let matching = line.calls.iter().map(|call| command.matching(call)).max();
+            (matching.unwrap_or(Matching::No).max(unclear), Condition::Command)
+        });
+        let writes = self.writes.as_ref().map(|patterns| {
+            let one = |file: &Option<String>| match file.as_deref() {
+                Some(file) => match call.absolute(line, file) {
+                    Some(file) => patterns.matches(&file).into(),
+                    None => Matching::Maybe,
+                },
+                None => Matching::Maybe,
+            };
+            let matching = line.writes.iter().map(one).max();
+            (matching.unwrap_or(Matching::No).max(unclear), Condition::Writes)
+        });
+        match (command, writes) {
+            (Some(command), Some(writes)) if writes.0 < command.0 => Some(writes),
+            (Some(command), _) => Some(command),
+            (None, writes) => writes,
+        }
+    }
+
+    fn allows(&self, call: &ProgramCall) -> bool {
+        self.command.as_ref().is_some_and(|command| command.allows(call))
+    }
+}
+
+#[cfg(test)]
+mod tests;

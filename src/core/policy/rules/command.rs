@@ -1,0 +1,87 @@
+//! The part of a rule that is about a program and its arguments.
+
+use std::collections::BTreeSet;
+
+use crate::core::command_line::ProgramCall;
+use crate::core::command_line::flags::canonical;
+use crate::core::policy::rules::Matching;
+use crate::core::policy::rules::patterns::Patterns;
+
+/// A program with its flags and operands.
+///
+/// A rule that denies or asks matches a program that has all of these flags, and one of these operands. A rule that allows
+/// matches a program that has no other flags and no other operands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CommandPattern {
+    program: Patterns,
+    /// The shortest names, without dashes.
+    flags: Option<BTreeSet<String>>,
+    /// The first operand, such as `push` of `git`. A rule that denies or asks looks for it among all operands.
+    subcommand: Option<Patterns>,
+    operands: Option<Patterns>,
+}
+
+impl CommandPattern {
+    /// `flags` may be written with or without dashes, short or long. Long ones have one name with their short ones if all
+    /// patterns for the program are names.
+    pub fn new(
+        program: Patterns,
+        flags: Option<Vec<String>>,
+        subcommand: Option<Patterns>,
+        operands: Option<Patterns>,
+    ) -> Self {
+        let names = program.texts().to_vec();
+        let shortest = |flag: String| {
+            let flag = flag.trim_start_matches('-').to_owned();
+            let names = names.iter().map(|name| canonical(name, &flag));
+            names.collect::<Vec<_>>()
+        };
+        let flags = flags.map(|flags| flags.into_iter().flat_map(shortest).collect());
+        Self { program, flags, subcommand, operands }
+    }
+
+    /// Whether a program that is run is one that this denies or asks about.
+    pub(super) fn matching(&self, call: &ProgramCall) -> Matching {
+        let Some(name) = &call.name else { return Matching::Maybe };
+        let path = call.path.as_deref();
+        if !self.program.matches(name) && !path.is_some_and(|path| self.program.matches(path)) {
+            return Matching::No;
+        }
+        let unclear = match call.arguments.iter().all(Option::is_some) {
+            true => Matching::No,
+            false => Matching::Maybe,
+        };
+        let flags = self.flags.as_ref().is_none_or(|flags| flags.is_subset(&call.flags));
+        let any_operand = |patterns: &Patterns| {
+            call.operands.iter().flatten().any(|operand| patterns.matches(operand))
+        };
+        let subcommand = self.subcommand.as_ref().is_none_or(any_operand);
+        let operands = self.operands.as_ref().is_none_or(any_operand);
+        let conditions = [flags, subcommand, operands];
+        conditions
+            .map(|holds| Matching::from(holds).max(unclear))
+            .into_iter()
+            .min()
+            .unwrap_or(unclear)
+    }
+
+    /// Whether a program that is run is one that this allows. All its arguments must be known.
+    pub(super) fn allows(&self, call: &ProgramCall) -> bool {
+        let Some(name) = call.name.as_ref().filter(|_| call.is_known()) else { return false };
+        // A program of this name elsewhere may be another one.
+        if !self.program.matches(call.path.as_ref().unwrap_or(name)) {
+            return false;
+        }
+        let flags = self.flags.as_ref().is_none_or(|flags| call.flags.is_subset(flags));
+        let mut operands = call.operands.iter().flatten();
+        let subcommand = match &self.subcommand {
+            Some(patterns) => operands.next().is_some_and(|first| patterns.matches(first)),
+            None => true,
+        };
+        let rest = match &self.operands {
+            Some(patterns) => operands.all(|operand| patterns.matches(operand)),
+            None => true,
+        };
+        flags && subcommand && rest
+    }
+}

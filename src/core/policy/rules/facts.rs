@@ -1,0 +1,244 @@
+//! The facts of one call, by which rules judge it.
+
+use std::collections::BTreeMap;
+use std::path::{Component, Path, PathBuf};
+
+use crate::core::command_line::ParsedCommandLine;
+use crate::core::shell::activity::ActivityState;
+
+/// The doors, by the words that records have for them.
+const DOORS: [&str; 5] = ["gateway", "observer_gateway", "session", "observer", "operator"];
+
+/// What a terminal can be known to do.
+const TERMINALS: [&str; 6] =
+    ["prompt", "running", "needs_input", "secret_prompt", "full_screen", "exited"];
+
+/// A fact by which a rule can judge.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Fact {
+    /// What the client calls itself. Any client can call itself so.
+    Client,
+    /// The name of the token that was shown.
+    Token,
+    Tenant,
+    Door,
+    Tool,
+    /// The name of the session.
+    Session,
+    /// The tags of the session, any of which may match.
+    Tags,
+    /// Where the program in front works.
+    Directory,
+    /// What the terminal is doing.
+    Terminal,
+    /// The name of the program in front.
+    Foreground,
+}
+
+impl Fact {
+    pub const ALL: [Self; 10] = [
+        Self::Client,
+        Self::Token,
+        Self::Tenant,
+        Self::Door,
+        Self::Tool,
+        Self::Session,
+        Self::Tags,
+        Self::Directory,
+        Self::Terminal,
+        Self::Foreground,
+    ];
+
+    /// Its name in files.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Client => "client",
+            Self::Token => "token",
+            Self::Tenant => "tenant",
+            Self::Door => "door",
+            Self::Tool => "tool",
+            Self::Session => "session",
+            Self::Tags => "tags",
+            Self::Directory => "directory",
+            Self::Terminal => "terminal",
+            Self::Foreground => "foreground",
+        }
+    }
+
+    /// Whether a caller or its program chooses the value, so that nothing can be allowed by it.
+    pub fn is_chosen(self) -> bool {
+        match self {
+            Self::Client | Self::Session | Self::Tags | Self::Foreground => true,
+            Self::Token
+            | Self::Tenant
+            | Self::Door
+            | Self::Tool
+            | Self::Directory
+            | Self::Terminal => false,
+        }
+    }
+
+    /// All values that it can have, if they are few.
+    pub fn words(self) -> Option<&'static [&'static str]> {
+        match self {
+            Self::Door => Some(&DOORS),
+            Self::Terminal => Some(&TERMINALS),
+            Self::Client
+            | Self::Token
+            | Self::Tenant
+            | Self::Tool
+            | Self::Session
+            | Self::Tags
+            | Self::Directory
+            | Self::Foreground => None,
+        }
+    }
+}
+
+/// The command line of a call.
+#[derive(Clone, Copy, Debug, Default)]
+pub enum Line<'a> {
+    /// The call runs and types nothing.
+    #[default]
+    None,
+    /// It runs this.
+    Known(&'a ParsedCommandLine),
+    /// It types something that is not known to be a line, or a part of one.
+    Raw,
+}
+
+impl Line<'_> {
+    pub(super) fn is_raw(self) -> bool {
+        matches!(self, Self::Raw)
+    }
+}
+
+/// What is known about the session of a call.
+#[derive(Clone, Debug, Default)]
+pub struct SessionFacts {
+    pub name: String,
+    pub tags: Vec<String>,
+    pub directory: Option<String>,
+    pub terminal: ActivityState,
+    pub foreground: Option<String>,
+}
+
+/// What is known about a call.
+#[derive(Clone, Debug, Default)]
+pub struct CallFacts<'a> {
+    pub client: &'a str,
+    pub token: Option<&'a str>,
+    pub tenant: &'a str,
+    pub door: &'static str,
+    pub tool: &'static str,
+    /// None for a call that is about no session.
+    pub session: Option<SessionFacts>,
+    /// The arguments that are texts, numbers or booleans.
+    pub arguments: BTreeMap<String, String>,
+    pub line: Line<'a>,
+}
+
+impl CallFacts<'_> {
+    /// The values of a fact; `None` if they are not known.
+    pub fn values(&self, fact: Fact) -> Option<Vec<&str>> {
+        let Some(session) = &self.session else { return Some(self.own_value(fact)) };
+        match fact {
+            Fact::Session => Some(vec![&session.name]),
+            Fact::Tags => Some(session.tags.iter().map(String::as_str).collect()),
+            Fact::Directory => session.directory.as_deref().map(|value| vec![value]),
+            Fact::Terminal if session.terminal == ActivityState::Unknown => None,
+            Fact::Terminal => Some(vec![session.terminal.as_str()]),
+            Fact::Foreground => session.foreground.as_deref().map(|value| vec![value]),
+            Fact::Client | Fact::Token | Fact::Tenant | Fact::Door | Fact::Tool => {
+                Some(self.own_value(fact))
+            }
+        }
+    }
+
+    /// The value of a fact that needs no session.
+    fn own_value(&self, fact: Fact) -> Vec<&str> {
+        match fact {
+            Fact::Client => vec![self.client],
+            Fact::Token => self.token.into_iter().collect(),
+            Fact::Tenant => vec![self.tenant],
+            Fact::Door => vec![self.door],
+            Fact::Tool => vec![self.tool],
+            Fact::Session | Fact::Tags | Fact::Directory | Fact::Terminal | Fact::Foreground => {
+                Vec::new()
+            }
+        }
+    }
+
+    /// The absolute path of a file that a line names, without looking at the disk; `None` if that is not known. Links
+    /// are not followed.
+    pub fn absolute(&self, line: &ParsedCommandLine, file: &str) -> Option<String> {
+        let file = Path::new(file);
+        if file.is_absolute() {
+            return Some(plain(file));
+        }
+        const MOVING: [&str; 3] = ["cd", "pushd", "popd"];
+        let moves = |name: &str| MOVING.contains(&name);
+        if line.calls.iter().any(|call| call.name.as_deref().is_none_or(moves)) {
+            return None;
+        }
+        let directory = self.session.as_ref()?.directory.as_deref()?;
+        Some(plain(&Path::new(directory).join(file)))
+    }
+}
+
+/// A path without `.` and `..`.
+fn plain(path: &Path) -> String {
+    let mut plain = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::CurDir => {}
+            Component::ParentDir => _ = plain.pop(),
+            Component::Prefix(_) | Component::RootDir | Component::Normal(_) => plain.push(part),
+        }
+    }
+    plain.to_string_lossy().into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::ids::SessionId;
+    use crate::core::policy::Door;
+
+    #[test]
+    fn the_words_of_a_fact_are_all_that_it_can_be() {
+        let session = SessionId::from_random(uuid::Uuid::nil());
+        let doors = [
+            Door::Gateway,
+            Door::ObserverGateway,
+            Door::Session(session),
+            Door::Observer(session),
+            Door::Operator,
+        ];
+        assert_eq!(doors.map(Door::as_str), DOORS);
+        let states = [
+            ActivityState::Prompt,
+            ActivityState::Running,
+            ActivityState::NeedsInput,
+            ActivityState::SecretPrompt,
+            ActivityState::FullScreen,
+            ActivityState::Exited,
+        ];
+        assert_eq!(states.map(ActivityState::as_str), TERMINALS);
+    }
+
+    #[test]
+    fn a_path_is_made_absolute_only_where_its_directory_is_known() {
+        let session = SessionFacts { directory: Some("/srv/www".into()), ..Default::default() };
+        let call = CallFacts { session: Some(session), ..CallFacts::default() };
+        let absolute =
+            |line: &str, file: &str| call.absolute(&ParsedCommandLine::parse(line), file);
+        assert_eq!(absolute("echo", "../etc/./x"), Some("/srv/etc/x".into()));
+        assert_eq!(absolute("echo", "/a/../../b"), Some("/b".into()));
+        assert_eq!(absolute("cd /; echo", "x"), None);
+        assert_eq!(absolute("$X; echo", "x"), None);
+        let nowhere = CallFacts::default();
+        assert_eq!(nowhere.absolute(&ParsedCommandLine::parse("echo"), "x"), None);
+        assert_eq!(nowhere.absolute(&ParsedCommandLine::parse("cd"), "/x"), Some("/x".into()));
+    }
+}

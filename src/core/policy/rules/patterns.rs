@@ -1,0 +1,111 @@
+//! Patterns for one text, of which one must match.
+
+use std::fmt;
+
+use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
+
+/// The most patterns of one condition, and the longest one in bytes.
+const PATTERNS_MAX: usize = 256;
+const PATTERN_BYTES_MAX: usize = 256;
+
+/// Patterns: `*` is any text without `/`, `**` any text, `?` one character, `[ab]` and `{a,b}` a choice.
+/// `/srv/**` is `/srv` and all below it.
+#[derive(Clone)]
+pub struct Patterns {
+    texts: Vec<String>,
+    set: GlobSet,
+}
+
+/// Why patterns cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PatternProblem {
+    #[error("no pattern is given")]
+    Empty,
+    #[error("more than {PATTERNS_MAX} patterns, or one of more than {PATTERN_BYTES_MAX} bytes")]
+    Size,
+    #[error("`{0}` is not a pattern: {1}")]
+    Syntax(String, String),
+}
+
+impl Patterns {
+    /// Compiles patterns.
+    ///
+    /// # Errors
+    /// There is none, there are more than 256, one has more than 256 bytes, or one is not a pattern.
+    pub fn new(texts: Vec<String>) -> Result<Self, PatternProblem> {
+        if texts.is_empty() {
+            return Err(PatternProblem::Empty);
+        }
+        let is_long = |text: &String| text.len() > PATTERN_BYTES_MAX;
+        if texts.len() > PATTERNS_MAX || texts.iter().any(is_long) {
+            return Err(PatternProblem::Size);
+        }
+        let mut set = GlobSetBuilder::new();
+        for text in &texts {
+            let top = text.strip_suffix("/**").filter(|top| !top.is_empty());
+            for glob in [Some(text.as_str()), top].into_iter().flatten() {
+                let glob = GlobBuilder::new(glob).literal_separator(true).build();
+                set.add(glob.map_err(|error| {
+                    PatternProblem::Syntax(text.clone(), error.kind().to_string())
+                })?);
+            }
+        }
+        let set = set.build();
+        let set =
+            set.map_err(|error| PatternProblem::Syntax(texts.join(", "), error.to_string()))?;
+        Ok(Self { texts, set })
+    }
+
+    /// Whether one of them matches this whole text.
+    pub fn matches(&self, text: &str) -> bool {
+        self.set.is_match(text)
+    }
+
+    /// The patterns as they were given.
+    pub fn texts(&self) -> &[String] {
+        &self.texts
+    }
+}
+
+impl PartialEq for Patterns {
+    fn eq(&self, other: &Self) -> bool {
+        self.texts == other.texts
+    }
+}
+
+impl Eq for Patterns {}
+
+impl fmt::Debug for Patterns {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.texts.fmt(f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn matches(pattern: &str, text: &str) -> bool {
+        Patterns::new(vec![pattern.to_owned()]).unwrap().matches(text)
+    }
+
+    #[test]
+    fn a_star_stays_between_slashes_and_two_do_not() {
+        assert!(matches("/srv/*/log", "/srv/www/log"));
+        assert!(!matches("/srv/*/log", "/srv/www/old/log"));
+        assert!(matches("/srv/**", "/srv/www/old/log"));
+        assert!(matches("/srv/**", "/srv"));
+        assert!(!matches("/srv/**", "/srvother"));
+        assert!(matches("**", "/"));
+        assert!(matches("send_*", "send_text"));
+        assert!(!matches("send", "send_text"), "the whole text must match");
+    }
+
+    #[test]
+    fn what_is_no_pattern_is_told() {
+        let problem = |text: &str| Patterns::new(vec![text.to_owned()]).unwrap_err();
+        assert!(matches!(problem("[a"), PatternProblem::Syntax(text, _) if text == "[a"));
+        assert_eq!(problem(&"a".repeat(257)), PatternProblem::Size);
+        assert_eq!(Patterns::new(Vec::new()).unwrap_err(), PatternProblem::Empty);
+    }
+}

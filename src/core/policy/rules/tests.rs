@@ -1,0 +1,263 @@
+//! Rules judge by what is known, and nothing is allowed by what is not.
+
+use super::*;
+use crate::core::policy::rules::facts::SessionFacts;
+use crate::core::shell::activity::ActivityState;
+
+fn patterns(texts: &[&str]) -> Patterns {
+    Patterns::new(texts.iter().map(|text| (*text).to_owned()).collect()).unwrap()
+}
+
+fn rule(name: &str, effect: Effect) -> Rule {
+    Rule {
+        name: name.into(),
+        effect,
+        reason: None,
+        facts: BTreeMap::new(),
+        arguments: BTreeMap::new(),
+        raw_input: None,
+        command: None,
+        writes: None,
+    }
+}
+
+fn command(program: &str, flags: Option<&[&str]>, operands: Option<&[&str]>) -> CommandPattern {
+    let flags = flags.map(|flags| flags.iter().map(|flag| (*flag).to_owned()).collect());
+    CommandPattern::new(patterns(&[program]), flags, None, operands.map(patterns))
+}
+
+fn about(name: &str, effect: Effect, command: CommandPattern) -> Rule {
+    Rule { command: Some(command), ..rule(name, effect) }
+}
+
+fn rules(rules: Vec<Rule>) -> Rules {
+    Rules { rules, ..Rules::default() }
+}
+
+fn in_directory(directory: Option<&str>) -> SessionFacts {
+    let directory = directory.map(str::to_owned);
+    SessionFacts { directory, terminal: ActivityState::Prompt, ..SessionFacts::default() }
+}
+
+/// The verdict on a line at a prompt in `/srv`.
+fn judged(rules: &Rules, line: &str) -> (Effect, bool) {
+    let line = ParsedCommandLine::parse(line);
+    let session = Some(in_directory(Some("/srv")));
+    let verdict = rules.judge(&CallFacts {
+        session,
+        tool: "run",
+        line: Line::Known(&line),
+        ..CallFacts::default()
+    });
+    (verdict.effect, verdict.unsure)
+}
+
+const SURE: bool = false;
+const UNSURE: bool = true;
+
+#[test]
+fn one_spelling_of_flags_denies_all_of_them_wherever_they_are() {
+    let denied =
+        rules(vec![about("rm", Effect::Deny, command("rm", Some(&["-r", "force"]), None))]);
+    for line in [
+        "rm -rf x",
+        "rm -fr x",
+        "rm -r -f x",
+        "rm --recursive --force x",
+        "rm --rec --forc x",
+        "r''m -R\"f\" x",
+        "sudo rm -rf x",
+        "true && /bin/rm x -rf",
+        "sh -c 'rm -rf x'",
+        "find . -exec rm -rf {} +",
+        "echo $(rm -rf x)",
+        "xargs rm -rf",
+    ] {
+        assert_eq!(judged(&denied, line), (Effect::Deny, SURE), "{line}");
+    }
+    for line in ["rm -r x", "rm -f x", "ls -rf", "echo rm -rf x", "rm -- -rf"] {
+        assert_eq!(judged(&denied, line), (Effect::Allow, SURE), "{line}");
+    }
+}
+
+#[test]
+fn what_may_be_denied_is_asked_about_or_what_the_operator_wants() {
+    let of = |unknown| Rules {
+        unknown: Some(unknown),
+        ..rules(vec![about("rm", Effect::Deny, command("rm", Some(&["r"]), None))])
+    };
+    for line in ["rm $X", "$X -r y", "eval \"$X\"", ". ./x", "rm -f *", "foo <<("] {
+        assert_eq!(judged(&of(Effect::Ask), line), (Effect::Ask, UNSURE), "{line}");
+        assert_eq!(judged(&of(Effect::Deny), line), (Effect::Deny, UNSURE), "{line}");
+        assert_eq!(judged(&of(Effect::Allow), line), (Effect::Allow, SURE), "{line}");
+    }
+    // Whatever these are, the program is none that is denied.
+    for line in ["ls $X", "echo *"] {
+        assert_eq!(judged(&of(Effect::Deny), line), (Effect::Allow, SURE), "{line}");
+    }
+    let asks = about("rm", Effect::Ask, command("rm", Some(&["r"]), None));
+    let asks = Rules { unknown: Some(Effect::Deny), ..rules(vec![asks]) };
+    let judged = judged(&asks, "rm $X");
+    assert_eq!(judged, (Effect::Ask, UNSURE), "no more than the rule itself would do");
+}
+
+#[test]
+fn nothing_is_allowed_but_what_is_known_whole() {
+    let git = Rule {
+        command: Some(CommandPattern::new(
+            patterns(&["git"]),
+            Some(vec!["short".into()]),
+            Some(patterns(&["status", "diff"])),
+            None,
+        )),
+        ..rule("git", Effect::Allow)
+    };
+    let echo = about("echo", Effect::Allow, command("echo", None, None));
+    let allowed = Rules { default: Effect::Ask, ..rules(vec![git, echo]) };
+    for line in ["git status", "git status --short a b", "git diff && echo done", "echo a | echo"] {
+        assert_eq!(judged(&allowed, line), (Effect::Allow, SURE), "{line}");
+    }
+    for line in [
+        "git push",
+        "git",
+        "git status --long",
+        "git -C status push",
+        "git -c core.pager=x status",
+        "git status; rm x",
+        "git status $X",
+        "./git status",
+        "/tmp/git status",
+        "PATH=. git status",
+        "git status > x",
+        "sudo git status",
+        "echo $(rm x)",
+        "echo `git push`",
+        "git status & $X",
+    ] {
+        assert_eq!(judged(&allowed, line), (Effect::Ask, SURE), "{line}");
+    }
+}
+
+#[test]
+fn operands_that_are_denied_are_any_and_those_that_are_allowed_are_all() {
+    let patterns: &[&str] = &["/etc/**", "build"];
+    let denied = rules(vec![about("rm", Effect::Deny, command("rm", None, Some(patterns)))]);
+    assert_eq!(judged(&denied, "rm a /etc/x/y").0, Effect::Deny);
+    assert_eq!(judged(&denied, "rm a").0, Effect::Allow);
+    assert_eq!(judged(&denied, "rm a $X"), (Effect::Ask, UNSURE));
+    let allowed = rules(vec![about("rm", Effect::Allow, command("rm", None, Some(patterns)))]);
+    let allowed = Rules { default: Effect::Deny, ..allowed };
+    assert_eq!(judged(&allowed, "rm build /etc").0, Effect::Allow);
+    assert_eq!(judged(&allowed, "rm build other").0, Effect::Deny);
+}
+
+#[test]
+fn files_that_redirections_write_are_judged_by_their_whole_path() {
+    let writes = |effect| Rule { writes: Some(patterns(&["/srv/**"])), ..rule("writes", effect) };
+    let denied = rules(vec![writes(Effect::Deny)]);
+    for line in ["echo > x", "echo >> /srv/x", "echo &> a/../x", "cat < y > /srv"] {
+        assert_eq!(judged(&denied, line), (Effect::Deny, SURE), "{line}");
+    }
+    for line in ["echo > /tmp/x", "echo > ../x", "cat < x", "echo 2>/dev/null"] {
+        assert_eq!(judged(&denied, line), (Effect::Allow, SURE), "{line}");
+    }
+    for line in ["cd /; echo > x", "echo > $X"] {
+        assert_eq!(judged(&denied, line), (Effect::Ask, UNSURE), "{line}");
+    }
+    let echo = about("echo", Effect::Allow, command("echo", None, None));
+    let allowed = Rules { default: Effect::Ask, ..rules(vec![writes(Effect::Allow), echo]) };
+    assert_eq!(judged(&allowed, "echo > x").0, Effect::Allow);
+    assert_eq!(judged(&allowed, "echo > /tmp/x").0, Effect::Ask);
+    assert_eq!(judged(&allowed, "cat > x").0, Effect::Ask);
+}
+
+#[test]
+fn the_strictest_rule_wins_whatever_their_order() {
+    let deny = rule("deny", Effect::Deny);
+    let ask = rule("ask", Effect::Ask);
+    let allow = rule("allow", Effect::Allow);
+    for order in [[&deny, &ask, &allow], [&allow, &ask, &deny], [&ask, &deny, &allow]] {
+        let all = rules(order.map(Clone::clone).to_vec());
+        let verdict = all.judge(&CallFacts::default());
+        assert_eq!((verdict.effect, verdict.rule.as_deref()), (Effect::Deny, Some("deny")));
+    }
+    let verdict = rules(vec![allow, ask]).judge(&CallFacts::default());
+    assert_eq!(verdict.rule.as_deref(), Some("ask"));
+}
+
+#[test]
+fn a_rule_matches_where_each_of_its_conditions_holds() {
+    let conditions = [(Fact::Tool, patterns(&["send_*"])), (Fact::Tags, patterns(&["prod"]))];
+    let both = Rule { facts: conditions.into(), ..rule("both", Effect::Deny) };
+    let tagged = |tags: &[&str]| {
+        let tags = tags.iter().map(|tag| (*tag).to_owned()).collect();
+        Some(SessionFacts { tags, ..SessionFacts::default() })
+    };
+    let rules = rules(vec![both]);
+    let judge = |tool, session| {
+        let verdict = rules.judge(&CallFacts { tool, session, ..CallFacts::default() });
+        (verdict.effect, verdict.trace[0].condition.as_ref().map(ToString::to_string))
+    };
+    assert_eq!(judge("send_text", tagged(&["a", "prod"])), (Effect::Deny, None));
+    assert_eq!(judge("send_text", tagged(&["a"])), (Effect::Allow, Some("tags".into())));
+    assert_eq!(judge("send_text", None), (Effect::Allow, Some("tags".into())));
+    assert_eq!(judge("run", tagged(&["prod"])), (Effect::Allow, Some("tool".into())));
+}
+
+#[test]
+fn a_fact_that_is_not_known_may_match_and_allows_nothing() {
+    let place = |effect| Rule {
+        facts: [(Fact::Directory, patterns(&["/srv/**"]))].into(),
+        ..rule("place", effect)
+    };
+    let judge = |rules: &Rules, directory| {
+        let session = Some(in_directory(directory));
+        rules.judge(&CallFacts { session, ..CallFacts::default() }).effect
+    };
+    let denied = rules(vec![place(Effect::Deny)]);
+    let places = [Some("/srv/x"), Some("/home"), None];
+    let effects = places.map(|place| judge(&denied, place));
+    assert_eq!(effects, [Effect::Deny, Effect::Allow, Effect::Ask]);
+    let allowed = Rules { default: Effect::Deny, ..rules(vec![place(Effect::Allow)]) };
+    let effects = places.map(|place| judge(&allowed, place));
+    assert_eq!(effects, [Effect::Allow, Effect::Deny, Effect::Deny]);
+}
+
+#[test]
+fn typed_input_that_is_no_line_is_judged_by_rules_about_raw_input_alone() {
+    let rm = about("rm", Effect::Deny, command("rm", None, None));
+    let raw = Rule { raw_input: Some(true), ..rule("raw", Effect::Ask) };
+    let judge =
+        |rules: &Rules, line| rules.judge(&CallFacts { line, ..CallFacts::default() }).effect;
+    let only_commands = rules(vec![rm.clone()]);
+    assert_eq!(judge(&only_commands, Line::Raw), Effect::Allow);
+    let with_raw = rules(vec![rm, raw]);
+    assert_eq!(judge(&with_raw, Line::Raw), Effect::Ask);
+    assert_eq!(judge(&with_raw, Line::None), Effect::Allow);
+}
+
+#[test]
+fn arguments_match_by_name_and_a_missing_one_does_not() {
+    let kill = [("action".to_owned(), patterns(&["kill", "sig*"]))].into();
+    let rules = rules(vec![Rule { arguments: kill, ..rule("kill", Effect::Deny) }]);
+    let judge = |arguments: &[(&str, &str)]| {
+        let arguments = arguments.iter().map(|(name, value)| ((*name).into(), (*value).into()));
+        rules.judge(&CallFacts { arguments: arguments.collect(), ..CallFacts::default() }).effect
+    };
+    assert_eq!(judge(&[("action", "signal")]), Effect::Deny);
+    assert_eq!(judge(&[("action", "rename")]), Effect::Allow);
+    assert_eq!(judge(&[]), Effect::Allow);
+}
+
+#[test]
+fn a_rule_tells_which_lines_it_is_about() {
+    let denies = about("rm", Effect::Deny, command("rm", Some(&["r"]), None));
+    let allows = about("ls", Effect::Allow, command("ls", None, None));
+    let matches = |rule: &Rule, line| rule.matches_line(&ParsedCommandLine::parse(line));
+    assert_eq!(matches(&denies, "rm -r x"), Matching::Yes);
+    assert_eq!(matches(&denies, "rm $X"), Matching::Maybe);
+    assert_eq!(matches(&denies, "rm x"), Matching::No);
+    assert_eq!(matches(&allows, "ls -l x"), Matching::Yes);
+    assert_eq!(matches(&allows, "ls; rm x"), Matching::No);
+    assert_eq!(matches(&allows, "ls $X"), Matching::No);
+}

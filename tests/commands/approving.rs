@@ -1,0 +1,164 @@
+//! A person lets an agent's call pass with a key, or denies it.
+
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::net::UnixStream;
+
+use serde_json::{Value, json};
+
+use crate::commands::blocking::until;
+use crate::commands::seat::{Seat, start};
+use crate::harness::home::Home;
+
+const ASK_BEFORE_RM: &str = r#"
+[[rule]]
+name = "recursive-remove"
+effect = "ask"
+command = { program = "rm", flags = ["recursive"] }
+"#;
+
+/// A home whose daemon asks before `rm -r`.
+fn asking_home() -> Home {
+    let home = Home::new();
+    let policy = home.configure("").with_file_name("policy.toml");
+    std::fs::write(policy, ASK_BEFORE_RM).unwrap();
+    home
+}
+
+/// An agent at the gateway that runs one command, and prints nothing before its answer.
+struct Agent(BufReader<UnixStream>);
+
+impl Agent {
+    fn at(home: &Home) -> Self {
+        let stream = UnixStream::connect(home.runtime("gateway.sock")).unwrap();
+        let mut agent = Self(BufReader::new(stream));
+        let hello = json!({
+            "protocolVersion": "2025-11-25",
+            "capabilities": {},
+            "clientInfo": {"name": "claude", "version": "1"},
+        });
+        agent.send(&json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello}));
+        agent.answer(1);
+        agent.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
+        agent
+    }
+
+    fn send(&mut self, message: &Value) {
+        writeln!(self.0.get_mut(), "{message}").unwrap();
+    }
+
+    fn call(&mut self, id: u64, tool: &str, arguments: &Value) {
+        let params = json!({"name": tool, "arguments": arguments});
+        self.send(&json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params}));
+    }
+
+    /// What a call answered.
+    fn answer(&mut self, id: u64) -> Value {
+        loop {
+            let mut line = String::new();
+            assert!(self.0.read_line(&mut line).unwrap() > 0, "the daemon hung up");
+            let message: Value = serde_json::from_str(&line).unwrap();
+            if message["id"] == id {
+                return message["result"]["structuredContent"].clone();
+            }
+        }
+    }
+}
+
+#[test]
+fn an_agents_recursive_remove_waits_for_a_person_who_lets_it_pass_with_a_key() {
+    let home = asking_home();
+    let _daemon = home.daemon();
+    start(&home, "exec bash --norc");
+    let build = home.path("home/build");
+    std::fs::create_dir(&build).unwrap();
+    let mut seat = Seat::attach(&home, "build");
+    seat.until_status("free: type to take the keyboard");
+    let mut agent = Agent::at(&home);
+    agent.call(2, "acquire_lease", &json!({"session": "build"}));
+    agent.answer(2);
+    let remove = json!({"session": "build", "command": "rm -fr build/"});
+    agent.call(3, "run", &remove);
+    seat.until_status("rm -fr build/ | C-\\ y approves, C-\\ n denies");
+    assert!(build.exists());
+    seat.types("\x1cy");
+    assert_eq!(agent.answer(3)["exit_code"], 0);
+    assert!(!build.exists());
+    // The next one is denied, and so is what asks again.
+    std::fs::create_dir(&build).unwrap();
+    agent.call(4, "run", &remove);
+    seat.until_status("rm -fr build/ | C-\\ y approves, C-\\ n denies");
+    seat.types("\x1cn");
+    let denied = agent.answer(4);
+    assert_eq!(denied["error_code"], "policy_denied", "{denied}");
+    seat.until_status("has the keyboard");
+    assert!(build.exists());
+    seat.types("\x1cy");
+    seat.until_status("nothing waits for an approval here");
+}
+
+#[test]
+fn the_command_line_lists_approves_denies_and_explains() {
+    let home = asking_home();
+    let _daemon = home.daemon();
+    start(&home, "exec bash --norc");
+    assert_eq!(home.printed("approve"), "nothing waits for an approval\n");
+    let mut agent = Agent::at(&home);
+    agent.call(2, "acquire_lease", &json!({"session": "build"}));
+    agent.answer(2);
+    agent.call(3, "run", &json!({"session": "build", "command": "rm -r one"}));
+    until("a call to wait", || home.printed("approve").starts_with("1 call wait"));
+    let listed = home.envelope("approve");
+    let call = &listed["data"]["approvals"][0];
+    assert_eq!((&call["what"], &call["session_name"]), (&json!("rm -r one"), &json!("build")));
+    let id = call["approval_id"].as_str().unwrap().to_owned();
+    assert_eq!(home.printed(&format!("approve {id}")), "approved: rm -r one\n");
+    assert_eq!(agent.answer(3)["exit_code"], 1, "there is none");
+    let explained = home.printed(&format!("policy explain {id}"));
+    assert!(explained.contains("ask by the rule `recursive-remove`"), "{explained}");
+    let again = home.run(&format!("approve {id}"));
+    assert_eq!(again.status.code(), Some(2), "{again:?}");
+    agent.call(4, "run", &json!({"session": "build", "command": "rm -r two", "timeout_ms": 1}));
+    let error = agent.answer(4);
+    assert_eq!(error["error_code"], "approval_required", "{error}");
+    let id = error["details"]["approval_id"].as_str().unwrap();
+    assert_eq!(home.printed(&format!("approve {id} --deny")), "denied: rm -r two\n");
+    assert_eq!(home.run("approve --deny").status.code(), Some(2));
+}
+
+#[test]
+fn policy_check_judges_by_the_rules_and_starter_sets_are_policies() {
+    let home = asking_home();
+    let check = |line: &str, words: &[&str]| {
+        let output = home.termgate("policy check").args(words).arg(line).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    assert!(check("rm -fr x", &[]).starts_with("ask by the rule `recursive-remove`\n"));
+    assert!(check("rm $X", &[]).starts_with("ask since the rule `recursive-remove` may be"));
+    assert!(check("ls", &[]).starts_with("allow by default\n"));
+    let file = home.path("ci.toml");
+    std::fs::write(&file, home.printed("policy starter ci")).unwrap();
+    let file = file.display().to_string();
+    assert!(check("cargo test", &["--policy", &file]).starts_with("allow by the rule `build`\n"));
+    assert!(check("curl x | sh", &["--policy", &file]).starts_with("deny by default\n"));
+    std::fs::write(&file, "[[rule]]\nname = 'a'\neffect = 'deny'\ntool = []").unwrap();
+    let wrong = home.termgate("policy check --policy").args([&file, "ls"]).output().unwrap();
+    assert_eq!(wrong.status.code(), Some(2), "{wrong:?}");
+    let told = String::from_utf8(wrong.stderr).unwrap();
+    assert!(told.contains("ci.toml:1:1: rule a: tool: no pattern is given"), "{told}");
+}
+
+#[test]
+fn a_wrong_policy_keeps_a_daemon_from_starting() {
+    let home = asking_home();
+    let policy = home.configure("").with_file_name("policy.toml");
+    let checked = home.printed("config path");
+    assert!(checked.contains("policy.toml"), "{checked}");
+    std::fs::write(&policy, "[[rule]]\nname = 'a'\neffect = 'forbid'").unwrap();
+    let refused = home.run("serve");
+    assert!(!refused.status.success());
+    let told = String::from_utf8(refused.stderr).unwrap();
+    assert!(told.contains("policy.toml:3:10"), "{told}");
+    let checked = home.run(&format!("config check {}", policy.display()));
+    assert!(!checked.status.success());
+}

@@ -1,0 +1,318 @@
+//! A call that must be approved waits for a person, passes once, and not at another state of its terminal.
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use crate::daemon::harness::{Era, TestDaemon, Wire, structured};
+use crate::daemon::policy::{daemon_with, refused, shell};
+use crate::harness::waiting::until;
+
+const ASK_BEFORE_TOUCH: &str = r#"
+    unknown = "allow"
+
+    [[rule]]
+    name = "ask-touch"
+    effect = "ask"
+    reason = "it makes files"
+    command = { program = "touch" }
+
+    [[rule]]
+    name = "ask-keys"
+    effect = "ask"
+    tool = "send_*"
+"#;
+
+async fn waiting(operator: &mut Wire) -> Vec<Value> {
+    let list = operator.structured("list_approvals", json!({})).await;
+    list["approvals"].as_array().unwrap().clone()
+}
+
+/// Waits until one call waits, and gives back its id.
+async fn one_waits(operator: &mut Wire) -> Value {
+    loop {
+        if let [call] = waiting(operator).await.as_slice() {
+            return call["approval_id"].clone();
+        }
+        tokio::task::yield_now().await;
+    }
+}
+
+/// A call of `run` that answers at once.
+fn at_once(session: &str, command: &str) -> Value {
+    json!({"session": session, "command": command, "timeout_ms": 1})
+}
+
+struct Place {
+    daemon: TestDaemon,
+    client: Wire,
+    operator: Wire,
+    session: String,
+}
+
+impl Place {
+    async fn new() -> Self {
+        let daemon = daemon_with(ASK_BEFORE_TOUCH).await;
+        let mut client = daemon.client(Era::Modern).await;
+        let session = shell(&mut client).await;
+        let ready = json!({"session": session, "command": "true"});
+        client.structured("run", ready).await;
+        let operator = daemon.operator().await;
+        Self { daemon, client, operator, session }
+    }
+
+    /// Makes a call that is to be approved, and gives back the id of its approval.
+    async fn asks(&mut self, command: &str) -> Value {
+        let arguments = at_once(&self.session, command);
+        let error = refused(&mut self.client, "run", arguments).await;
+        assert_eq!(error["error_code"], "approval_required", "{error}");
+        error["details"]["approval_id"].clone()
+    }
+
+    async fn approve(&mut self, id: &Value) {
+        let approved = self.operator.structured("approve", json!({"approval_id": id})).await;
+        assert_eq!(approved["granted"], true);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_call_waits_until_an_operator_approves_it_and_then_runs_once() {
+    let mut place = Place::new().await;
+    let made = place.daemon.file("made");
+    let command = format!("touch {}", made.display());
+    let call = json!({"session": place.session, "command": command});
+    let running = place.client.send_call("run", call).await;
+    let id = one_waits(&mut place.operator).await;
+    assert!(!made.exists());
+    let listed = &waiting(&mut place.operator).await[0];
+    assert_eq!((&listed["what"], &listed["rule"]), (&json!(command), &json!("ask-touch")));
+    place.approve(&id).await;
+    let ran = structured(&place.client.answer(running).await);
+    assert_eq!(ran["exit_code"], 0, "{ran}");
+    assert!(made.exists());
+    // The same call again asks again.
+    fs::remove_file(&made).unwrap();
+    let again = place.asks(&command).await;
+    assert_ne!(again, id);
+    assert!(!made.exists());
+    place.daemon.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_call_that_may_not_wait_is_told_at_once_what_to_do_and_passes_when_it_is_made_again() {
+    let mut place = Place::new().await;
+    let made = place.daemon.file("made");
+    let command = format!("touch {}", made.display());
+    let arguments = at_once(&place.session, &command);
+    let error = refused(&mut place.client, "run", arguments).await;
+    let details = &error["details"];
+    let id = details["approval_id"].as_str().unwrap();
+    assert!(details["expires_in_ms"].as_u64().unwrap() > 500_000, "{error}");
+    let expected = format!("`termgate approve {id}`");
+    assert!(error["hint"].as_str().unwrap().contains(&expected), "{error}");
+    assert_eq!(error["message"], "the rule `ask-touch` wants this to be approved: it makes files");
+    // It is one approval, however often the call is made.
+    assert_eq!(place.asks(&command).await, *id);
+    place.approve(&json!(id)).await;
+    let call = json!({"session": place.session, "command": command});
+    let ran = place.client.structured("run", call).await;
+    assert_eq!(ran["exit_code"], 0, "{ran}");
+    assert!(made.exists());
+    place.daemon.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn of_two_racing_uses_of_one_approval_one_passes() {
+    let mut place = Place::new().await;
+    let made = place.daemon.file("made");
+    let command = format!("touch {}; echo x >> {0}", made.display());
+    // One principal on two connections would be a token; one connection sends two calls at once instead.
+    let id = place.asks(&command).await;
+    place.approve(&id).await;
+    let mut calls = Vec::new();
+    for _ in 0..8 {
+        calls.push(place.client.send_call("run", at_once(&place.session, &command)).await);
+    }
+    let mut passed = 0;
+    for call in calls {
+        let answer = place.client.answer(call).await;
+        passed += usize::from(answer["structuredContent"]["error_code"] != "approval_required");
+    }
+    assert_eq!(passed, 1);
+    until("the command to run", || fs::read_to_string(&made).is_ok_and(|it| it == "x\n")).await;
+    place.daemon.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_approval_is_stale_once_another_command_ran_or_the_directory_changed() {
+    let mut place = Place::new().await;
+    for change in ["true", "cd /"] {
+        let id = place.asks("touch x").await;
+        place.approve(&id).await;
+        let run = json!({"session": place.session, "command": change});
+        place.client.structured("run", run).await;
+        let call = at_once(&place.session, "touch x");
+        let error = refused(&mut place.client, "run", call).await;
+        assert_eq!(error["error_code"], "approval_stale", "{change}: {error}");
+    }
+    place.daemon.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_typed_is_stale_once_the_screen_has_changed() {
+    let mut place = Place::new().await;
+    let keys = json!({"session": place.session, "keys": ["Enter"]});
+    let error = refused(&mut place.client, "send_keys", keys.clone()).await;
+    let id = error["details"]["approval_id"].clone();
+    place.approve(&id).await;
+    let run = json!({"session": place.session, "command": "true"});
+    place.client.structured("run", run).await;
+    let error = refused(&mut place.client, "send_keys", keys.clone()).await;
+    assert_eq!(error["error_code"], "approval_stale", "{error}");
+    let id = {
+        let error = refused(&mut place.client, "send_keys", keys.clone()).await;
+        error["details"]["approval_id"].clone()
+    };
+    place.approve(&id).await;
+    place.client.structured("send_keys", keys).await;
+    place.daemon.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_denied_call_is_told_by_whom_and_is_not_asked_about_again() {
+    let mut place = Place::new().await;
+    let call = json!({"session": place.session, "command": "touch x"});
+    let running = place.client.send_call("run", call.clone()).await;
+    let id = one_waits(&mut place.operator).await;
+    place.operator.structured("deny", json!({"approval_id": id})).await;
+    for answer in [place.client.answer(running).await, place.client.call("run", call).await] {
+        let error = &answer["structuredContent"];
+        assert_eq!(error["error_code"], "policy_denied", "{error}");
+        assert!(error["message"].as_str().unwrap().ends_with("denied this"), "{error}");
+        assert!(error["retry_after_ms"].as_u64().unwrap() > 0);
+    }
+    assert!(waiting(&mut place.operator).await.is_empty());
+    place.daemon.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_programs_of_an_approved_call_can_pass_for_a_time() {
+    let mut place = Place::new().await;
+    let (one, other) = (place.daemon.file("one"), place.daemon.file("other"));
+    let id = place.asks(&format!("touch {}", one.display())).await;
+    let approve = json!({"approval_id": id, "for_ms": 60_000});
+    place.operator.structured("approve", approve).await;
+    for file in [&one, &other] {
+        let call =
+            json!({"session": place.session, "command": format!("touch {}", file.display())});
+        assert_eq!(place.client.structured("run", call).await["exit_code"], 0);
+        assert!(file.exists());
+    }
+    let error = refused(&mut place.client, "run", at_once(&place.session, "touch x; rm x")).await;
+    assert_eq!(error["error_code"], "approval_required");
+    place.daemon.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nobody_but_an_operator_sees_or_decides_approvals() {
+    let mut place = Place::new().await;
+    let id = place.asks("touch x").await;
+    let mut other = place.daemon.client(Era::Legacy).await;
+    for tool in ["list_approvals", "approve", "deny", "explain_decision"] {
+        let answer =
+            other.request("tools/call", json!({"name": tool, "arguments": {"approval_id": id}}));
+        assert!(answer.await.is_err(), "{tool} does not exist there");
+    }
+    let read = other.request("resources/read", json!({"uri": "termgate://approvals"})).await;
+    assert!(read.is_err());
+    let subscribed = other.request("resources/subscribe", json!({"uri": "termgate://approvals"}));
+    assert!(subscribed.await.is_err());
+    // A program inside of the session is no operator, however it is started.
+    let (script, said) = (place.daemon.file("connect.py"), place.daemon.file("said"));
+    let operator = place.daemon.paths.operator();
+    let connect = format!(
+        "import socket\ns = socket.socket(socket.AF_UNIX)\ns.connect({operator:?})\n\
+         said = s.recv(99)\nopen({said:?}, 'w').write('%d bytes' % len(said))\n"
+    );
+    fs::write(&script, connect).unwrap();
+    let python = format!("python3 {}", script.display());
+    for line in [
+        python.clone(),
+        format!("setsid {python}"),
+        format!("(setsid sh -c '{python} & true' &)"),
+        format!("script -qc '{python}' /dev/null"),
+    ] {
+        let run = json!({"session": place.session, "command": line});
+        place.client.structured("run", run).await;
+        let hung_up = || fs::read_to_string(&said).is_ok_and(|said| said == "0 bytes");
+        until("the daemon to hang up", hung_up).await;
+        fs::remove_file(&said).unwrap();
+    }
+    assert_eq!(waiting(&mut place.operator).await.len(), 1);
+    place.daemon.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_client_asked_for_goes_with_it() {
+    let mut place = Place::new().await;
+    place.asks("touch x").await;
+    drop(place.client);
+    let mut operator = place.operator;
+    while !waiting(&mut operator).await.is_empty() {
+        tokio::task::yield_now().await;
+    }
+    place.daemon.stop_by(operator).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_operator_is_told_when_a_call_waits_and_when_it_was_decided() {
+    let mut place = Place::new().await;
+    let uri = json!({"uri": "termgate://approvals"});
+    place.operator.request("resources/subscribe", uri.clone()).await.unwrap();
+    let id = place.asks("touch x").await;
+    let told = "notifications/resources/updated";
+    assert_eq!(place.operator.receiver.notification(told).await, uri);
+    let read = place.operator.request("resources/read", uri).await.unwrap();
+    let text = read["contents"][0]["text"].as_str().unwrap();
+    let list: Value = serde_json::from_str(text).unwrap();
+    assert_eq!(list["approvals"][0]["approval_id"], id);
+    place.approve(&id).await;
+    place.operator.receiver.notification(told).await;
+    let events = place.operator.structured("list_events", json!({"kind": "approval"})).await;
+    let kinds: Vec<_> =
+        events["events"].as_array().unwrap().iter().map(|event| &event["kind"]).collect();
+    assert_eq!(kinds, ["approval_asked", "approval_granted"]);
+    place.daemon.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_approval_that_was_of_no_use_can_be_used_again() {
+    let mut place = Place::new().await;
+    let made = place.daemon.file("made");
+    let command = format!("touch {}", made.display());
+    let id = place.asks(&command).await;
+    place.approve(&id).await;
+    // The call is refused by the session, since its lease is not one.
+    let wrong = json!({
+        "session": place.session,
+        "command": command,
+        "lease_id": "00000000-0000-4000-8000-000000000000",
+    });
+    let error = refused(&mut place.client, "run", wrong).await;
+    assert!(error["error_code"].as_str().unwrap().starts_with("lease"), "{error}");
+    let call = json!({"session": place.session, "command": command});
+    assert_eq!(place.client.structured("run", call).await["exit_code"], 0);
+    assert!(made.exists());
+    place.daemon.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_dry_run_asks_nobody() {
+    let mut place = Place::new().await;
+    let arguments = json!({"session": place.session, "text": "x", "dry_run": true});
+    let error = refused(&mut place.client, "send_text", arguments).await;
+    assert_eq!(error["error_code"], "approval_required", "{error}");
+    assert_eq!(error["details"]["approval_id"], Value::Null);
+    assert!(waiting(&mut place.operator).await.is_empty());
+    place.daemon.stop().await;
+}

@@ -1,0 +1,231 @@
+//! Rules judge the calls of clients, and every decision can be explained.
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+use termgate::config::policy;
+use termgate::core::policy::rules::Rules;
+
+use crate::daemon::harness::{Era, TestDaemon, Wire, structured};
+
+/// A daemon that allows writing, with the rules of this policy file.
+pub(crate) async fn daemon_with(text: &str) -> TestDaemon {
+    let mut rules = Rules::default();
+    let problems = policy::read(text, Path::new("policy.toml"), &mut rules);
+    assert!(problems.is_empty(), "{problems:?}");
+    TestDaemon::configured(|config| {
+        config.allow_write = true;
+        config.policy = rules.into();
+    })
+    .await
+}
+
+/// A session with a shell, of which the client holds the lease.
+pub(crate) async fn shell(client: &mut Wire) -> String {
+    let arguments = json!({"command": "bash", "args": ["--norc"], "tags": ["prod"]});
+    let created = client.structured("create_session", arguments).await;
+    created["session"]["id"].as_str().unwrap().to_owned()
+}
+
+/// The error of a call that must fail.
+pub(crate) async fn refused(client: &mut Wire, tool: &str, arguments: Value) -> Value {
+    let result = client.call(tool, arguments).await;
+    assert_eq!(result["isError"], true, "{result}");
+    result["structuredContent"].clone()
+}
+
+const NO_RECURSIVE_RM: &str = r#"
+[[rule]]
+name = "no-rm"
+effect = "deny"
+reason = "it does not come back"
+command = { program = "rm", flags = ["r"] }
+"#;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_command_that_a_rule_denies_does_not_run_however_it_is_written() {
+    let daemon = daemon_with(NO_RECURSIVE_RM).await;
+    let mut client = daemon.client(Era::Modern).await;
+    let session = shell(&mut client).await;
+    let kept = daemon.file("kept");
+    std::fs::create_dir(&kept).unwrap();
+    let kept = kept.display();
+    for line in [
+        format!("rm -fr {kept}"),
+        format!("true; rm --recursive {kept}"),
+        format!("bash -c 'rm -r {kept}'"),
+        format!("echo {kept} | xargs rm -R"),
+    ] {
+        let arguments = json!({"session": session, "command": line});
+        let error = refused(&mut client, "run", arguments).await;
+        assert_eq!(error["error_code"], "policy_denied", "{line}: {error}");
+        assert_eq!(error["details"]["rule"], "no-rm");
+        let message = error["message"].as_str().unwrap();
+        assert_eq!(message, "the rule `no-rm` denies this: it does not come back");
+    }
+    assert!(Path::new(&kept.to_string()).exists());
+    let ran = client.structured("run", json!({"session": session, "command": "echo fine"})).await;
+    assert_eq!(ran["exit_code"], 0, "{ran}");
+    daemon.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_decision_is_explained_to_its_tenant_and_to_operators() {
+    let daemon = daemon_with(NO_RECURSIVE_RM).await;
+    let mut client = daemon.client(Era::Modern).await;
+    let session = shell(&mut client).await;
+    let error =
+        refused(&mut client, "run", json!({"session": session, "command": "rm -r x"})).await;
+    let id = error["details"]["decision_id"].clone();
+    let told = client.structured("why", json!({"decision_id": id})).await;
+    assert_eq!(told["code"], "policy_denied");
+    let meaning = told["meaning"].as_str().unwrap();
+    assert!(meaning.ends_with("deny by the rule `no-rm`: it does not come back"), "{meaning}");
+    let mut operator = daemon.operator().await;
+    let explained = operator.structured("explain_decision", json!({"decision_id": id})).await;
+    assert_eq!(explained["effect"], "deny");
+    assert_eq!(explained["rules"], json!([{"rule": "no-rm", "effect": "deny", "matches": "yes"}]));
+    for unknown in ["00000000", "x"] {
+        let error = refused(&mut client, "why", json!({"decision_id": unknown})).await;
+        assert_eq!(error["error_code"], "invalid_argument", "{error}");
+    }
+    // The journal names the decision beside what became of the call.
+    let journal = journal(&daemon);
+    let denied = journal.iter().find(|line| line["kind"] == "refused").unwrap();
+    assert_eq!((&denied["decision"], &denied["code"]), (&id, &json!("policy_denied")));
+    daemon.stop().await;
+}
+
+/// The records of the daemon's journal.
+fn journal(daemon: &TestDaemon) -> Vec<Value> {
+    let entries = |directory: &Path| {
+        std::fs::read_dir(directory).unwrap().map(|it| it.unwrap().path()).collect::<Vec<_>>()
+    };
+    let journals = entries(&daemon.file("state/journal"));
+    let files = journals.iter().flat_map(|journal| entries(journal));
+    let texts = files.filter_map(|file| std::fs::read_to_string(file).ok());
+    let lines: Vec<String> =
+        texts.flat_map(|text| text.lines().map(str::to_owned).collect::<Vec<_>>()).collect();
+    lines.iter().filter_map(|line| serde_json::from_str(line).ok()).collect()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn rules_judge_by_session_tool_and_door_and_not_what_people_type() {
+    let rules = r#"
+        [[rule]]
+        name = "prod-keys"
+        effect = "deny"
+        tags = "prod"
+        tool = "send_*"
+        raw_input = true
+
+        [[rule]]
+        name = "no-kill"
+        effect = "deny"
+        door = ["gateway", "session"]
+        tool = "manage_session"
+        arguments = { action = "kill" }
+    "#;
+    let daemon = daemon_with(rules).await;
+    let mut client = daemon.client(Era::Modern).await;
+    let session = shell(&mut client).await;
+    for (tool, arguments) in [
+        ("send_text", json!({"session": session, "text": "x"})),
+        ("send_keys", json!({"session": session, "keys": ["Enter"]})),
+        ("manage_session", json!({"session": session, "action": "kill"})),
+    ] {
+        let error = refused(&mut client, tool, arguments).await;
+        assert_eq!(error["error_code"], "policy_denied", "{tool}: {error}");
+    }
+    let ran = client.structured("run", json!({"session": session, "command": "true"})).await;
+    assert_eq!(ran["exit_code"], 0);
+    let rename = json!({"session": session, "action": "rename", "new_name": "other"});
+    client.structured("manage_session", rename).await;
+    let free = client.structured("create_session", json!({"command": "cat"})).await;
+    let free = free["session"]["id"].as_str().unwrap();
+    client.structured("send_text", json!({"session": free, "text": "x"})).await;
+    let mut operator = daemon.operator().await;
+    let kill = json!({"session": session, "action": "kill"});
+    operator.structured("manage_session", kill).await;
+    daemon.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_no_rule_allows_happens_as_the_default_says_and_reading_is_free() {
+    let rules = r#"
+        default = "deny"
+
+        [[rule]]
+        name = "sessions"
+        effect = "allow"
+        tool = ["create_session", "release_lease"]
+
+        [[rule]]
+        name = "look"
+        effect = "allow"
+        command = { program = ["ls", "echo"] }
+    "#;
+    let daemon = daemon_with(rules).await;
+    let mut client = daemon.client(Era::Modern).await;
+    let session = shell(&mut client).await;
+    let ran = client.structured("run", json!({"session": session, "command": "echo a; ls"})).await;
+    assert_eq!(ran["exit_code"], 0);
+    for (tool, arguments) in [
+        ("run", json!({"session": session, "command": "echo a; cat"})),
+        ("run", json!({"session": session, "command": "echo a > file"})),
+        ("run", json!({"session": session, "command": "/tmp/ls"})),
+        ("run", json!({"session": session, "command": "echo $(date)"})),
+        ("send_text", json!({"session": session, "text": "cat x", "enter": true})),
+        ("send_text", json!({"session": session, "text": "echo a"})),
+        ("resize", json!({"session": session, "rows": 30, "cols": 90})),
+        ("manage_session", json!({"session": session, "action": "kill"})),
+    ] {
+        let error = refused(&mut client, tool, arguments.clone()).await;
+        assert_eq!(error["error_code"], "policy_denied", "{tool} {arguments}: {error}");
+        assert_eq!(error["message"], "no rule allows this");
+    }
+    let screen = client.structured("read_screen", json!({"session": session})).await;
+    assert!(screen["text"].is_string() || screen["lines"].is_array(), "{screen}");
+    let listed = structured(&client.call("list_sessions", json!({})).await);
+    assert_eq!(listed["sessions"].as_array().unwrap().len(), 1);
+    daemon.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_line_that_is_typed_whole_at_an_empty_prompt_is_judged_as_a_command() {
+    let rules = r#"
+        [[rule]]
+        name = "no-rm"
+        effect = "deny"
+        command = { program = "rm" }
+
+        [[rule]]
+        name = "keys-at-prompts"
+        effect = "deny"
+        raw_input = true
+        terminal = "prompt"
+    "#;
+    let daemon = daemon_with(rules).await;
+    let mut client = daemon.client(Era::Modern).await;
+    let session = shell(&mut client).await;
+    client.structured("run", json!({"session": session, "command": "true"})).await;
+    let at_prompt = json!({"session": session, "idle_ms": 100, "timeout_ms": 20_000});
+    client.structured("wait_for", at_prompt).await;
+    for (text, rule) in [
+        ("rm x\n", "no-rm"),
+        ("rm x; ls\r", "no-rm"),
+        ("ls", "keys-at-prompts"),
+        ("ls\t\n", "no-rm"),
+    ] {
+        let arguments = json!({"session": session, "text": text});
+        let error = refused(&mut client, "send_text", arguments).await;
+        let expected = if text.contains('\t') { "approval_required" } else { "policy_denied" };
+        assert_eq!(error["error_code"], expected, "{text:?}: {error}");
+        assert_eq!(error["details"]["rule"], rule, "{text:?}");
+    }
+    // A program that is not at a prompt takes what it takes.
+    let cat = json!({"session": session, "text": "cat", "enter": true, "until": {"idle_ms": 100}});
+    client.structured("send_text", cat).await;
+    client.structured("send_text", json!({"session": session, "text": "rm x\n"})).await;
+    daemon.stop().await;
+}
