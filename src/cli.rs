@@ -186,12 +186,12 @@ impl AnyCommand {
             Self::Lease(_) => lease::TYPED,
             Self::AllowWrite(_) => allow_write::TYPED,
             Self::Approve(_) => approve::TYPED,
+            Self::Policy(_) => policy::TYPED,
             Self::Serve(_)
             | Self::Mcp(_)
             | Self::Ls(_)
             | Self::Attach(_)
             | Self::Token(_)
-            | Self::Policy(_)
             | Self::Journal(_)
             | Self::Record(_)
             | Self::Replay(_)

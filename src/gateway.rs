@@ -146,9 +146,11 @@ impl Gateway {
         &self,
         entry: &ToolEntry,
         mut call: Call,
-        arguments: JsonObject,
+        mut arguments: JsonObject,
     ) -> Result<Answer, SurfaceError> {
         self.admit(&call.standing)?;
+        // Whoever judges them reads them as the tool does.
+        entry.unquote(&mut arguments);
         let recorded_by = RecordedBy::of(entry, &arguments);
         let recorder = self.daemon.sessions.recorder();
         let mut about = None;

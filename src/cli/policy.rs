@@ -10,7 +10,7 @@ use serde_json::json;
 
 use crate::cli::config::sources;
 use crate::cli::context::Context;
-use crate::cli::failure::CliFailure;
+use crate::cli::failure::{CliFailure, TypedNames};
 use crate::cli::output::CommandReport;
 use crate::cli::table::render;
 use crate::config::policy;
@@ -19,7 +19,7 @@ use crate::core::command_line::ParsedCommandLine;
 use crate::core::ids::TenantId;
 use crate::core::policy::Door;
 use crate::core::policy::rules::Rules;
-use crate::core::policy::rules::facts::{CallFacts, Line, SessionFacts};
+use crate::core::policy::rules::facts::{CallFacts, SessionFacts};
 use crate::core::shell::activity::ActivityState;
 use crate::transport::unix::limits::own_uid;
 use crate::wire::policy::{DecisionWire, ParsedLineWire, ProgramWire, VerdictWire};
@@ -95,6 +95,9 @@ impl StarterSet {
     }
 }
 
+/// What a person types for the parameters of its calls.
+pub const TYPED: TypedNames = &[("decision_id", "DECISION")];
+
 impl PolicyCommand {
     pub async fn run(self, context: &Context) -> Result<CommandReport, CliFailure> {
         match self.action {
@@ -144,7 +147,7 @@ fn facts<'a>(line: &'a ParsedCommandLine, directory: &Path) -> CallFacts<'a> {
         door: Door::Gateway.as_str(),
         tool: "run",
         session: Some(session),
-        line: Line::Known(line),
+        line: Some(line),
         ..CallFacts::default()
     }
 }
@@ -190,7 +193,7 @@ impl ExplainCommand {
                 [it.rule.clone(), it.effect.clone(), it.matches.clone(), condition]
             })
             .collect();
-        let table = render(["RULE", "EFFECT", "MATCHES", "SINCE"], &rows);
+        let table = render(["RULE", "EFFECT", "MATCHES", "WHAT DOES NOT HOLD"], &rows);
         let text = if rows.is_empty() { told } else { format!("{told}\n{table}") };
         Ok(CommandReport::new(json!(decision), text))
     }

@@ -18,6 +18,8 @@ use brush_parser::ast::{
 };
 use brush_parser::{Parser, ParserOptions};
 
+pub use crate::core::command_line::shells::is_shell;
+
 use crate::core::command_line::nesting::{OPENINGS_MAX, is_too_deep};
 
 /// The longest line that is read, in bytes. What is longer is not parsed.
@@ -96,6 +98,8 @@ pub enum UnknownPart {
     Sourced,
     #[error("a shell reads its commands from another input than the terminal")]
     ShellInput,
+    #[error("a program takes it that is not known to be a shell")]
+    OtherProgram,
 }
 
 impl UnknownPart {
@@ -114,6 +118,7 @@ impl UnknownPart {
             Self::Evaluation => "evaluation",
             Self::Sourced => "sourced",
             Self::ShellInput => "shell_input",
+            Self::OtherProgram => "other_program",
         }
     }
 }

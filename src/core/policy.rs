@@ -11,6 +11,7 @@ pub mod switches;
 use crate::core::caller::{Caller, Kind};
 use crate::core::ids::{PrincipalId, SessionId, TenantId};
 use crate::core::moment::Moment;
+use crate::core::policy::approvals::Witness;
 use crate::core::policy::decision::DecisionId;
 use crate::core::policy::switches::Switches;
 use crate::core::token::TokenScope;
@@ -143,12 +144,24 @@ pub struct Permit {
     until: Option<Moment>,
     /// The decision of the rules that lets it pass, if there are rules.
     decision: Option<DecisionId>,
+    /// The state of the terminal for which it was approved, if it was.
+    witness: Option<Box<Witness>>,
 }
 
 impl Permit {
     /// The decision of the rules that lets the act pass.
     pub fn decision(&self) -> Option<DecisionId> {
         self.decision
+    }
+
+    /// The state of the terminal for which the act was approved, if it was.
+    pub fn witness(&self) -> Option<&Witness> {
+        self.witness.as_deref()
+    }
+
+    /// Has the act pass only while the terminal is like this.
+    pub fn bind(&mut self, witness: Witness) {
+        self.witness = Some(Box::new(witness));
     }
 
     /// Notes the decision of the rules that lets the act pass.
@@ -235,7 +248,8 @@ pub fn decide_write(
         return Err(if protected { Denial::Protected } else { Denial::SwitchedOff });
     }
     let principal = standing.caller.principal;
-    Ok(Permit { principal, session, act, until: window.closes_at(), decision: None })
+    let until = window.closes_at();
+    Ok(Permit { principal, session, act, until, decision: None, witness: None })
 }
 
 /// Decides whether a caller may do what is kept for operators.
@@ -245,7 +259,8 @@ pub fn decide_write(
 pub fn decide_operate(standing: &Standing) -> Result<Permit, Denial> {
     let principal = standing.caller.principal;
     let (session, act) = (None, PermittedAct::Operate);
-    let permit = Permit { principal, session, act, until: None, decision: None };
+    let (until, decision, witness) = (None, None, None);
+    let permit = Permit { principal, session, act, until, decision, witness };
     if standing.is_operator() { Ok(permit) } else { Err(Denial::NotOperator) }
 }
 

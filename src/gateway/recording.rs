@@ -230,7 +230,7 @@ impl Drop for BegunCall {
 }
 
 /// The arguments of a call that its tool knows, without lease ids and the values of environment variables, as JSON.
-pub(super) fn recordable(arguments: &JsonObject, knows: impl Fn(&str) -> bool) -> String {
+fn recordable(arguments: &JsonObject, knows: impl Fn(&str) -> bool) -> String {
     let mut recorded = JsonObject::new();
     for (name, value) in arguments {
         if !knows(name) || name == LEASE_ID {

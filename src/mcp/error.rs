@@ -200,7 +200,6 @@ fn ruled(refusal: &RuleRefusal) -> ErrorWire {
         WhyRefused::Denied => (Code::PolicyDenied, None),
         WhyRefused::DeniedBy { retry_after, .. } => (Code::PolicyDenied, Some(*retry_after)),
         WhyRefused::Waits { .. } | WhyRefused::WouldAsk => (Code::ApprovalRequired, None),
-        WhyRefused::Stale => (Code::ApprovalStale, None),
     };
     let mut details = ErrorDetails {
         decision_id: Some(refusal.decision.to_string()),
@@ -215,6 +214,8 @@ fn ruled(refusal: &RuleRefusal) -> ErrorWire {
     wire.retry_after_ms = retry_after.map(|time| time.as_millis() as u64);
     if let Some(id) = wire.details.as_ref().and_then(|details| details.approval_id.as_deref()) {
         wire.hint = wire.hint.replace("APPROVAL_ID", id);
+    } else {
+        wire.hint = wire.hint.replace(" APPROVAL_ID", "");
     }
     wire
 }
@@ -228,6 +229,7 @@ fn session(error: &SessionError) -> ErrorWire {
         }
         SessionError::Exited(exit) => ErrorWire::because(Code::SessionExited, error)
             .details(ErrorDetails { exit: Some((*exit).into()), ..ErrorDetails::default() }),
+        SessionError::Stale => ErrorWire::because(Code::ApprovalStale, error),
         SessionError::ScreenChanged(delta) | SessionError::TextNotShown(delta) => {
             let changed = Some(DeltaWire::within(delta, CHANGED_BYTES_MAX, Form::Object));
             ErrorWire::because(Code::ScreenChanged, error)

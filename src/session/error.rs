@@ -24,6 +24,8 @@ pub enum SessionError {
     Exited(Exit),
     #[error("the screen has changed since watermark {}", .0.from)]
     ScreenChanged(Box<Delta>),
+    #[error("the terminal has changed since this was approved")]
+    Stale,
     #[error("the expected text is not on the screen")]
     TextNotShown(Box<Delta>),
     #[error(transparent)]

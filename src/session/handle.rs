@@ -30,7 +30,6 @@ use crate::session::command::{
 };
 use crate::session::control::{Entries, GivenUp, Interrupt, Parting, Urgent};
 use crate::session::error::SessionError;
-use crate::session::pty::processes::directory_of;
 use crate::session::row_followers::RowFollower;
 use crate::session::stats::{CommandTurn, Live, Participation};
 
@@ -94,13 +93,6 @@ impl Session {
         self.0.frames.clone()
     }
 
-    /// Where the program in front works now, as the kernel says; `None` if it does not.
-    pub fn directory(&self) -> Option<PathBuf> {
-        let frame = self.frame();
-        let in_front = frame.activity.value.foreground.as_ref().map(|group| group.group);
-        directory_of(in_front.unwrap_or(self.0.about.pid))
-    }
-
     pub fn live(&self) -> &Live {
         &self.0.live
     }
@@ -127,6 +119,7 @@ impl Session {
         accepted: Accepted,
     ) -> Result<Written, SessionError> {
         order.decision = permit.decision();
+        order.witness = permit.witness().cloned();
         let from = self.check_caller(permit, PermittedAct::Type, &order.caller)?;
         self.ask(from, accepted, |reply| Asked::Write(order, reply)).await
     }

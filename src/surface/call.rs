@@ -178,10 +178,15 @@ impl Call {
         self.target.take().ok_or_else(missing)
     }
 
+    /// The right by which the call changes something.
+    pub fn permit_mut(&mut self) -> Option<&mut Permit> {
+        let permit = self.target.as_mut().map(|target| &mut target.permit);
+        permit.or(self.permit.as_mut())
+    }
+
     /// Notes the decision of the rules by which the call passes.
     pub fn decided(&mut self, decision: DecisionId) {
-        let permit = self.target.as_mut().map(|target| &mut target.permit);
-        if let Some(permit) = permit.or(self.permit.as_mut()) {
+        if let Some(permit) = self.permit_mut() {
             permit.decided(decision);
         }
     }

@@ -137,7 +137,11 @@ impl Tool for Why {
 /// Why the rules decided a call of the caller's tenant as they did.
 fn explained(call: &Call, id: &str) -> Result<Answer<Explained>, SurfaceError> {
     let id = approvals::id_of("decision_id", id)?;
-    let own = |decision: &Arc<Decision>| decision.tenant == call.standing.caller.tenant;
+    let tenant = &call.standing.caller.tenant;
+    let own = |decision: &Arc<Decision>| {
+        decision.tenant == *tenant
+            && decision.session.is_none_or(|session| call.standing.sees(session, tenant))
+    };
     let decision = call.daemon.judge.decision(id).filter(own);
     let decision = decision.ok_or_else(|| approvals::no_decision(id))?;
     let verdict = VerdictWire::from(&decision.verdict);

@@ -96,17 +96,12 @@ pub enum WhyRefused {
     },
     /// It would have to be approved, and nobody was asked.
     WouldAsk,
-    /// The terminal has changed since it was approved.
-    Stale,
 }
 
 impl fmt::Display for RuleRefusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.why {
             WhyRefused::DeniedBy { by, .. } => return write!(f, "{by} denied this"),
-            WhyRefused::Stale => {
-                return f.write_str("the terminal has changed since this was approved");
-            }
             WhyRefused::Denied | WhyRefused::Waits { .. } | WhyRefused::WouldAsk => {}
         }
         let denies = matches!(self.why, WhyRefused::Denied);

@@ -10,7 +10,7 @@ use crate::core::event::{Event, EventScope};
 use crate::core::ids::{PrincipalId, SessionId};
 use crate::core::moment::Moment;
 use crate::core::policy::approvals::{
-    Approval, ApprovalError, ApprovalRequest, ApprovalScope, Approvals, Asked,
+    Approval, ApprovalError, ApprovalRequest, ApprovalScope, ApprovalState, Approvals, Asked,
 };
 use crate::core::policy::decision::{Decision, DecisionId, DecisionLog};
 use crate::core::policy::rules::Rules;
@@ -92,6 +92,23 @@ impl Judge {
             self.tell();
         }
         asked
+    }
+
+    /// Of the rules that hold now, to be asked for before the rules.
+    pub fn generation(&self) -> u64 {
+        self.approvals().generation()
+    }
+
+    /// What became of a call that asked; none if it is forgotten, or was used.
+    pub fn state(&self, now: Moment, id: DecisionId) -> Option<ApprovalState> {
+        self.approvals().state(now, id).cloned()
+    }
+
+    /// Forgets a call that waits and that nobody makes any more.
+    pub fn withdraw(&self, id: DecisionId) {
+        if self.approvals().withdraw(id) {
+            self.tell();
+        }
     }
 
     /// Takes back the use of an approval, since the call had no effect.

@@ -204,9 +204,21 @@ impl ToolEntry {
         tool
     }
 
+    /// Takes arguments for what they are meant to be: models send numbers and booleans as texts.
+    pub fn unquote(&self, arguments: &mut JsonObject) {
+        argument::unquote(&self.parameters, arguments);
+    }
+
+    /// Checks the arguments against the tool's parameters.
+    ///
+    /// # Errors
+    /// [`SurfaceError::Argument`], with the parameter that is wrong.
+    pub fn check(&self, arguments: &JsonObject) -> Result<(), SurfaceError> {
+        argument::check(&self.parameters, arguments)
+    }
+
     /// Reads the arguments and calls the tool.
-    pub async fn run(&self, call: Call, mut arguments: JsonObject) -> Result<Answer, SurfaceError> {
-        argument::unquote(&self.parameters, &mut arguments);
+    pub async fn run(&self, call: Call, arguments: JsonObject) -> Result<Answer, SurfaceError> {
         argument::check(&self.parameters, &arguments)?;
         (self.run)(call, arguments).await
     }

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::core::command_line::{ParsedCommandLine, ProgramCall, UnknownPart};
 use crate::core::counted::counted;
 use crate::core::human_duration::rough;
+use crate::core::one_line::one_line;
 use crate::core::policy::decision::Decision;
 use crate::core::policy::rules::{RuleOutcome, Verdict};
 use crate::wire::untrusted::Untrusted;
@@ -23,6 +24,9 @@ pub struct ApprovalWire {
     pub session: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_name: Option<String>,
+    /// Where the program in front works.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub directory: Option<String>,
     /// The rule that asks; none where no rule allows the call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rule: Option<String>,
@@ -45,8 +49,10 @@ impl ApprovalWire {
     pub fn line(&self) -> String {
         let session = self.session_name.as_ref().or(self.session.as_ref());
         let session = session.map(|name| format!(" in {name}")).unwrap_or_default();
-        let left = rough(self.expires_in_ms);
-        format!("{}  {}  ({}{session}, {left} left)", self.approval_id, self.what, self.by)
+        let directory = self.directory.as_ref().map(|it| format!(", {it}")).unwrap_or_default();
+        let (Self { approval_id, what, by, .. }, left) = (self, rough(self.expires_in_ms));
+        one_line(&format!("{approval_id}  {what}  ({by}{session}{directory}, {left} left)"))
+            .into_owned()
     }
 }
 
@@ -55,8 +61,9 @@ impl ApprovalList {
         if self.approvals.is_empty() {
             return "nothing waits for an approval".to_owned();
         }
-        let mut lines =
-            vec![format!("{} wait for an approval", counted(self.approvals.len(), "call"))];
+        let count = self.approvals.len();
+        let waits = if count == 1 { "waits" } else { "wait" };
+        let mut lines = vec![format!("{} {waits} for an approval", counted(count, "call"))];
         lines.extend(self.approvals.iter().map(ApprovalWire::line));
         lines.join("\n")
     }

@@ -106,7 +106,9 @@ fn the_command_line_lists_approves_denies_and_explains() {
     agent.call(2, "acquire_lease", &json!({"session": "build"}));
     agent.answer(2);
     agent.call(3, "run", &json!({"session": "build", "command": "rm -r one"}));
-    until("a call to wait", || home.printed("approve").starts_with("1 call wait"));
+    until("a call to wait", || {
+        home.printed("approve").starts_with("1 call waits for an approval\n")
+    });
     let listed = home.envelope("approve");
     let call = &listed["data"]["approvals"][0];
     assert_eq!((&call["what"], &call["session_name"]), (&json!("rm -r one"), &json!("build")));
@@ -161,4 +163,22 @@ fn a_wrong_policy_keeps_a_daemon_from_starting() {
     assert!(told.contains("policy.toml:3:10"), "{told}");
     let checked = home.run(&format!("config check {}", policy.display()));
     assert!(!checked.status.success());
+}
+
+#[test]
+fn a_call_that_waits_is_judged_again_by_other_rules() {
+    let home = asking_home();
+    let daemon = home.daemon();
+    start(&home, "exec bash --norc");
+    let mut agent = Agent::at(&home);
+    agent.call(2, "acquire_lease", &json!({"session": "build"}));
+    agent.answer(2);
+    agent.call(3, "run", &json!({"session": "build", "command": "rm -r one"}));
+    until("a call to wait", || home.printed("approve").starts_with("1 call waits"));
+    let policy = home.configure("").with_file_name("policy.toml");
+    std::fs::write(policy, ASK_BEFORE_RM.replace("ask", "deny")).unwrap();
+    daemon.signal(nix::sys::signal::Signal::SIGHUP);
+    let denied = agent.answer(3);
+    assert_eq!(denied["error_code"], "policy_denied", "{denied}");
+    assert_eq!(home.printed("approve"), "nothing waits for an approval\n");
 }

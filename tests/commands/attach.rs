@@ -141,7 +141,7 @@ fn the_list_of_keys_covers_nothing_of_the_status_and_goes_with_the_next_key() {
     start(&home, "for n in $(seq 50); do echo line-$n-; done; exec cat");
     let mut seat = Seat::attach(&home, "build");
     seat.until_text("line-50-");
-    seat.resize(Size { rows: 12, cols: 60 });
+    seat.resize(Size { rows: 16, cols: 60 });
     seat.types("\x1c?");
     seat.until("all keys below each other", |shown| {
         shown.text().contains("C-\\ C-\\ type C-\\\nbuild | free: type to take the keyboard")

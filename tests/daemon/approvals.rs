@@ -316,3 +316,72 @@ async fn a_dry_run_asks_nobody() {
     assert!(waiting(&mut place.operator).await.is_empty());
     place.daemon.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_call_that_is_made_again_elsewhere_needs_another_approval() {
+    let mut place = Place::new().await;
+    let first = place.asks("touch x").await;
+    let run = json!({"session": place.session, "command": "cd /"});
+    place.client.structured("run", run).await;
+    let second = place.asks("touch x").await;
+    assert_ne!(first, second);
+    let refused = place.operator.error_code("approve", json!({"approval_id": first})).await;
+    assert_eq!(refused, "invalid_argument");
+    assert_eq!(waiting(&mut place.operator).await[0]["directory"], "/");
+    place.daemon.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_call_that_is_cancelled_waits_for_nobody() {
+    let mut place = Place::new().await;
+    let call = json!({"session": place.session, "command": "touch x"});
+    let running = place.client.send_call("run", call).await;
+    let id = one_waits(&mut place.operator).await;
+    place.client.sender.cancel(running).await;
+    while !waiting(&mut place.operator).await.is_empty() {
+        tokio::task::yield_now().await;
+    }
+    let refused = place.operator.error_code("approve", json!({"approval_id": id})).await;
+    assert_eq!(refused, "invalid_argument");
+    place.daemon.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn of_two_equal_calls_that_wait_one_approval_lets_one_pass() {
+    let mut place = Place::new().await;
+    let made = place.daemon.file("made");
+    let command = format!("touch {}; echo x >> {0}", made.display());
+    let call = json!({"session": place.session, "command": command});
+    let calls = [
+        place.client.send_call("run", call.clone()).await,
+        place.client.send_call("run", call).await,
+    ];
+    let id = one_waits(&mut place.operator).await;
+    place.approve(&id).await;
+    until("one to run", || fs::read_to_string(&made).is_ok_and(|it| it == "x\n")).await;
+    // The other one asks anew, by another id.
+    let other = one_waits(&mut place.operator).await;
+    assert_ne!(other, id);
+    place.operator.structured("deny", json!({"approval_id": other})).await;
+    let mut outcomes = Vec::new();
+    for call in calls {
+        let answer = place.client.answer(call).await;
+        outcomes.push(answer["isError"] == true);
+    }
+    outcomes.sort_unstable();
+    assert_eq!(outcomes, [false, true]);
+    assert_eq!(fs::read_to_string(&made).unwrap(), "x\n");
+    place.daemon.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_tool_refuses_is_asked_of_nobody_and_texts_are_read_as_the_tool_reads_them() {
+    let mut place = Place::new().await;
+    let wrong = json!({"session": place.session, "command": "touch x", "nonsense": 1});
+    assert_eq!(place.client.error_code("run", wrong).await, "invalid_argument");
+    assert!(waiting(&mut place.operator).await.is_empty());
+    let quoted = json!({"session": place.session, "command": "touch x", "timeout_ms": "1"});
+    let error = refused(&mut place.client, "run", quoted).await;
+    assert_eq!(error["error_code"], "approval_required", "{error}");
+    place.daemon.stop().await;
+}

@@ -405,6 +405,7 @@ mod tests {
             tenant: "uid:1000".to_owned(),
             session: None,
             session_name: None,
+            directory: None,
             rule: None,
             reason: None,
             expires_in_ms: 1,

@@ -1,7 +1,7 @@
 //! A policy file is read whole or not at all, and each problem has its place.
 
 use super::*;
-use crate::core::policy::rules::facts::{CallFacts, Line};
+use crate::core::policy::rules::facts::CallFacts;
 
 fn problems(text: &str) -> Vec<String> {
     let found = read(text, Path::new("p.toml"), &mut Rules::default());
@@ -22,7 +22,7 @@ fn one_text_and_a_list_of_texts_are_the_same() {
     let list = one.replace("'run'", "['run']").replace("'rm'", "['rm']");
     assert_eq!(rules(&[one]), rules(&[&list]));
     let line = ParsedCommandLine::parse("rm x");
-    let call = CallFacts { tool: "run", line: Line::Known(&line), ..CallFacts::default() };
+    let call = CallFacts { tool: "run", line: Some(&line), ..CallFacts::default() };
     assert_eq!(rules(&[one]).judge(&call).effect, Effect::Deny);
 }
 

@@ -27,6 +27,11 @@ const BUILTINS: &str = "alias autoload bind bindkey caller cap clone compadd com
     zcompile zformat zftp zle zmodload zparseopts zprof zpty zregexparse zselect zsocket zstat zstyle zsystem ztcp \
     [ . hist nameref global rename wait-n";
 
+/// Whether a program of this name is a shell that reads POSIX syntax.
+pub fn is_shell(name: &str) -> bool {
+    lists(SHELLS, name)
+}
+
 impl ShellLineReader {
     pub(super) fn builtin_or_shell(&mut self, name: &str, arguments: &[KnownWord]) {
         match name {

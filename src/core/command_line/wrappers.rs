@@ -78,7 +78,8 @@ const SSH: [&str; 2] =
 /// Programs that run others, in ways that are not followed.
 const NOT_FOLLOWED: &str = "unshare nsenter bwrap firejail proot fakeroot strace ltrace catchsegv \
     systemd-run runuser setpriv unbuffer rlwrap parallel entr script expect screen tmux chroot \
-    taskset chrt numactl prlimit pkexec run0 dbus-run-session xvfb-run";
+    taskset chrt numactl prlimit pkexec run0 dbus-run-session xvfb-run \
+    setarch linux32 linux64 valgrind perf choom runcon sg gosu hyperfine at batch not and or nocorrect noglob";
 
 /// The options of `find` that run a command.
 const FIND_RUNS: &str = "-exec -execdir -ok -okdir";

@@ -10,7 +10,8 @@ use std::time::Duration;
 use sha2::{Digest, Sha256};
 
 use crate::core::caller::PrincipalName;
-use crate::core::ids::{Epoch, PrincipalId, SessionId, TenantId};
+use crate::core::frame::Frame;
+use crate::core::ids::{Epoch, PrincipalId, SessionId, TenantId, Watermark};
 use crate::core::moment::Moment;
 use crate::core::policy::decision::DecisionId;
 use crate::core::shell::commands::record::CommandId;
@@ -54,8 +55,27 @@ pub struct Witness {
     pub directory: Option<String>,
     /// The process group in front.
     pub foreground: Option<i32>,
-    /// When the screen last changed, for a call whose effect depends on what it shows.
-    pub screen: Option<Moment>,
+    /// When the screen last changed, for a call whose effect may depend on what it shows.
+    pub screen: Option<Watermark>,
+}
+
+impl Witness {
+    /// The state of a terminal that shows this, with a program in front that works in `directory`, for a call of `own`.
+    pub fn of(
+        frame: &Frame,
+        own: PrincipalId,
+        directory: Option<String>,
+        reads_screen: bool,
+    ) -> Self {
+        let holding = frame.lease.value.holding.as_ref();
+        Self {
+            others_epoch: holding.filter(|held| held.by.principal != own).map(|held| held.epoch),
+            command: frame.commands.value.last(),
+            directory,
+            foreground: frame.activity.value.foreground.as_ref().map(|group| group.group),
+            screen: reads_screen.then(|| frame.screen_watermark()),
+        }
+    }
 }
 
 /// A call that is to be approved.
@@ -68,9 +88,11 @@ pub struct ApprovalRequest {
     pub tenant: TenantId,
     pub session: Option<SessionId>,
     pub tool: &'static str,
+    /// Of the rules that asked.
+    pub generation: u64,
     /// What the call does, in one line for people.
     pub what: Arc<str>,
-    /// The programs that it runs, if all of them are known.
+    /// The programs that it runs with their flags, if all are known and none runs others.
     pub programs: Option<BTreeSet<String>>,
     pub rule: Option<Arc<str>>,
     pub reason: Option<Arc<str>>,
@@ -117,13 +139,16 @@ pub enum Asked {
     Stale { id: DecisionId },
     /// Too many calls wait.
     TooMany,
+    /// Other rules hold by now, which are to judge first.
+    Outdated,
 }
 
 /// For what an approval is given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ApprovalScope {
     Once,
-    /// The same programs, by the same principal in the same session, until then.
+    /// Besides, the same programs with the same flags, by the same principal in the same session where the same rule asks,
+    /// until then.
     Programs(Moment),
 }
 
@@ -138,13 +163,10 @@ pub enum ApprovalError {
     ProgramsUnknown,
 }
 
-/// Programs that pass for a time.
+/// Programs that pass for a time, as those of this call.
 #[derive(Clone, Debug)]
 struct PassingPrograms {
-    id: DecisionId,
-    principal: PrincipalId,
-    session: SessionId,
-    programs: BTreeSet<String>,
+    call: Approval,
     by: Arc<str>,
     until: Moment,
 }
@@ -154,32 +176,42 @@ struct PassingPrograms {
 pub struct Approvals {
     calls: BTreeMap<DecisionId, Approval>,
     passing: Vec<PassingPrograms>,
+    /// How often other rules came.
+    generation: u64,
 }
 
 impl Approvals {
     /// Takes a call that needs an approval: lets it pass if it has one, and uses that up.
     pub fn ask(&mut self, now: Moment, request: ApprovalRequest) -> Asked {
         self.forget(now);
-        if let Some(passing) = self.passing.iter().find(|passing| passing.covers(&request)) {
-            let (id, by) = (passing.id, Arc::clone(&passing.by));
-            return Asked::Passes { id, by, used: None };
+        if request.generation != self.generation {
+            return Asked::Outdated;
         }
         let same = |call: &&mut Approval| call.request.fingerprint == request.fingerprint;
         if let Some(call) = self.calls.values_mut().find(same) {
             let (id, expires_at) = (call.id, call.expires_at);
-            return match call.state.clone() {
-                ApprovalState::Waiting => {
-                    // Whoever approves it approves what is there by then.
-                    call.request.witness = request.witness;
-                    Asked::Waits { id, expires_at, is_new: false }
+            let is_as_it_was = call.request.witness == request.witness;
+            match call.state.clone() {
+                ApprovalState::Waiting if is_as_it_was => {
+                    return Asked::Waits { id, expires_at, is_new: false };
                 }
-                ApprovalState::Denied(by) => Asked::Denied { id, by, until: expires_at },
+                ApprovalState::Denied(by) => {
+                    return Asked::Denied { id, by, until: expires_at };
+                }
                 ApprovalState::Approved(by) => {
-                    let is_stale = call.request.witness != request.witness;
                     let used = self.calls.remove(&id).map(Box::new);
-                    if is_stale { Asked::Stale { id } } else { Asked::Passes { id, by, used } }
+                    return match is_as_it_was {
+                        true => Asked::Passes { id, by, used },
+                        false => Asked::Stale { id },
+                    };
                 }
-            };
+                // Whoever approves the one before approves nothing.
+                ApprovalState::Waiting => drop(self.calls.remove(&id)),
+            }
+        }
+        if let Some(passing) = self.passing.iter().find(|passing| passing.covers(&request)) {
+            let (id, by) = (passing.call.id, Arc::clone(&passing.by));
+            return Asked::Passes { id, by, used: None };
         }
         let principal = request.by.principal;
         let own = self.calls.values().filter(|call| call.request.by.principal == principal);
@@ -191,11 +223,23 @@ impl Approvals {
         Asked::Waits { id, expires_at, is_new: true }
     }
 
-    /// Takes back an approval that was used for nothing.
+    /// What became of a call; none if it is forgotten, or was used.
+    pub fn state(&mut self, now: Moment, id: DecisionId) -> Option<&ApprovalState> {
+        self.forget(now);
+        self.calls.get(&id).map(|call| &call.state)
+    }
+
+    /// Forgets a call that waits and that nobody makes any more. Says whether there was one.
+    pub fn withdraw(&mut self, id: DecisionId) -> bool {
+        let waits = self.calls.get(&id).is_some_and(|call| call.state == ApprovalState::Waiting);
+        waits && self.calls.remove(&id).is_some()
+    }
+
+    /// Takes back an approval that was used for nothing, unless other rules hold by now.
     pub fn give_back(&mut self, approval: Approval) {
         let same = |call: &Approval| call.request.fingerprint == approval.request.fingerprint;
         // The call may have been made again meanwhile.
-        if !self.calls.values().any(same) {
+        if approval.request.generation == self.generation && !self.calls.values().any(same) {
             self.calls.insert(approval.id, approval);
         }
     }
@@ -214,23 +258,19 @@ impl Approvals {
         let call = self.waiting(now, id)?.clone();
         if let ApprovalScope::Programs(until) = scope {
             let request = &call.request;
-            let (Some(session), Some(programs)) = (request.session, request.programs.clone())
-            else {
+            if request.session.is_none() || request.programs.is_none() {
                 return Err(ApprovalError::ProgramsUnknown);
-            };
-            let (principal, by) = (request.by.principal, Arc::clone(&by));
+            }
             if self.passing.len() == ALL_MAX {
                 self.passing.remove(0);
             }
-            self.passing.push(PassingPrograms { id, principal, session, programs, by, until });
-            self.calls.remove(&id);
-            return Ok(call);
+            self.passing.push(PassingPrograms { call: call.clone(), by: Arc::clone(&by), until });
         }
         self.waiting(now, id)?.state = ApprovalState::Approved(by);
         Ok(call)
     }
 
-    /// Refuses a call that waits, and gives it back as it was.
+    /// Refuses a call that waits, or has the programs of one pass no more, and gives it back as it was.
     ///
     /// # Errors
     /// There is none, or it was decided before.
@@ -240,6 +280,10 @@ impl Approvals {
         id: DecisionId,
         by: Arc<str>,
     ) -> Result<Approval, ApprovalError> {
+        if let Some(index) = self.passing.iter().position(|passing| passing.call.id == id) {
+            self.calls.remove(&id);
+            return Ok(self.passing.remove(index).call);
+        }
         let call = self.waiting(now, id)?;
         let before = call.clone();
         (call.state, call.expires_at) = (ApprovalState::Denied(by), now + DENIED_FOR);
@@ -267,12 +311,17 @@ impl Approvals {
     /// Forgets the calls of somebody who has left for good, and what was approved to it.
     pub fn leave(&mut self, principal: PrincipalId) {
         self.calls.retain(|_, call| call.request.by.principal != principal);
-        self.passing.retain(|passing| passing.principal != principal);
+        self.passing.retain(|passing| passing.call.request.by.principal != principal);
     }
 
     /// Forgets everything, since other rules hold.
     pub fn clear(&mut self) {
-        *self = Self::default();
+        *self = Self { generation: self.generation + 1, ..Self::default() };
+    }
+
+    /// Of the rules that hold now.
+    pub fn generation(&self) -> u64 {
+        self.generation
     }
 
     fn forget(&mut self, now: Moment) {
@@ -282,10 +331,13 @@ impl Approvals {
 }
 
 impl PassingPrograms {
-    fn covers(&self, request: &ApprovalRequest) -> bool {
-        self.principal == request.by.principal
-            && Some(self.session) == request.session
-            && request.programs.as_ref().is_some_and(|programs| programs.is_subset(&self.programs))
+    fn covers(&self, other: &ApprovalRequest) -> bool {
+        let own = &self.call.request;
+        let programs = own.programs.as_ref().zip(other.programs.as_ref());
+        own.by.principal == other.by.principal
+            && own.session == other.session
+            && own.rule == other.rule
+            && programs.is_some_and(|(own, other)| other.is_subset(own))
     }
 }
 

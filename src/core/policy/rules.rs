@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use crate::core::command_line::{ParsedCommandLine, ProgramCall};
 use crate::core::policy::rules::command::CommandPattern;
-use crate::core::policy::rules::facts::{CallFacts, Fact, Line};
+use crate::core::policy::rules::facts::{CallFacts, Fact};
 use crate::core::policy::rules::patterns::Patterns;
 
 /// The most rules of a daemon, of all its files together.
@@ -57,9 +57,9 @@ pub struct Rule {
     pub reason: Option<Arc<str>>,
     /// Facts of the call, of which one value each must match.
     pub facts: BTreeMap<Fact, Patterns>,
-    /// Arguments of the call by name. Texts, numbers and booleans can match.
+    /// Arguments of the call by name. What is no text is JSON.
     pub arguments: BTreeMap<String, Patterns>,
-    /// Whether the call types what is not known to be a command line, such as single keys.
+    /// Whether the call types what is not known whole to be a command line, such as single keys.
     pub raw_input: Option<bool>,
     /// A program that the call runs.
     pub command: Option<CommandPattern>,
@@ -197,8 +197,11 @@ impl Rules {
         let matched: Vec<&Rule> = matched.map(|(rule, _)| rule).collect();
         let whole = matched.iter().find(|rule| rule.command.is_none() && rule.writes.is_none());
         whole.copied().or_else(|| match call.line {
-            Line::Known(line) if all_allowed(line, call, &matched) => matched.first().copied(),
-            Line::Known(_) | Line::Raw | Line::None => None,
+            Some(line) if all_allowed(line, call, &matched) => {
+                let first = line.calls.first();
+                matched.into_iter().find(|rule| first.is_none_or(|first| rule.allows(first)))
+            }
+            Some(_) | None => None,
         })
     }
 }
@@ -224,7 +227,7 @@ impl Rule {
     /// Whether it is about this line, whoever runs it and wherever. For a rule that allows: whether it allows the whole
     /// line alone.
     pub fn matches_line(&self, line: &ParsedCommandLine) -> Matching {
-        let call = CallFacts { line: Line::Known(line), ..CallFacts::default() };
+        let call = CallFacts { line: Some(line), ..CallFacts::default() };
         if self.effect == Effect::Allow {
             return all_allowed(line, &call, &[self]).into();
         }
@@ -262,7 +265,7 @@ impl Rule {
             let matching = value.is_some_and(|value| patterns.matches(value)).into();
             (matching, Condition::Argument(name.clone()))
         });
-        let is_raw = call.line.is_raw();
+        let is_raw = call.raw_input;
         let raw = self.raw_input.map(|wanted| ((wanted == is_raw).into(), Condition::RawInput));
         let line = std::iter::once_with(|| self.judge_line(call)).flatten();
         facts.chain(arguments).chain(raw).chain(line)
@@ -275,11 +278,11 @@ impl Rule {
         if self.command.is_none() && self.writes.is_none() {
             return None;
         }
-        let Line::Known(line) = call.line else { return Some((Matching::No, condition)) };
+        let Some(line) = call.line else { return Some((Matching::No, condition)) };
         if self.effect == Effect::Allow {
             // Whether the rules that allow cover the whole line is seen when all are known.
             let calls = || line.calls.iter().any(|call| self.allows(call));
-            let matching = self.writes.is_some() || calls();
+            let matching = self.writes.is_some() && !line.writes.is_empty() || calls();
             return Some((matching.into(), condition));
         }
         let unclear = if line.unknown.is_empty() { Matching::No } else { Matching::Maybe };

@@ -32,7 +32,9 @@ use crate::core::lease::LeaseManager;
 use crate::core::lease::error::{EndCause, LeaseError};
 use crate::core::lease::limits::LeaseLimits;
 use crate::core::lease::request::{AcquireRequest, Grant, ReleaseRequest, TakeRule, WaiterId};
+use crate::core::policy::approvals::Witness;
 use crate::core::policy::{Denial, Door, PermittedAct};
+use crate::core::shell::commands::record::CommandId;
 use crate::session::command::{
     Accepted, Act, Content, Expectation, ManageOrder, PEOPLE_COMMANDS_MAX, ResizeOrder, WriteOrder,
 };
@@ -212,6 +214,7 @@ fn typing(caller: &Caller, text: &str) -> WriteOrder {
         keep_alive: false,
         command: None,
         decision: None,
+        witness: None,
     }
 }
 
@@ -222,6 +225,7 @@ fn lease_error(error: SessionError) -> LeaseError {
         | SessionError::Denied(_)
         | SessionError::Exited(_)
         | SessionError::Silent
+        | SessionError::Stale
         | SessionError::ScreenChanged(_)
         | SessionError::TextNotShown(_)
         | SessionError::Mouse(_)
@@ -477,6 +481,33 @@ async fn a_dry_run_checks_everything_and_sends_nothing() {
     desk.acquire(&agent(1)).await.expect("free");
     desk.write(order).await.expect("would be sent");
     assert!(desk.terminal.written().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_approved_for_another_state_of_the_terminal_is_not_written() {
+    let desk = Desk::open();
+    desk.acquire(&agent(1)).await.expect("free");
+    let write = async |witness: Witness| {
+        let mut permit = desk.session.permit(&agent(1), PermittedAct::Type);
+        permit.bind(witness);
+        desk.session.write(&permit, typing(&agent(1), "x"), Accepted::nothing()).await
+    };
+    let (frame, own) = (desk.session.frame(), agent(1).principal);
+    for stale in [
+        Witness { command: CommandId(7), ..Witness::of(&frame, own, None, false) },
+        Witness { directory: Some("/".into()), ..Witness::of(&frame, own, None, false) },
+        Witness::of(&frame, agent(2).principal, None, false),
+    ] {
+        let refused = write(stale.clone()).await.expect_err("it has changed");
+        assert!(matches!(refused, SessionError::Stale), "{stale:?}");
+    }
+    assert!(desk.terminal.written().is_empty());
+    write(Witness::of(&frame, own, None, true)).await.expect("as it was");
+    desk.terminal.push(b"more");
+    desk.until_shown("more").await;
+    let refused = write(Witness::of(&frame, own, None, true)).await.expect_err("other screen");
+    assert!(matches!(refused, SessionError::Stale));
+    write(Witness::of(&frame, own, None, false)).await.expect("what is shown does not matter");
 }
 
 #[tokio::test(start_paused = true)]

@@ -20,6 +20,7 @@ use crate::core::keys::mouse::encode_mouse;
 use crate::core::keys::paste::{CANONICAL_LINE_MAX, encode_bytes, encode_text, longest_line};
 use crate::core::keys::{Key, Piece, Unit};
 use crate::core::lease::request::Grant;
+use crate::core::policy::approvals::Witness;
 use crate::core::shell::commands::EndsBy;
 use crate::session::actor::Actor;
 use crate::session::command::{
@@ -28,6 +29,7 @@ use crate::session::command::{
 use crate::session::control::{GivenUp, Interrupt, KeepAlive};
 use crate::session::error::SessionError;
 use crate::session::pty::Pty;
+use crate::session::pty::processes::directory_in_front;
 
 #[derive(Debug)]
 pub(super) struct Pending {
@@ -172,6 +174,7 @@ impl<P: Pty> Actor<P> {
             Tried::Earlier(earlier) => return Ok(Step::Earlier(earlier)),
         };
         expect(&self.frames.borrow(), &order.expect)?;
+        self.check_approved(order)?;
         if let Some(command) = &order.command {
             self.check_ready(command)?;
         }
@@ -192,6 +195,15 @@ impl<P: Pty> Actor<P> {
             KeepAlive::new(Arc::clone(&self.outlets.urgent), write)
         });
         Ok(Step::Queued(QueuedWrite { write, grant, kept, stamp, length }))
+    }
+
+    /// Refuses what was approved for another state of the terminal.
+    fn check_approved(&self, order: &WriteOrder) -> Result<(), SessionError> {
+        let Some(approved) = &order.witness else { return Ok(()) };
+        let frame = self.frames.borrow();
+        let (own, reads_screen) = (order.caller.principal, approved.screen.is_some());
+        let now = Witness::of(&frame, own, directory_in_front(&frame), reads_screen);
+        if now == *approved { Ok(()) } else { Err(SessionError::Stale) }
     }
 
     fn encode(&mut self, order: &WriteOrder) -> Result<Unit, SessionError> {

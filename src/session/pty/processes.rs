@@ -4,13 +4,13 @@
 use std::fs;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use nix::errno::Errno;
 use nix::libc;
 
+use crate::core::frame::Frame;
 use crate::core::moment::Moment;
 use crate::session::pty::ProcessId;
 use crate::shim::stat::{ProcessStat, read};
@@ -66,9 +66,12 @@ pub fn told_of(pid: ProcessId, what: &str) -> Option<String> {
     Some(String::from_utf8_lossy(read(pid.0, what, &mut page).ok()?).into_owned())
 }
 
-/// The directory a process works in; `None` without such a process, or for one of another user.
-pub fn directory_of(pid: i32) -> Option<PathBuf> {
-    fs::read_link(format!("/proc/{pid}/cwd")).ok()
+/// Where the program in front works, as the kernel says; `None` if nothing is known to be in front, or it is another
+/// user's.
+pub fn directory_in_front(frame: &Frame) -> Option<String> {
+    let group = frame.activity.value.foreground.as_ref()?.group;
+    let directory = fs::read_link(format!("/proc/{group}/cwd")).ok()?;
+    Some(directory.to_string_lossy().into_owned())
 }
 
 /// A moment as a process start time, in clock ticks since boot.

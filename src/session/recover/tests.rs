@@ -370,6 +370,7 @@ async fn a_write_that_the_daemon_before_made_is_answered_and_not_made_again() {
         keep_alive: false,
         command: None,
         decision: None,
+        witness: None,
     };
     let written = session.permitted_write(order.clone(), Accepted::nothing()).await.unwrap();
     assert!(written.replayed);
@@ -509,6 +510,7 @@ async fn a_paste_that_the_daemon_before_began_is_closed_before_anything_else_goe
         keep_alive: false,
         command: None,
         decision: None,
+        witness: None,
     };
     let (first, terminal) = survivor(notes(1));
     terminal.push("\x1b[?2004hready");

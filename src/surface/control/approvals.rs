@@ -45,6 +45,7 @@ pub fn waiting(daemon: &Daemon) -> ApprovalList {
             tenant: request.tenant.to_string(),
             session: request.session.map(|session| session.to_string()),
             session_name: session.map(|session| session.name().to_string()),
+            directory: request.witness.directory.clone(),
             rule: request.rule.as_deref().map(str::to_owned),
             reason: request.reason.as_deref().map(str::to_owned),
             expires_in_ms: now.until(expires_at).as_millis() as u64,

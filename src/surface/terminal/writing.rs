@@ -229,6 +229,7 @@ fn order(
         keep_alive,
         command: None,
         decision: None,
+        witness: None,
     })
 }
 

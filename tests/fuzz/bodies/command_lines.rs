@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 
 use termgate::config::policy::read;
 use termgate::core::command_line::ParsedCommandLine;
-use termgate::core::policy::rules::facts::{CallFacts, Line};
+use termgate::core::policy::rules::facts::CallFacts;
 use termgate::core::policy::rules::{Effect, Rules};
 
 /// More calls than any line has.
@@ -28,7 +28,7 @@ fn rules(text: &str) -> Rules {
 }
 
 fn effect(rules: &Rules, line: &ParsedCommandLine) -> Effect {
-    rules.judge(&CallFacts { line: Line::Known(line), ..CallFacts::default() }).effect
+    rules.judge(&CallFacts { line: Some(line), ..CallFacts::default() }).effect
 }
 
 pub fn check(data: &[u8]) {

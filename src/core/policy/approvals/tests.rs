@@ -21,6 +21,7 @@ fn request(number: u32, what: &str) -> ApprovalRequest {
         tenant: TenantId::of_uid(1),
         session: Some(session()),
         tool: "run",
+        generation: 0,
         what: what.into(),
         programs: Some(["rm".to_owned()].into()),
         rule: None,
@@ -85,7 +86,7 @@ fn an_approval_is_gone_once_the_terminal_has_changed() {
         |it| it.command = CommandId(4),
         |it| it.directory = Some("/".into()),
         |it| it.foreground = Some(9),
-        |it| it.screen = Some(NOW),
+        |it| it.screen = Some(Watermark(7)),
     ];
     for change in changes {
         let mut approvals = Approvals::default();
@@ -99,14 +100,46 @@ fn an_approval_is_gone_once_the_terminal_has_changed() {
 }
 
 #[test]
-fn whoever_approves_approves_what_the_call_was_last_made_at() {
+fn a_call_that_is_made_at_another_state_is_another_one() {
     let mut approvals = Approvals::default();
     approvals.ask(NOW, request(1, "rm a"));
     let moved = Witness { directory: Some("/".into()), ..Witness::default() };
     let again = ApprovalRequest { witness: moved, ..request(2, "rm a") };
-    assert_eq!(approvals.ask(NOW, again.clone()), waits(1, false));
-    approve(&mut approvals, 1).unwrap();
+    assert_eq!(approvals.ask(NOW, again.clone()), waits(2, true));
+    assert_eq!(approve(&mut approvals, 1), Err(ApprovalError::Unknown));
+    approve(&mut approvals, 2).unwrap();
     assert!(matches!(approvals.ask(NOW, again), Asked::Passes { .. }));
+}
+
+#[test]
+fn other_rules_make_all_void_also_what_is_given_back_later() {
+    let mut approvals = Approvals::default();
+    approvals.ask(NOW, request(1, "rm a"));
+    approvals.ask(NOW, request(2, "rm b"));
+    approve(&mut approvals, 2).unwrap();
+    let Asked::Passes { used: Some(used), .. } = approvals.ask(NOW, request(3, "rm b")) else {
+        panic!("it passes");
+    };
+    approvals.clear();
+    approvals.give_back(*used);
+    assert!(approvals.list(NOW).is_empty());
+    assert_eq!(approve(&mut approvals, 1), Err(ApprovalError::Unknown));
+    assert_eq!(approvals.ask(NOW, request(4, "rm b")), Asked::Outdated);
+    let generation = approvals.generation();
+    let newer = ApprovalRequest { generation, ..request(5, "rm b") };
+    assert_eq!(approvals.ask(NOW, newer), waits(5, true));
+}
+
+#[test]
+fn a_call_that_nobody_makes_any_more_can_be_withdrawn_until_it_is_decided() {
+    let mut approvals = Approvals::default();
+    approvals.ask(NOW, request(1, "rm a"));
+    assert!(approvals.withdraw(id(1)));
+    assert!(!approvals.withdraw(id(1)));
+    assert_eq!(approvals.state(NOW, id(1)), None);
+    approvals.ask(NOW, request(2, "rm a"));
+    approve(&mut approvals, 2).unwrap();
+    assert!(!approvals.withdraw(id(2)));
 }
 
 #[test]
@@ -138,12 +171,14 @@ fn what_nobody_decides_expires() {
 }
 
 #[test]
-fn programs_pass_for_a_time_in_one_session_for_one_principal() {
+fn programs_pass_for_a_time_in_one_session_for_one_principal_and_rule() {
     let mut approvals = Approvals::default();
     approvals.ask(NOW, request(1, "rm a"));
     let until = NOW + Duration::from_secs(60);
     let scope = ApprovalScope::Programs(until);
     approvals.approve(NOW, id(1), scope, "ada".into()).unwrap();
+    // The call itself passes once, as it was.
+    assert!(matches!(approvals.ask(NOW, request(2, "rm a")), Asked::Passes { used: Some(_), .. }));
     for what in ["rm a", "rm b"] {
         let passes = Asked::Passes { id: id(1), by: "ada".into(), used: None };
         assert_eq!(approvals.ask(NOW, request(2, what)), passes, "{what}");
@@ -155,15 +190,17 @@ fn programs_pass_for_a_time_in_one_session_for_one_principal() {
         ApprovalRequest { session: None, ..request(4, "d") },
         ApprovalRequest { programs: more, ..request(5, "e") },
         ApprovalRequest { programs: None, ..request(6, "f") },
+        ApprovalRequest { rule: Some("other".into()), ..request(7, "g") },
     ];
     for request in others {
         let asked = approvals.ask(NOW, request.clone());
         assert!(matches!(asked, Asked::Waits { .. }), "{request:?}");
     }
-    let asked = approvals.ask(until, request(7, "rm a"));
-    assert!(matches!(asked, Asked::Waits { .. }), "{asked:?}");
     let unknown = approvals.approve(NOW, id(6), scope, "ada".into()).map(|call| call.id);
     assert_eq!(unknown, Err(ApprovalError::ProgramsUnknown));
+    approvals.deny(NOW, id(1), "ada".into()).unwrap();
+    let asked = approvals.ask(NOW, request(8, "rm b"));
+    assert!(matches!(asked, Asked::Waits { .. }), "they pass no more: {asked:?}");
 }
 
 #[test]

@@ -1,7 +1,5 @@
 //! The part of a rule that is about a program and its arguments.
 
-use std::collections::BTreeSet;
-
 use crate::core::command_line::ProgramCall;
 use crate::core::command_line::flags::canonical;
 use crate::core::policy::rules::Matching;
@@ -14,30 +12,30 @@ use crate::core::policy::rules::patterns::Patterns;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CommandPattern {
     program: Patterns,
-    /// The shortest names, without dashes.
-    flags: Option<BTreeSet<String>>,
-    /// The first operand, such as `push` of `git`. A rule that denies or asks looks for it among all operands.
+    /// Without dashes.
+    flags: Option<Vec<String>>,
+    /// The first operand, such as `push` of `git`. Where an option stands before it, whose value may be an operand, a rule
+    /// that denies or asks looks for it among all operands.
     subcommand: Option<Patterns>,
     operands: Option<Patterns>,
 }
 
 impl CommandPattern {
-    /// `flags` may be written with or without dashes, short or long. Long ones have one name with their short ones if all
-    /// patterns for the program are names.
+    /// `flags` may be written with or without dashes, short or long.
     pub fn new(
         program: Patterns,
         flags: Option<Vec<String>>,
         subcommand: Option<Patterns>,
         operands: Option<Patterns>,
     ) -> Self {
-        let names = program.texts().to_vec();
-        let shortest = |flag: String| {
-            let flag = flag.trim_start_matches('-').to_owned();
-            let names = names.iter().map(|name| canonical(name, &flag));
-            names.collect::<Vec<_>>()
-        };
-        let flags = flags.map(|flags| flags.into_iter().flat_map(shortest).collect());
+        let plain = |flag: String| flag.trim_start_matches('-').to_owned();
+        let flags = flags.map(|flags| flags.into_iter().map(plain).collect());
         Self { program, flags, subcommand, operands }
+    }
+
+    /// The flags by the names that this program has for them.
+    fn flags_of<'a>(&'a self, program: &'a str) -> Option<impl Iterator<Item = String> + 'a> {
+        Some(self.flags.as_ref()?.iter().map(|flag| canonical(program, flag)))
     }
 
     /// Whether a program that is run is one that this denies or asks about.
@@ -51,11 +49,19 @@ impl CommandPattern {
             true => Matching::No,
             false => Matching::Maybe,
         };
-        let flags = self.flags.as_ref().is_none_or(|flags| flags.is_subset(&call.flags));
+        let flags =
+            self.flags_of(name).is_none_or(|mut flags| flags.all(|it| call.flags.contains(&it)));
         let any_operand = |patterns: &Patterns| {
             call.operands.iter().flatten().any(|operand| patterns.matches(operand))
         };
-        let subcommand = self.subcommand.as_ref().is_none_or(any_operand);
+        let is_first =
+            |first: &Option<String>| first.as_ref().is_some_and(|it| !it.starts_with('-'));
+        let subcommand = self.subcommand.as_ref().is_none_or(|patterns| {
+            match call.arguments.first().filter(|first| is_first(first)) {
+                Some(Some(first)) => patterns.matches(first),
+                Some(None) | None => any_operand(patterns),
+            }
+        });
         let operands = self.operands.as_ref().is_none_or(any_operand);
         let conditions = [flags, subcommand, operands];
         conditions
@@ -72,7 +78,10 @@ impl CommandPattern {
         if !self.program.matches(call.path.as_ref().unwrap_or(name)) {
             return false;
         }
-        let flags = self.flags.as_ref().is_none_or(|flags| call.flags.is_subset(flags));
+        let flags = self.flags_of(name).is_none_or(|flags| {
+            let allowed: Vec<String> = flags.collect();
+            call.flags.iter().all(|flag| allowed.contains(flag))
+        });
         let mut operands = call.operands.iter().flatten();
         let subcommand = match &self.subcommand {
             Some(patterns) => operands.next().is_some_and(|first| patterns.matches(first)),

@@ -95,24 +95,6 @@ impl Fact {
     }
 }
 
-/// The command line of a call.
-#[derive(Clone, Copy, Debug, Default)]
-pub enum Line<'a> {
-    /// The call runs and types nothing.
-    #[default]
-    None,
-    /// It runs this.
-    Known(&'a ParsedCommandLine),
-    /// It types something that is not known to be a line, or a part of one.
-    Raw,
-}
-
-impl Line<'_> {
-    pub(super) fn is_raw(self) -> bool {
-        matches!(self, Self::Raw)
-    }
-}
-
 /// What is known about the session of a call.
 #[derive(Clone, Debug, Default)]
 pub struct SessionFacts {
@@ -133,9 +115,12 @@ pub struct CallFacts<'a> {
     pub tool: &'static str,
     /// None for a call that is about no session.
     pub session: Option<SessionFacts>,
-    /// The arguments that are texts, numbers or booleans.
+    /// Texts as they are, anything else as JSON.
     pub arguments: BTreeMap<String, String>,
-    pub line: Line<'a>,
+    /// The command line that it runs or types, if it does and that is known.
+    pub line: Option<&'a ParsedCommandLine>,
+    /// Whether it types what is not known whole to be a command line.
+    pub raw_input: bool,
 }
 
 impl CallFacts<'_> {

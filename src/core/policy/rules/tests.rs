@@ -43,12 +43,8 @@ fn in_directory(directory: Option<&str>) -> SessionFacts {
 fn judged(rules: &Rules, line: &str) -> (Effect, bool) {
     let line = ParsedCommandLine::parse(line);
     let session = Some(in_directory(Some("/srv")));
-    let verdict = rules.judge(&CallFacts {
-        session,
-        tool: "run",
-        line: Line::Known(&line),
-        ..CallFacts::default()
-    });
+    let verdict =
+        rules.judge(&CallFacts { session, tool: "run", line: Some(&line), ..CallFacts::default() });
     (verdict.effect, verdict.unsure)
 }
 
@@ -78,6 +74,34 @@ fn one_spelling_of_flags_denies_all_of_them_wherever_they_are() {
     for line in ["rm -r x", "rm -f x", "ls -rf", "echo rm -rf x", "rm -- -rf"] {
         assert_eq!(judged(&denied, line), (Effect::Allow, SURE), "{line}");
     }
+}
+
+#[test]
+fn a_flag_has_the_name_that_each_program_of_a_rule_has_for_it() {
+    let programs = ["rm", "tar", "g*"];
+    let flags = Some(vec!["--force".to_owned()]);
+    let pattern = CommandPattern::new(patterns(&programs), flags, None, None);
+    let denied = rules(vec![about("force", Effect::Deny, pattern.clone())]);
+    for line in ["rm -f x", "rm --force x", "tar --force x", "git push -f"] {
+        assert_eq!(judged(&denied, line), (Effect::Deny, SURE), "{line}");
+    }
+    let allowed = rules(vec![about("force", Effect::Allow, pattern)]);
+    let allowed = Rules { default: Effect::Ask, ..allowed };
+    assert_eq!(judged(&allowed, "rm -f x").0, Effect::Allow);
+    assert_eq!(judged(&allowed, "tar -f x").0, Effect::Ask, "that is a file");
+}
+
+#[test]
+fn a_subcommand_is_the_first_operand_unless_an_option_may_have_a_value_before_it() {
+    let pattern = CommandPattern::new(patterns(&["git"]), None, Some(patterns(&["clean"])), None);
+    let denied = rules(vec![about("clean", Effect::Deny, pattern)]);
+    for line in ["git clean -fd", "git -C x clean"] {
+        assert_eq!(judged(&denied, line), (Effect::Deny, SURE), "{line}");
+    }
+    for line in ["git add clean", "git commit -m clean", "git status"] {
+        assert_eq!(judged(&denied, line), (Effect::Allow, SURE), "{line}");
+    }
+    assert_eq!(judged(&denied, "git $X"), (Effect::Ask, UNSURE));
 }
 
 #[test]
@@ -227,13 +251,14 @@ fn a_fact_that_is_not_known_may_match_and_allows_nothing() {
 fn typed_input_that_is_no_line_is_judged_by_rules_about_raw_input_alone() {
     let rm = about("rm", Effect::Deny, command("rm", None, None));
     let raw = Rule { raw_input: Some(true), ..rule("raw", Effect::Ask) };
-    let judge =
-        |rules: &Rules, line| rules.judge(&CallFacts { line, ..CallFacts::default() }).effect;
+    let judge = |rules: &Rules, raw_input| {
+        rules.judge(&CallFacts { raw_input, ..CallFacts::default() }).effect
+    };
     let only_commands = rules(vec![rm.clone()]);
-    assert_eq!(judge(&only_commands, Line::Raw), Effect::Allow);
+    assert_eq!(judge(&only_commands, true), Effect::Allow);
     let with_raw = rules(vec![rm, raw]);
-    assert_eq!(judge(&with_raw, Line::Raw), Effect::Ask);
-    assert_eq!(judge(&with_raw, Line::None), Effect::Allow);
+    assert_eq!(judge(&with_raw, true), Effect::Ask);
+    assert_eq!(judge(&with_raw, false), Effect::Allow);
 }
 
 #[test]

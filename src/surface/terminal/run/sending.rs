@@ -236,6 +236,7 @@ impl Sending<'_> {
                 interrupts: self.interrupts(),
             }),
             decision: None,
+            witness: None,
         })
     }
 }

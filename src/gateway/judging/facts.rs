@@ -1,0 +1,219 @@
+//! What is known about a call: its command line, the facts for the rules, and what tells it apart from others.
+
+use crate::core::command_line::{ParsedCommandLine, ProgramCall, UnknownPart, is_shell};
+use crate::core::ids::PrincipalId;
+use crate::core::invisible::with_invisible_shown;
+use crate::core::one_line::one_line;
+use crate::core::policy::approvals::{Fingerprint, Witness};
+use crate::core::policy::rules::facts::{CallFacts, SessionFacts};
+use crate::core::shell::activity::ActivityState;
+use crate::core::shell::commands::EndsBy;
+use crate::core::shell::readiness::{Readiness, ReadyPrompt};
+use crate::gateway::judging::JudgedCall;
+use crate::session::handle::Session;
+use crate::session::pty::processes::directory_in_front;
+use crate::surface::answer::budget::ends;
+use crate::surface::call::Call;
+use crate::surface::tool::Runs;
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// The arguments that change neither what a call does nor to what.
+const NEUTRAL: [&str; 9] = [
+    "session",
+    "lease_id",
+    "idempotency_key",
+    "expect_watermark",
+    "expect_text",
+    "wait_ms",
+    "timeout_ms",
+    "until",
+    "max_lines",
+];
+
+/// The longest description of a call, in bytes of JSON.
+const WHAT_MAX: usize = 2_000;
+
+impl JudgedCall<'_> {
+    /// What the call has a shell or the system run, if the tool says that it does.
+    pub(super) fn line(self) -> Option<ParsedCommandLine> {
+        let text = |name: &str| self.arguments.get(name).and_then(Value::as_str);
+        match self.entry.runs {
+            Runs::Line(name) => {
+                let mut line = ParsedCommandLine::parse(text(name)?);
+                if self.session.is_some_and(is_for_other_program) {
+                    line.unknown.insert(UnknownPart::OtherProgram);
+                }
+                Some(line)
+            }
+            Runs::Program => {
+                let program = text("command")?;
+                let arguments = self.arguments.get("args").and_then(Value::as_array);
+                let mut line = match arguments {
+                    None => ParsedCommandLine::parse(program),
+                    Some(arguments) => {
+                        let arguments = arguments.iter().filter_map(Value::as_str);
+                        let words = std::iter::once(program).chain(arguments).map(str::to_owned);
+                        ParsedCommandLine::of_arguments(words)
+                    }
+                };
+                let variables = self.arguments.get("env").and_then(Value::as_object);
+                line.sets.extend(variables.into_iter().flat_map(|it| it.keys().cloned()));
+                Some(line)
+            }
+            Runs::Text(name) => self.typed_line(text(name)?),
+            Runs::Nothing | Runs::Input => None,
+        }
+    }
+
+    /// The line that a text is which is typed at the empty prompt of a shell, and ended.
+    fn typed_line(self, text: &str) -> Option<ParsedCommandLine> {
+        let is = |name: &str, value: Value| self.arguments.get(name) == Some(&value);
+        let is_ended = is("enter", Value::Bool(true)) || text.ends_with(['\n', '\r']);
+        let is_text = !is("encoding", "base64".into());
+        let at_prompt = self.session.is_some_and(|session| session.frame().shell.at_empty_line);
+        (is_ended && is_text && at_prompt)
+            .then(|| ParsedCommandLine::parse(text.trim_end_matches(['\n', '\r'])))
+    }
+
+    pub(super) fn facts<'a>(
+        self,
+        call: &'a Call,
+        line: Option<&'a ParsedCommandLine>,
+    ) -> CallFacts<'a> {
+        let standing = &call.standing;
+        let of_token = matches!(standing.caller.principal, PrincipalId::Token(_));
+        let text = |(name, value): (&String, &Value)| {
+            let text = match value {
+                Value::String(text) => text.clone(),
+                Value::Null => return None,
+                Value::Array(values) if values.is_empty() => return None,
+                Value::Object(members) if members.is_empty() => return None,
+                Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => {
+                    value.to_string()
+                }
+            };
+            Some((name.clone(), text))
+        };
+        let types = matches!(self.entry.runs, Runs::Input | Runs::Text(_));
+        CallFacts {
+            client: if of_token { "" } else { &standing.caller.label },
+            token: of_token.then_some(&*standing.caller.label),
+            tenant: standing.caller.tenant.as_str(),
+            door: standing.door.as_str(),
+            tool: self.entry.name,
+            session: self.session.map(facts_of),
+            arguments: self.arguments.iter().filter_map(text).collect::<BTreeMap<_, _>>(),
+            line,
+            raw_input: types && line.is_none_or(|line| !line.unknown.is_empty()),
+        }
+    }
+
+    /// What the call does, for people, on one line and with all characters visible.
+    pub(super) fn what(self) -> Arc<str> {
+        let is_secret =
+            |session: &Session| session.frame().activity.value.state == ActivityState::SecretPrompt;
+        let text = match self.entry.runs {
+            Runs::Line(name) => self.arguments.get(name).and_then(Value::as_str).map(str::to_owned),
+            Runs::Input | Runs::Text(_) if self.session.is_some_and(is_secret) => {
+                Some(format!("{} what a program does not show", self.entry.name))
+            }
+            Runs::Nothing | Runs::Program | Runs::Text(_) | Runs::Input => None,
+        };
+        let text = text.unwrap_or_else(|| {
+            let names = self.arguments.iter().filter(|(name, _)| !NEUTRAL.contains(&name.as_str()));
+            format!("{} {}", self.entry.name, sorted(&names.collect()))
+        });
+        let shown = with_invisible_shown(&text);
+        Arc::from(ends(&one_line(&shown), WHAT_MAX))
+    }
+
+    pub(super) fn fingerprint(self, call: &Call) -> Fingerprint {
+        let arguments: BTreeMap<&String, &Value> =
+            self.arguments.iter().filter(|(name, _)| !NEUTRAL.contains(&name.as_str())).collect();
+        let arguments = sorted(&arguments).to_string();
+        let caller = &call.standing.caller;
+        let session = self.session.map(|session| session.id().to_string()).unwrap_or_default();
+        let parts = [
+            caller.principal.to_string(),
+            caller.tenant.to_string(),
+            session,
+            self.entry.name.to_owned(),
+            arguments,
+        ];
+        Fingerprint::of(&parts.each_ref().map(String::as_bytes))
+    }
+
+    pub(super) fn witness(self, call: &Call) -> Witness {
+        let Some(session) = self.session else { return Witness::default() };
+        let frame = session.frame();
+        let directory = directory_in_front(&frame);
+        // Without marks, nothing else tells that something was typed.
+        let is_marked = matches!(
+            frame.shell.readiness,
+            Readiness::Ready(ReadyPrompt { ends_by: EndsBy::Marks, .. })
+        );
+        let reads_screen = matches!(self.entry.runs, Runs::Input | Runs::Text(_)) || !is_marked;
+        Witness::of(&frame, call.standing.caller.principal, directory, reads_screen)
+    }
+}
+
+/// The programs of a line with their flags, if all are known and none runs others.
+pub(super) fn programs_of(line: &ParsedCommandLine) -> Option<BTreeSet<String>> {
+    const RUN_OTHERS: [&str; 5] = ["sudo", "doas", "su", "ssh", "env"];
+    let is_plain = |call: &ProgramCall| {
+        let name = call.name.as_deref().unwrap_or_default();
+        call.through.is_empty() && !is_shell(name) && !RUN_OTHERS.contains(&name)
+    };
+    let is_whole = line.is_known()
+        && line.sets.is_empty()
+        && line.writes.is_empty()
+        && !line.calls.is_empty()
+        && line.calls.iter().all(is_plain);
+    let program = |call: &ProgramCall| {
+        let name = call.path.as_deref().or(call.name.as_deref()).unwrap_or_default();
+        let flags: Vec<&str> = call.flags.iter().map(String::as_str).collect();
+        format!("{name} {}", flags.join(" "))
+    };
+    is_whole.then(|| line.calls.iter().map(program).collect())
+}
+
+/// Whether a program that is not known to be a shell takes the next command.
+fn is_for_other_program(session: &Session) -> bool {
+    let frame = session.frame();
+    let is_nested = matches!(
+        frame.shell.readiness,
+        Readiness::Ready(ReadyPrompt { ends_by: EndsBy::Prompt, .. })
+    );
+    let program = frame.activity.value.foreground.as_ref().and_then(|it| it.program.as_deref());
+    is_nested && !program.is_some_and(is_shell)
+}
+
+fn facts_of(session: &Session) -> SessionFacts {
+    let frame = session.frame();
+    let activity = &frame.activity.value;
+    SessionFacts {
+        name: session.name().to_string(),
+        tags: session.about().tags.clone(),
+        directory: directory_in_front(&frame),
+        terminal: activity.state,
+        foreground: activity
+            .foreground
+            .as_ref()
+            .and_then(|group| group.program.as_deref().map(str::to_owned)),
+    }
+}
+
+/// JSON with the members of all objects in order, so that equal arguments have one text.
+fn sorted(members: &BTreeMap<&String, &Value>) -> Value {
+    fn one(value: &Value) -> Value {
+        match value {
+            Value::Object(members) => sorted(&members.iter().collect()),
+            Value::Array(values) => values.iter().map(one).collect(),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => value.clone(),
+        }
+    }
+    // Members keep the order in which they are inserted, whichever map JSON is built with.
+    members.iter().map(|(name, value)| ((*name).clone(), one(value))).collect()
+}
