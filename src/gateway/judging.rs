@@ -116,7 +116,7 @@ impl JudgedCall<'_> {
             loop {
                 if clock.now() >= until {
                     // It can be approved all the same, for when it is made again.
-                    registered.map(std::mem::forget);
+                    std::mem::forget(registered);
                     let expires_in = clock.now().until(expires_at);
                     return Err(refusal(decision, WhyRefused::Waits { id, expires_in }));
                 }
