@@ -16,7 +16,7 @@ use std::time::Duration;
 use crate::config::key::{Applies, ConfigKey, KEYS, Value};
 use crate::core::event::EventKinds;
 use crate::core::keys::control::ControlKey;
-use crate::core::policy::rules::Rules;
+use crate::core::policy::rules::PolicyRules;
 use crate::core::quota::Quota;
 use crate::core::screen::ScreenLimits;
 
@@ -48,7 +48,7 @@ pub struct Config {
     pub recording: RecordingConfig,
     pub notify: NotifyConfig,
     /// From the policy files.
-    pub policy: Arc<Rules>,
+    pub policy: Arc<PolicyRules>,
 }
 
 /// Whom events are told besides clients.

@@ -18,7 +18,7 @@ use crate::config::problem::ConfigError;
 use crate::core::command_line::ParsedCommandLine;
 use crate::core::ids::TenantId;
 use crate::core::policy::Door;
-use crate::core::policy::rules::Rules;
+use crate::core::policy::rules::PolicyRules;
 use crate::core::policy::rules::facts::{CallFacts, SessionFacts};
 use crate::core::shell::activity::ActivityState;
 use crate::transport::unix::limits::own_uid;
@@ -152,9 +152,9 @@ fn facts<'a>(line: &'a ParsedCommandLine, directory: &Path) -> CallFacts<'a> {
     }
 }
 
-fn read_policy(path: &Path) -> Result<Rules, CliFailure> {
+fn read_policy(path: &Path) -> Result<PolicyRules, CliFailure> {
     let text = fs::read_to_string(path).with_context(|| path.display().to_string())?;
-    let mut rules = Rules::default();
+    let mut rules = PolicyRules::default();
     let problems = policy::read(&text, path, &mut rules);
     if problems.is_empty() { Ok(rules) } else { Err(ConfigError(problems).into()) }
 }
@@ -206,7 +206,7 @@ mod tests {
     #[test]
     fn each_starter_set_is_a_policy_whose_rules_agree_with_their_examples() {
         for set in StarterSet::value_variants() {
-            let mut rules = Rules::default();
+            let mut rules = PolicyRules::default();
             let problems = policy::read(set.text(), Path::new("policy.toml"), &mut rules);
             assert!(problems.is_empty(), "{set:?}: {}", ConfigError(problems));
             assert!(!rules.rules.is_empty());

@@ -17,7 +17,7 @@ use crate::core::nearest::nearest_of;
 use crate::core::policy::rules::command::CommandPattern;
 use crate::core::policy::rules::facts::Fact;
 use crate::core::policy::rules::patterns::Patterns;
-use crate::core::policy::rules::{Effect, Matching, RULES_MAX, Rule, Rules};
+use crate::core::policy::rules::{Matching, PolicyRules, RULES_MAX, Rule, RuleEffect};
 
 /// The longest reason of a rule and the longest name, in characters.
 const REASON_MAX: usize = 300;
@@ -41,7 +41,7 @@ enum EffectWord {
     Deny,
 }
 
-impl From<EffectWord> for Effect {
+impl From<EffectWord> for RuleEffect {
     fn from(word: EffectWord) -> Self {
         match word {
             EffectWord::Allow => Self::Allow,
@@ -119,7 +119,7 @@ impl<'de> Deserialize<'de> for Texts {
 }
 
 /// Adds what a policy file says to the rules, and returns its problems. With problems, the rules are not to be used.
-pub fn read(text: &str, path: &Path, rules: &mut Rules) -> Vec<Problem> {
+pub fn read(text: &str, path: &Path, rules: &mut PolicyRules) -> Vec<Problem> {
     let file: PolicyFile = match toml::from_str(text) {
         Ok(file) => file,
         Err(error) => {
@@ -129,7 +129,7 @@ pub fn read(text: &str, path: &Path, rules: &mut Rules) -> Vec<Problem> {
         }
     };
     rules.default = file.default.map_or(rules.default, |word| rules.default.max(word.into()));
-    rules.unknown = rules.unknown.max(file.unknown.map(Effect::from));
+    rules.unknown = rules.unknown.max(file.unknown.map(RuleEffect::from));
     let mut problems = Vec::new();
     let mut names: BTreeSet<Arc<str>> =
         rules.rules.iter().map(|rule| Arc::clone(&rule.name)).collect();
@@ -225,7 +225,7 @@ fn is_plain(name: &str) -> bool {
 fn contradictions(rule: &Rule) -> Vec<String> {
     let mut wrong = Vec::new();
     for (fact, patterns) in &rule.facts {
-        if rule.effect == Effect::Allow && fact.is_chosen() {
+        if rule.effect == RuleEffect::Allow && fact.is_chosen() {
             let fact = fact.as_str();
             wrong.push(format!("{fact}: callers choose it, so nothing can be allowed by it"));
         }

@@ -13,7 +13,7 @@ use crate::config::file::{self, FILE_MAX, Given};
 use crate::config::key::{ConfigKey, Value};
 use crate::config::policy;
 use crate::config::problem::{ConfigError, Fault, Problem, ValueOrigin};
-use crate::core::policy::rules::Rules;
+use crate::core::policy::rules::PolicyRules;
 
 /// The system-wide file of the operator.
 const SYSTEM: &str = "/etc/termgate/termgate.toml";
@@ -157,7 +157,7 @@ impl Sources {
     }
 
     fn lay_policy(&self, effective: &mut Effective) -> Vec<Problem> {
-        let (mut rules, mut problems) = (Rules::default(), Vec::new());
+        let (mut rules, mut problems) = (PolicyRules::default(), Vec::new());
         for ConfigSource { path, .. } in self.policy_files() {
             if matches!(path.try_exists(), Ok(false)) {
                 continue;
@@ -176,7 +176,7 @@ impl Sources {
     pub fn check(&self, path: &Path) -> Result<Vec<Problem>, ConfigError> {
         if path.file_name().is_some_and(|name| name == POLICY) {
             let problems = match file::text(path) {
-                Ok(text) => policy::read(&text, path, &mut Rules::default()),
+                Ok(text) => policy::read(&text, path, &mut PolicyRules::default()),
                 Err(error) => vec![unreadable(path, &error)],
             };
             return if problems.is_empty() { Ok(Vec::new()) } else { Err(ConfigError(problems)) };

@@ -10,15 +10,15 @@ use tokio::sync::watch;
 
 use crate::core::command_line::ParsedCommandLine;
 use crate::core::moment::Moment;
-use crate::core::policy::approvals::{Approval, ApprovalRequest, ApprovalState, Asked};
+use crate::core::policy::approvals::{Approval, ApprovalAnswer, ApprovalRequest, ApprovalState};
 use crate::core::policy::decision::{Decision, DecisionId};
-use crate::core::policy::rules::Effect;
+use crate::core::policy::rules::RuleEffect;
 use crate::session::error::SessionError;
 use crate::session::handle::Session;
 use crate::surface::call::{Call, Daemon};
 use crate::surface::error::{RuleRefusal, SurfaceError, WhyRefused};
 use crate::surface::judge::Judge;
-use crate::surface::tool::{Runs, ToolEntry};
+use crate::surface::tool::{ToolEntry, ToolRuns};
 
 /// How long a call waits at most, like any other.
 const PATIENCE_MAX: Duration = Duration::from_secs(600);
@@ -42,9 +42,18 @@ impl JudgedCall<'_> {
         daemon: &Daemon,
         call: &mut Call,
     ) -> Result<Option<Box<Approval>>, SurfaceError> {
-        if !self.entry.access.is_judged() {
+        if !self.entry.access.is_judged() || daemon.judge.rules().allow_all() {
             return Ok(None);
         }
+        // Boxed, since most calls are not asked about, and each would be larger by this.
+        Box::pin(self.judge_by_rules(daemon, call)).await
+    }
+
+    async fn judge_by_rules(
+        self,
+        daemon: &Daemon,
+        call: &mut Call,
+    ) -> Result<Option<Box<Approval>>, SurfaceError> {
         let until = daemon.now() + self.patience();
         loop {
             let (changes, generation) = (daemon.judge.changes(), daemon.judge.generation());
@@ -59,9 +68,9 @@ impl JudgedCall<'_> {
             let decision = daemon.judge.decide(&rules, caller, session, &facts);
             call.decided(decision.id);
             match decision.verdict.effect {
-                Effect::Allow => return Ok(None),
-                Effect::Deny => return Err(refusal(&decision, WhyRefused::Denied)),
-                Effect::Ask => {}
+                RuleEffect::Allow => return Ok(None),
+                RuleEffect::Deny => return Err(refusal(&decision, WhyRefused::Denied)),
+                RuleEffect::Ask => {}
             }
             let request = self.request(call, &decision, line.as_ref(), generation);
             if let Some(used) =
@@ -93,18 +102,20 @@ impl JudgedCall<'_> {
             let asked = daemon.judge.ask(&daemon.sessions, &call.standing.caller, request.clone());
             let now = clock.now();
             let (id, expires_at) = match asked {
-                Asked::Passes { id, used, .. } => {
+                ApprovalAnswer::Passes { id, used, .. } => {
                     call.decided(id);
                     return self.pass(call, &request, used).map(Some);
                 }
-                Asked::Denied { by, until, .. } => {
+                ApprovalAnswer::Denied { by, until, .. } => {
                     let retry_after = now.until(until);
                     return Err(refusal(decision, WhyRefused::DeniedBy { by, retry_after }));
                 }
-                Asked::Stale { .. } => return Err(SessionError::Stale.into()),
-                Asked::TooMany => return Err(SurfaceError::Quota("calls that wait for approval")),
-                Asked::Outdated => return Ok(None),
-                Asked::Waits { id, expires_at, is_new } => {
+                ApprovalAnswer::Stale { .. } => return Err(SessionError::Stale.into()),
+                ApprovalAnswer::TooMany => {
+                    return Err(SurfaceError::Quota("calls that wait for approval"));
+                }
+                ApprovalAnswer::Outdated => return Ok(None),
+                ApprovalAnswer::Waits { id, expires_at, is_new } => {
                     if is_new {
                         registered = Some(Registered { judge: &daemon.judge, id });
                     }
@@ -156,8 +167,8 @@ impl JudgedCall<'_> {
     fn patience(self) -> Duration {
         let given = |name: &str| self.arguments.get(name).and_then(Value::as_u64);
         let millis = match self.entry.runs {
-            Runs::Line(_) => given("timeout_ms").unwrap_or(60_000),
-            Runs::Nothing | Runs::Program | Runs::Text(_) | Runs::Input => {
+            ToolRuns::Line(_) => given("timeout_ms").unwrap_or(60_000),
+            ToolRuns::Nothing | ToolRuns::Program | ToolRuns::Text(_) | ToolRuns::Input => {
                 given("wait_ms").unwrap_or_default()
             }
         };

@@ -16,7 +16,7 @@ use serde::Deserialize;
 
 use crate::core::code::Code;
 use crate::core::policy::decision::Decision;
-use crate::core::policy::rules::Effect;
+use crate::core::policy::rules::RuleEffect;
 use crate::surface::call::Call;
 use crate::surface::error::SurfaceError;
 use crate::surface::terminal::writing::presented;
@@ -146,9 +146,9 @@ fn explained(call: &Call, id: &str) -> Result<Answer<Explained>, SurfaceError> {
     let decision = decision.ok_or_else(|| approvals::no_decision(id))?;
     let verdict = VerdictWire::from(&decision.verdict);
     let code = match decision.verdict.effect {
-        Effect::Allow => None,
-        Effect::Ask => Some(Code::ApprovalRequired),
-        Effect::Deny => Some(Code::PolicyDenied),
+        RuleEffect::Allow => None,
+        RuleEffect::Ask => Some(Code::ApprovalRequired),
+        RuleEffect::Deny => Some(Code::PolicyDenied),
     };
     let meaning = format!("{} of {}: {}", decision.tool, decision.by, verdict.sentence());
     let advice = code.map_or("", Code::advice).to_owned();

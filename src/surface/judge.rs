@@ -10,10 +10,11 @@ use crate::core::event::{Event, EventScope};
 use crate::core::ids::{PrincipalId, SessionId};
 use crate::core::moment::Moment;
 use crate::core::policy::approvals::{
-    Approval, ApprovalError, ApprovalRequest, ApprovalScope, ApprovalState, Approvals, Asked,
+    Approval, ApprovalAnswer, ApprovalError, ApprovalRequest, ApprovalScope, ApprovalState,
+    Approvals,
 };
 use crate::core::policy::decision::{Decision, DecisionId, DecisionLog};
-use crate::core::policy::rules::Rules;
+use crate::core::policy::rules::PolicyRules;
 use crate::core::policy::rules::facts::CallFacts;
 use crate::core::policy::{Denial, Permit, PermittedAct};
 use crate::session::registry::Registry;
@@ -21,7 +22,7 @@ use crate::session::registry::Registry;
 /// What a daemon's rules say, and who was asked.
 #[derive(Debug)]
 pub struct Judge {
-    rules: RwLock<Arc<Rules>>,
+    rules: RwLock<Arc<PolicyRules>>,
     log: Mutex<DecisionLog>,
     approvals: Mutex<Approvals>,
     /// Counts what was asked for and decided.
@@ -29,7 +30,7 @@ pub struct Judge {
 }
 
 impl Judge {
-    pub fn new(rules: Arc<Rules>) -> Self {
+    pub fn new(rules: Arc<PolicyRules>) -> Self {
         Self {
             rules: RwLock::new(rules),
             log: Mutex::default(),
@@ -39,12 +40,12 @@ impl Judge {
     }
 
     /// The rules that hold now.
-    pub fn rules(&self) -> Arc<Rules> {
+    pub fn rules(&self) -> Arc<PolicyRules> {
         Arc::clone(&self.rules.read().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Has other rules hold. What was asked for and approved under the ones before is void.
-    pub fn set_rules(&self, rules: &Arc<Rules>) {
+    pub fn set_rules(&self, rules: &Arc<PolicyRules>) {
         let mut held = self.rules.write().unwrap_or_else(PoisonError::into_inner);
         if *held == *rules {
             return;
@@ -58,7 +59,7 @@ impl Judge {
     /// Judges a call by these rules, and keeps the decision.
     pub fn decide(
         &self,
-        rules: &Rules,
+        rules: &PolicyRules,
         caller: &Caller,
         session: Option<SessionId>,
         facts: &CallFacts<'_>,
@@ -82,10 +83,15 @@ impl Judge {
     }
 
     /// Asks for an approval of a call, or uses the one that it has.
-    pub fn ask(&self, sessions: &Registry, by: &Caller, request: ApprovalRequest) -> Asked {
+    pub fn ask(
+        &self,
+        sessions: &Registry,
+        by: &Caller,
+        request: ApprovalRequest,
+    ) -> ApprovalAnswer {
         let (session, what) = (request.session, Arc::clone(&request.what));
         let asked = self.approvals().ask(sessions.clock().now(), request);
-        if let Asked::Waits { id, is_new: true, .. } = &asked {
+        if let ApprovalAnswer::Waits { id, is_new: true, .. } = &asked {
             let (id, by) = (*id, by.clone());
             let scope = EventScope { tenant: &by.tenant.clone(), session };
             sessions.tell_event_in(scope, Event::ApprovalAsked { id, what, by });
@@ -169,8 +175,9 @@ impl Judge {
 
     /// Forgets the calls of somebody who has left for good.
     pub fn leave(&self, principal: PrincipalId) {
-        self.approvals().leave(principal);
-        self.tell();
+        if self.approvals().leave(principal) {
+            self.tell();
+        }
     }
 
     /// Changes whenever an approval is asked for or decided.

@@ -56,7 +56,7 @@ impl ToolAccess {
 
 /// What a tool has a terminal run or typed, by which rules judge its calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Runs {
+pub enum ToolRuns {
     Nothing,
     /// The command line in the argument of this name.
     Line(&'static str),
@@ -68,7 +68,7 @@ pub enum Runs {
     Input,
 }
 
-impl Runs {
+impl ToolRuns {
     /// What a tool with this access runs that says nothing else.
     const fn of(access: ToolAccess) -> Self {
         match access {
@@ -113,7 +113,7 @@ pub trait Tool: DeserializeOwned + JsonSchema + Send {
     const DESCRIPTION: &'static str;
     const ACCESS: ToolAccess;
     /// What it has a terminal run.
-    const RUNS: Runs = Runs::of(Self::ACCESS);
+    const RUNS: ToolRuns = ToolRuns::of(Self::ACCESS);
     /// Whether it can end or destroy something.
     const DESTRUCTIVE: bool = false;
     /// Whether it can reach beyond this machine, as anything can that is typed.
@@ -147,7 +147,7 @@ type Running = Pin<Box<dyn Future<Output = Result<Answer, SurfaceError>> + Send>
 pub struct ToolEntry {
     pub name: &'static str,
     pub access: ToolAccess,
-    pub runs: Runs,
+    pub runs: ToolRuns,
     pub only_reads: bool,
     /// The argument with which it only reads.
     pub reads_if: Option<(&'static str, &'static str)>,

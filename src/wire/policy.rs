@@ -8,7 +8,7 @@ use crate::core::counted::counted;
 use crate::core::human_duration::rough;
 use crate::core::one_line::one_line;
 use crate::core::policy::decision::Decision;
-use crate::core::policy::rules::{RuleOutcome, Verdict};
+use crate::core::policy::rules::{RuleOutcome, RuleVerdict};
 use crate::wire::untrusted::Untrusted;
 
 /// A call that waits for an approval.
@@ -128,8 +128,8 @@ impl From<&RuleOutcome> for RuleOutcomeWire {
     }
 }
 
-impl From<&Verdict> for VerdictWire {
-    fn from(verdict: &Verdict) -> Self {
+impl From<&RuleVerdict> for VerdictWire {
+    fn from(verdict: &RuleVerdict) -> Self {
         Self {
             effect: verdict.effect.to_string(),
             rule: verdict.rule.as_deref().map(str::to_owned),

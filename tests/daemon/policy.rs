@@ -4,13 +4,13 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 use termgate::config::policy;
-use termgate::core::policy::rules::Rules;
+use termgate::core::policy::rules::PolicyRules;
 
 use crate::daemon::harness::{Era, TestDaemon, Wire, structured};
 
 /// A daemon that allows writing, with the rules of this policy file.
 pub(crate) async fn daemon_with(text: &str) -> TestDaemon {
-    let mut rules = Rules::default();
+    let mut rules = PolicyRules::default();
     let problems = policy::read(text, Path::new("policy.toml"), &mut rules);
     assert!(problems.is_empty(), "{problems:?}");
     TestDaemon::configured(|config| {
@@ -226,5 +226,57 @@ async fn a_line_that_is_typed_whole_at_an_empty_prompt_is_judged_as_a_command() 
     let cat = json!({"session": session, "text": "cat", "enter": true, "until": {"idle_ms": 100}});
     client.structured("send_text", cat).await;
     client.structured("send_text", json!({"session": session, "text": "rm x\n"})).await;
+    daemon.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn rules_judge_by_who_calls_and_by_what_is_in_front_and_where() {
+    let rules = r#"
+        [[rule]]
+        name = "client"
+        effect = "deny"
+        client = "**"
+        tool = "resize"
+
+        [[rule]]
+        name = "token"
+        effect = "deny"
+        token = "**"
+
+        [[rule]]
+        name = "reader"
+        effect = "deny"
+        foreground = "cat"
+        terminal = ["needs_input", "running"]
+
+        [[rule]]
+        name = "root"
+        effect = "deny"
+        directory = "/"
+    "#;
+    let daemon = daemon_with(rules).await;
+    let mut client = daemon.client(Era::Modern).await;
+    let size = |session: &str| json!({"session": session, "rows": 30, "cols": 90});
+    let write = |session: &str| json!({"session": session, "text": "x"});
+    let create = json!({"command": "exec cat", "cwd": "/tmp"});
+    let created = client.structured("create_session", create).await;
+    let cat = created["session"]["id"].as_str().unwrap().to_owned();
+    let reads = json!({"session": cat, "needs_input": true, "timeout_ms": 20_000});
+    client.structured("wait_for", reads).await;
+    let root = json!({"command": "bash", "args": ["--norc"], "cwd": "/"});
+    let created = client.structured("create_session", root).await;
+    let root = created["session"]["id"].as_str().unwrap().to_owned();
+    let at_prompt = json!({"session": root, "idle_ms": 300, "timeout_ms": 20_000});
+    client.structured("wait_for", at_prompt).await;
+    for (tool, arguments, rule) in [
+        ("resize", size(&cat), "client"),
+        ("send_text", write(&cat), "reader"),
+        ("send_text", write(&root), "root"),
+    ] {
+        let error = refused(&mut client, tool, arguments).await;
+        assert_eq!(error["details"]["rule"], rule, "{tool}: {error}");
+    }
+    let elsewhere = shell(&mut client).await;
+    client.structured("send_text", write(&elsewhere)).await;
     daemon.stop().await;
 }

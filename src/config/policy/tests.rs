@@ -4,12 +4,12 @@ use super::*;
 use crate::core::policy::rules::facts::CallFacts;
 
 fn problems(text: &str) -> Vec<String> {
-    let found = read(text, Path::new("p.toml"), &mut Rules::default());
+    let found = read(text, Path::new("p.toml"), &mut PolicyRules::default());
     found.iter().map(ToString::to_string).collect()
 }
 
-fn rules(texts: &[&str]) -> Rules {
-    let mut rules = Rules::default();
+fn rules(texts: &[&str]) -> PolicyRules {
+    let mut rules = PolicyRules::default();
     for text in texts {
         assert_eq!(read(text, Path::new("p.toml"), &mut rules), []);
     }
@@ -23,7 +23,7 @@ fn one_text_and_a_list_of_texts_are_the_same() {
     assert_eq!(rules(&[one]), rules(&[&list]));
     let line = ParsedCommandLine::parse("rm x");
     let call = CallFacts { tool: "run", line: Some(&line), ..CallFacts::default() };
-    assert_eq!(rules(&[one]).judge(&call).effect, Effect::Deny);
+    assert_eq!(rules(&[one]).judge(&call).effect, RuleEffect::Deny);
 }
 
 #[test]
@@ -33,7 +33,7 @@ fn files_hold_together_and_the_stricter_default_counts() {
         "default = 'allow'\nunknown = 'deny'\n[[rule]]\nname = 'b'\neffect = 'ask'",
         "",
     ]);
-    assert_eq!((read.default, read.unknown), (Effect::Ask, Some(Effect::Deny)));
+    assert_eq!((read.default, read.unknown), (RuleEffect::Ask, Some(RuleEffect::Deny)));
     let names: Vec<&str> = read.rules.iter().map(|rule| &*rule.name).collect();
     assert_eq!(names, ["a", "b"]);
 }

@@ -119,7 +119,7 @@ pub enum ApprovalState {
 
 /// The answer to a call that needs an approval.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Asked {
+pub enum ApprovalAnswer {
     /// It may pass, now and once.
     Passes {
         id: DecisionId,
@@ -182,10 +182,10 @@ pub struct Approvals {
 
 impl Approvals {
     /// Takes a call that needs an approval: lets it pass if it has one, and uses that up.
-    pub fn ask(&mut self, now: Moment, request: ApprovalRequest) -> Asked {
+    pub fn ask(&mut self, now: Moment, request: ApprovalRequest) -> ApprovalAnswer {
         self.forget(now);
         if request.generation != self.generation {
-            return Asked::Outdated;
+            return ApprovalAnswer::Outdated;
         }
         let same = |call: &&mut Approval| call.request.fingerprint == request.fingerprint;
         if let Some(call) = self.calls.values_mut().find(same) {
@@ -193,16 +193,16 @@ impl Approvals {
             let is_as_it_was = call.request.witness == request.witness;
             match call.state.clone() {
                 ApprovalState::Waiting if is_as_it_was => {
-                    return Asked::Waits { id, expires_at, is_new: false };
+                    return ApprovalAnswer::Waits { id, expires_at, is_new: false };
                 }
                 ApprovalState::Denied(by) => {
-                    return Asked::Denied { id, by, until: expires_at };
+                    return ApprovalAnswer::Denied { id, by, until: expires_at };
                 }
                 ApprovalState::Approved(by) => {
                     let used = self.calls.remove(&id).map(Box::new);
                     return match is_as_it_was {
-                        true => Asked::Passes { id, by, used },
-                        false => Asked::Stale { id },
+                        true => ApprovalAnswer::Passes { id, by, used },
+                        false => ApprovalAnswer::Stale { id },
                     };
                 }
                 // Whoever approves the one before approves nothing.
@@ -211,16 +211,16 @@ impl Approvals {
         }
         if let Some(passing) = self.passing.iter().find(|passing| passing.covers(&request)) {
             let (id, by) = (passing.call.id, Arc::clone(&passing.by));
-            return Asked::Passes { id, by, used: None };
+            return ApprovalAnswer::Passes { id, by, used: None };
         }
         let principal = request.by.principal;
         let own = self.calls.values().filter(|call| call.request.by.principal == principal);
         if own.count() >= WAITING_MAX || self.calls.len() >= ALL_MAX {
-            return Asked::TooMany;
+            return ApprovalAnswer::TooMany;
         }
         let (id, expires_at) = (request.decision, now + VALID_FOR);
         self.calls.insert(id, Approval { id, request, expires_at, state: ApprovalState::Waiting });
-        Asked::Waits { id, expires_at, is_new: true }
+        ApprovalAnswer::Waits { id, expires_at, is_new: true }
     }
 
     /// What became of a call; none if it is forgotten, or was used.
@@ -308,10 +308,12 @@ impl Approvals {
         waiting
     }
 
-    /// Forgets the calls of somebody who has left for good, and what was approved to it.
-    pub fn leave(&mut self, principal: PrincipalId) {
+    /// Forgets the calls of somebody who has left for good, and what was approved to it. Says whether there was anything.
+    pub fn leave(&mut self, principal: PrincipalId) -> bool {
+        let before = self.calls.len() + self.passing.len();
         self.calls.retain(|_, call| call.request.by.principal != principal);
         self.passing.retain(|passing| passing.call.request.by.principal != principal);
+        self.calls.len() + self.passing.len() < before
     }
 
     /// Forgets everything, since other rules hold.

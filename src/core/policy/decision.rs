@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 use crate::core::caller::PrincipalName;
 use crate::core::ids::{SessionId, TenantId};
-use crate::core::policy::rules::Verdict;
+use crate::core::policy::rules::RuleVerdict;
 
 /// How many decisions are kept.
 const DECISIONS_MAX: usize = 512;
@@ -55,7 +55,7 @@ pub struct Decision {
     pub tenant: TenantId,
     pub session: Option<SessionId>,
     pub tool: &'static str,
-    pub verdict: Verdict,
+    pub verdict: RuleVerdict,
 }
 
 /// The last decisions of a daemon.
@@ -82,7 +82,7 @@ impl DecisionLog {
 mod tests {
     use super::*;
     use crate::core::ids::PrincipalId;
-    use crate::core::policy::rules::Rules;
+    use crate::core::policy::rules::PolicyRules;
     use crate::core::policy::rules::facts::CallFacts;
 
     fn decision(number: u32) -> Arc<Decision> {
@@ -92,7 +92,7 @@ mod tests {
             tenant: TenantId::of_uid(1),
             session: None,
             tool: "run",
-            verdict: Rules::default().judge(&CallFacts::default()),
+            verdict: PolicyRules::default().judge(&CallFacts::default()),
         })
     }
 

@@ -21,7 +21,7 @@ pub const RULES_MAX: usize = 256;
 
 /// What happens to a call, the mildest first: of several, the strictest wins.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Effect {
+pub enum RuleEffect {
     #[default]
     Allow,
     /// Somebody who may approve is asked first.
@@ -29,7 +29,7 @@ pub enum Effect {
     Deny,
 }
 
-impl Effect {
+impl RuleEffect {
     pub const ALL: [Self; 3] = [Self::Allow, Self::Ask, Self::Deny];
 
     /// The word for it in files and answers.
@@ -42,7 +42,7 @@ impl Effect {
     }
 }
 
-impl fmt::Display for Effect {
+impl fmt::Display for RuleEffect {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
     }
@@ -52,7 +52,7 @@ impl fmt::Display for Effect {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rule {
     pub name: Arc<str>,
-    pub effect: Effect,
+    pub effect: RuleEffect,
     /// What callers are told about it.
     pub reason: Option<Arc<str>>,
     /// Facts of the call, of which one value each must match.
@@ -69,11 +69,11 @@ pub struct Rule {
 
 /// All rules of a daemon, and what holds where none matches.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Rules {
+pub struct PolicyRules {
     /// What happens to a call that no rule matches.
-    pub default: Effect,
+    pub default: RuleEffect,
     /// What happens at most where it is not known whether a rule matches that denies or asks. `ask` if nothing is said.
-    pub unknown: Option<Effect>,
+    pub unknown: Option<RuleEffect>,
     pub rules: Vec<Rule>,
 }
 
@@ -128,7 +128,7 @@ impl fmt::Display for Condition {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RuleOutcome {
     pub rule: Arc<str>,
-    pub effect: Effect,
+    pub effect: RuleEffect,
     pub matching: Matching,
     /// The first condition that did not hold, or is not known to.
     pub condition: Option<Condition>,
@@ -136,8 +136,8 @@ pub struct RuleOutcome {
 
 /// What the rules say about a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Verdict {
-    pub effect: Effect,
+pub struct RuleVerdict {
+    pub effect: RuleEffect,
     /// The rule that decided; none where the default did.
     pub rule: Option<Arc<str>>,
     pub reason: Option<Arc<str>>,
@@ -147,14 +147,15 @@ pub struct Verdict {
     pub trace: Vec<RuleOutcome>,
 }
 
-impl Rules {
+impl PolicyRules {
     /// Whether they allow every call.
     pub fn allow_all(&self) -> bool {
-        self.rules.iter().all(|rule| rule.effect == Effect::Allow) && self.default == Effect::Allow
+        self.rules.iter().all(|rule| rule.effect == RuleEffect::Allow)
+            && self.default == RuleEffect::Allow
     }
 
     /// Judges a call.
-    pub fn judge(&self, call: &CallFacts<'_>) -> Verdict {
+    pub fn judge(&self, call: &CallFacts<'_>) -> RuleVerdict {
         let trace: Vec<RuleOutcome> = self.rules.iter().map(|rule| rule.judge(call)).collect();
         let strict = self.rules.iter().zip(&trace).filter_map(|(rule, outcome)| {
             let effect = self.strict_effect(outcome)?;
@@ -166,11 +167,11 @@ impl Rules {
         let (effect, is_sure, rule) = match strictest {
             Some((effect, is_sure, rule)) => (effect, is_sure, Some(rule)),
             None => match self.allowing(call, &trace) {
-                Some(rule) => (Effect::Allow, true, Some(rule)),
+                Some(rule) => (RuleEffect::Allow, true, Some(rule)),
                 None => (self.default, true, None),
             },
         };
-        Verdict {
+        RuleVerdict {
             effect,
             rule: rule.map(|rule| Arc::clone(&rule.name)),
             reason: rule.and_then(|rule| rule.reason.clone()),
@@ -180,19 +181,19 @@ impl Rules {
     }
 
     /// The effect of a rule that denies or asks and matches, or may match.
-    fn strict_effect(&self, outcome: &RuleOutcome) -> Option<Effect> {
+    fn strict_effect(&self, outcome: &RuleOutcome) -> Option<RuleEffect> {
         let effect = match (outcome.effect, outcome.matching) {
-            (Effect::Allow, _) | (_, Matching::No) => return None,
+            (RuleEffect::Allow, _) | (_, Matching::No) => return None,
             (effect, Matching::Yes) => effect,
-            (effect, Matching::Maybe) => effect.min(self.unknown.unwrap_or(Effect::Ask)),
+            (effect, Matching::Maybe) => effect.min(self.unknown.unwrap_or(RuleEffect::Ask)),
         };
-        (effect != Effect::Allow).then_some(effect)
+        (effect != RuleEffect::Allow).then_some(effect)
     }
 
     /// The rule by which the call is allowed. Each program of a command line must be allowed, by one rule or another.
     fn allowing(&self, call: &CallFacts<'_>, trace: &[RuleOutcome]) -> Option<&Rule> {
         let matched = self.rules.iter().zip(trace).filter(|(rule, outcome)| {
-            rule.effect == Effect::Allow && outcome.matching == Matching::Yes
+            rule.effect == RuleEffect::Allow && outcome.matching == Matching::Yes
         });
         let matched: Vec<&Rule> = matched.map(|(rule, _)| rule).collect();
         let whole = matched.iter().find(|rule| rule.command.is_none() && rule.writes.is_none());
@@ -228,7 +229,7 @@ impl Rule {
     /// line alone.
     pub fn matches_line(&self, line: &ParsedCommandLine) -> Matching {
         let call = CallFacts { line: Some(line), ..CallFacts::default() };
-        if self.effect == Effect::Allow {
+        if self.effect == RuleEffect::Allow {
             return all_allowed(line, &call, &[self]).into();
         }
         self.judge_line(&call).map_or(Matching::No, |(matching, _)| matching)
@@ -279,7 +280,7 @@ impl Rule {
             return None;
         }
         let Some(line) = call.line else { return Some((Matching::No, condition)) };
-        if self.effect == Effect::Allow {
+        if self.effect == RuleEffect::Allow {
             // Whether the rules that allow cover the whole line is seen when all are known.
             let calls = || line.calls.iter().any(|call| self.allows(call));
             let matching = self.writes.is_some() && !line.writes.is_empty() || calls();

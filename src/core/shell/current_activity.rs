@@ -4,7 +4,6 @@ use crate::core::moment::Moment;
 use crate::core::shell::activity::{Activity, ActivityState, Evidence, KernelView};
 use crate::core::shell::commands::{EndsBy, ShellPhase};
 use crate::core::shell::prompt_text::{is_continuation, is_prompt, is_question, is_without_prompt};
-use crate::core::shell::readiness::{Readiness, ReadyPrompt};
 use crate::core::shell::{ScreenFacts, Shell, ShellView};
 
 impl Shell {
@@ -19,10 +18,7 @@ impl Shell {
         let waits = self.waits(now, state);
         let idle_after = self.polling.idle_after();
         let readiness = self.readiness(now, facts, state);
-        let is_own_shell = matches!(
-            readiness,
-            Readiness::Ready(ReadyPrompt { ends_by: EndsBy::Marks | EndsBy::Kernel, .. })
-        );
+        let is_own_shell = matches!(readiness.ends_by(), Some(EndsBy::Marks | EndsBy::Kernel));
         // Without marks, nobody says where the line begins.
         let is_empty = facts.commands.reading_at().is_none_or(|at| at == facts.cursor);
         let at_empty_line = is_own_shell && is_empty && !self.typed.half_line;

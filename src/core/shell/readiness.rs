@@ -28,6 +28,13 @@ pub enum Readiness {
     Asks(Arc<str>),
 }
 
+impl Readiness {
+    /// How a command would end that is typed now; none if it takes none.
+    pub fn ends_by(&self) -> Option<EndsBy> {
+        if let Self::Ready(prompt) = self { Some(prompt.ends_by) } else { None }
+    }
+}
+
 /// What a command would be typed at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReadyPrompt {

@@ -1,5 +1,10 @@
 //! What is known about a call: its command line, the facts for the rules, and what tells it apart from others.
 
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use serde_json::Value;
+
 use crate::core::command_line::{ParsedCommandLine, ProgramCall, UnknownPart, is_shell};
 use crate::core::ids::PrincipalId;
 use crate::core::invisible::with_invisible_shown;
@@ -8,16 +13,12 @@ use crate::core::policy::approvals::{Fingerprint, Witness};
 use crate::core::policy::rules::facts::{CallFacts, SessionFacts};
 use crate::core::shell::activity::ActivityState;
 use crate::core::shell::commands::EndsBy;
-use crate::core::shell::readiness::{Readiness, ReadyPrompt};
 use crate::gateway::judging::JudgedCall;
 use crate::session::handle::Session;
 use crate::session::pty::processes::directory_in_front;
 use crate::surface::answer::budget::ends;
 use crate::surface::call::Call;
-use crate::surface::tool::Runs;
-use serde_json::Value;
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use crate::surface::tool::ToolRuns;
 
 /// The arguments that change neither what a call does nor to what.
 const NEUTRAL: [&str; 9] = [
@@ -40,14 +41,14 @@ impl JudgedCall<'_> {
     pub(super) fn line(self) -> Option<ParsedCommandLine> {
         let text = |name: &str| self.arguments.get(name).and_then(Value::as_str);
         match self.entry.runs {
-            Runs::Line(name) => {
+            ToolRuns::Line(name) => {
                 let mut line = ParsedCommandLine::parse(text(name)?);
                 if self.session.is_some_and(is_for_other_program) {
                     line.unknown.insert(UnknownPart::OtherProgram);
                 }
                 Some(line)
             }
-            Runs::Program => {
+            ToolRuns::Program => {
                 let program = text("command")?;
                 let arguments = self.arguments.get("args").and_then(Value::as_array);
                 let mut line = match arguments {
@@ -62,8 +63,8 @@ impl JudgedCall<'_> {
                 line.sets.extend(variables.into_iter().flat_map(|it| it.keys().cloned()));
                 Some(line)
             }
-            Runs::Text(name) => self.typed_line(text(name)?),
-            Runs::Nothing | Runs::Input => None,
+            ToolRuns::Text(name) => self.typed_line(text(name)?),
+            ToolRuns::Nothing | ToolRuns::Input => None,
         }
     }
 
@@ -96,7 +97,7 @@ impl JudgedCall<'_> {
             };
             Some((name.clone(), text))
         };
-        let types = matches!(self.entry.runs, Runs::Input | Runs::Text(_));
+        let types = matches!(self.entry.runs, ToolRuns::Input | ToolRuns::Text(_));
         CallFacts {
             client: if of_token { "" } else { &standing.caller.label },
             token: of_token.then_some(&*standing.caller.label),
@@ -115,24 +116,27 @@ impl JudgedCall<'_> {
         let is_secret =
             |session: &Session| session.frame().activity.value.state == ActivityState::SecretPrompt;
         let text = match self.entry.runs {
-            Runs::Line(name) => self.arguments.get(name).and_then(Value::as_str).map(str::to_owned),
-            Runs::Input | Runs::Text(_) if self.session.is_some_and(is_secret) => {
+            ToolRuns::Line(name) => {
+                self.arguments.get(name).and_then(Value::as_str).map(str::to_owned)
+            }
+            ToolRuns::Input | ToolRuns::Text(_) if self.session.is_some_and(is_secret) => {
                 Some(format!("{} what a program does not show", self.entry.name))
             }
-            Runs::Nothing | Runs::Program | Runs::Text(_) | Runs::Input => None,
+            ToolRuns::Nothing | ToolRuns::Program | ToolRuns::Text(_) | ToolRuns::Input => None,
         };
-        let text = text.unwrap_or_else(|| {
-            let names = self.arguments.iter().filter(|(name, _)| !NEUTRAL.contains(&name.as_str()));
-            format!("{} {}", self.entry.name, sorted(&names.collect()))
-        });
+        let text = text.unwrap_or_else(|| format!("{} {}", self.entry.name, self.meaning()));
         let shown = with_invisible_shown(&text);
         Arc::from(ends(&one_line(&shown), WHAT_MAX))
     }
 
+    /// The arguments that say what the call does, in a fixed order.
+    fn meaning(self) -> Value {
+        let says = |(name, _): &(&String, &Value)| !NEUTRAL.contains(&name.as_str());
+        sorted(&self.arguments.iter().filter(says).collect())
+    }
+
     pub(super) fn fingerprint(self, call: &Call) -> Fingerprint {
-        let arguments: BTreeMap<&String, &Value> =
-            self.arguments.iter().filter(|(name, _)| !NEUTRAL.contains(&name.as_str())).collect();
-        let arguments = sorted(&arguments).to_string();
+        let arguments = self.meaning().to_string();
         let caller = &call.standing.caller;
         let session = self.session.map(|session| session.id().to_string()).unwrap_or_default();
         let parts = [
@@ -150,11 +154,9 @@ impl JudgedCall<'_> {
         let frame = session.frame();
         let directory = directory_in_front(&frame);
         // Without marks, nothing else tells that something was typed.
-        let is_marked = matches!(
-            frame.shell.readiness,
-            Readiness::Ready(ReadyPrompt { ends_by: EndsBy::Marks, .. })
-        );
-        let reads_screen = matches!(self.entry.runs, Runs::Input | Runs::Text(_)) || !is_marked;
+        let is_marked = frame.shell.readiness.ends_by() == Some(EndsBy::Marks);
+        let reads_screen =
+            matches!(self.entry.runs, ToolRuns::Input | ToolRuns::Text(_)) || !is_marked;
         Witness::of(&frame, call.standing.caller.principal, directory, reads_screen)
     }
 }
@@ -182,10 +184,7 @@ pub(super) fn programs_of(line: &ParsedCommandLine) -> Option<BTreeSet<String>> 
 /// Whether a program that is not known to be a shell takes the next command.
 fn is_for_other_program(session: &Session) -> bool {
     let frame = session.frame();
-    let is_nested = matches!(
-        frame.shell.readiness,
-        Readiness::Ready(ReadyPrompt { ends_by: EndsBy::Prompt, .. })
-    );
+    let is_nested = frame.shell.readiness.ends_by() == Some(EndsBy::Prompt);
     let program = frame.activity.value.foreground.as_ref().and_then(|it| it.program.as_deref());
     is_nested && !program.is_some_and(is_shell)
 }

@@ -25,7 +25,7 @@ use crate::surface::call::Call;
 use crate::surface::error::SurfaceError;
 use crate::surface::terminal::following::{Following, ResultLines};
 use crate::surface::terminal::run::sending::{Sending, Sent};
-use crate::surface::tool::{Answer, Runs, Tool, ToolAccess};
+use crate::surface::tool::{Answer, Tool, ToolAccess, ToolRuns};
 use crate::wire::command::Followed;
 use crate::wire::error::RefusalCause;
 
@@ -70,7 +70,7 @@ impl Tool for RunTool {
         own output and exit code (null when unknown). status: completed, not_run, timeout (it \
         keeps running), needs_input or exited. busy: another one runs.";
     const ACCESS: ToolAccess = ToolAccess::WriteSession(PermittedAct::Type);
-    const RUNS: Runs = Runs::Line("command");
+    const RUNS: ToolRuns = ToolRuns::Line("command");
     const DESTRUCTIVE: bool = true;
     const OPEN_WORLD: bool = true;
 

@@ -19,7 +19,7 @@ use crate::surface::argument::within;
 use crate::surface::call::Call;
 use crate::surface::error::SurfaceError;
 use crate::surface::terminal::writing::{WriteOptions, write};
-use crate::surface::tool::{Answer, Runs, Tool, ToolAccess};
+use crate::surface::tool::{Answer, Tool, ToolAccess, ToolRuns};
 use crate::wire::error::RefusalCause;
 use crate::wire::wait::WriteResult;
 
@@ -63,7 +63,7 @@ impl Tool for SendText {
     const DESCRIPTION: &'static str = "Types text under your lease; enter=true runs it. With \
         wait_ms or until it also waits and returns what changed. Use send_keys for keys.";
     const ACCESS: ToolAccess = ToolAccess::WriteSession(PermittedAct::Type);
-    const RUNS: Runs = Runs::Text("text");
+    const RUNS: ToolRuns = ToolRuns::Text("text");
     const DESTRUCTIVE: bool = true;
     const OPEN_WORLD: bool = true;
 

@@ -7,27 +7,27 @@ use std::sync::LazyLock;
 use termgate::config::policy::read;
 use termgate::core::command_line::ParsedCommandLine;
 use termgate::core::policy::rules::facts::CallFacts;
-use termgate::core::policy::rules::{Effect, Rules};
+use termgate::core::policy::rules::{PolicyRules, RuleEffect};
 
 /// More calls than any line has.
 const CALLS_MAX: usize = 256;
 
-static NO_RM: LazyLock<Rules> = LazyLock::new(|| {
+static NO_RM: LazyLock<PolicyRules> = LazyLock::new(|| {
     rules("[[rule]]\nname = 'a'\neffect = 'deny'\ncommand = { program = 'rm', flags = ['r', 'f'] }")
 });
 
-static ONLY_ECHO: LazyLock<Rules> = LazyLock::new(|| {
+static ONLY_ECHO: LazyLock<PolicyRules> = LazyLock::new(|| {
     let rule = "[[rule]]\nname = 'a'\neffect = 'allow'\ncommand = { program = 'echo' }";
     rules(&format!("default = 'deny'\n{rule}"))
 });
 
-fn rules(text: &str) -> Rules {
-    let mut rules = Rules::default();
+fn rules(text: &str) -> PolicyRules {
+    let mut rules = PolicyRules::default();
     assert_eq!(read(text, Path::new("policy.toml"), &mut rules), []);
     rules
 }
 
-fn effect(rules: &Rules, line: &ParsedCommandLine) -> Effect {
+fn effect(rules: &PolicyRules, line: &ParsedCommandLine) -> RuleEffect {
     rules.judge(&CallFacts { line: Some(line), ..CallFacts::default() }).effect
 }
 
@@ -35,8 +35,8 @@ pub fn check(data: &[u8]) {
     let Ok(text) = str::from_utf8(data) else { return };
     let line = ParsedCommandLine::parse(text);
     let removing = ParsedCommandLine::parse(&format!("rm -fr x\n{text}"));
-    assert!(effect(&NO_RM, &removing) > Effect::Allow, "{text:?}");
-    if effect(&ONLY_ECHO, &line) == Effect::Allow {
+    assert!(effect(&NO_RM, &removing) > RuleEffect::Allow, "{text:?}");
+    if effect(&ONLY_ECHO, &line) == RuleEffect::Allow {
         let is_echo = |name: Option<&str>| name == Some("echo");
         assert!(line.calls.iter().all(|call| is_echo(call.name.as_deref()) && call.path.is_none()));
         assert!(line.is_known() && line.writes.is_empty() && line.sets.is_empty(), "{text:?}");

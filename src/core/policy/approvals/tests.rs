@@ -29,8 +29,8 @@ fn request(number: u32, what: &str) -> ApprovalRequest {
     }
 }
 
-fn waits(number: u32, is_new: bool) -> Asked {
-    Asked::Waits { id: id(number), expires_at: NOW + VALID_FOR, is_new }
+fn waits(number: u32, is_new: bool) -> ApprovalAnswer {
+    ApprovalAnswer::Waits { id: id(number), expires_at: NOW + VALID_FOR, is_new }
 }
 
 fn approve(approvals: &mut Approvals, number: u32) -> Result<DecisionId, ApprovalError> {
@@ -51,8 +51,8 @@ fn an_approved_call_passes_once() {
     assert_eq!(approvals.ask(NOW, request(5, "rm a")), waits(5, true));
 }
 
-fn passed_by(asked: &Asked) -> Option<(DecisionId, &str)> {
-    if let Asked::Passes { id, by, .. } = asked { Some((*id, by)) } else { None }
+fn passed_by(asked: &ApprovalAnswer) -> Option<(DecisionId, &str)> {
+    if let ApprovalAnswer::Passes { id, by, .. } = asked { Some((*id, by)) } else { None }
 }
 
 #[test]
@@ -60,7 +60,8 @@ fn an_approval_that_was_used_for_nothing_can_be_used_again_once() {
     let mut approvals = Approvals::default();
     approvals.ask(NOW, request(1, "rm a"));
     approve(&mut approvals, 1).unwrap();
-    let Asked::Passes { used: Some(used), .. } = approvals.ask(NOW, request(2, "rm a")) else {
+    let ApprovalAnswer::Passes { used: Some(used), .. } = approvals.ask(NOW, request(2, "rm a"))
+    else {
         panic!("it passes");
     };
     approvals.give_back(*used.clone());
@@ -94,7 +95,7 @@ fn an_approval_is_gone_once_the_terminal_has_changed() {
         approve(&mut approvals, 1).unwrap();
         let mut changed = request(2, "rm a");
         change(&mut changed.witness);
-        assert_eq!(approvals.ask(NOW, changed.clone()), Asked::Stale { id: id(1) });
+        assert_eq!(approvals.ask(NOW, changed.clone()), ApprovalAnswer::Stale { id: id(1) });
         assert_eq!(approvals.ask(NOW, changed), waits(2, true));
     }
 }
@@ -108,7 +109,7 @@ fn a_call_that_is_made_at_another_state_is_another_one() {
     assert_eq!(approvals.ask(NOW, again.clone()), waits(2, true));
     assert_eq!(approve(&mut approvals, 1), Err(ApprovalError::Unknown));
     approve(&mut approvals, 2).unwrap();
-    assert!(matches!(approvals.ask(NOW, again), Asked::Passes { .. }));
+    assert!(matches!(approvals.ask(NOW, again), ApprovalAnswer::Passes { .. }));
 }
 
 #[test]
@@ -117,14 +118,15 @@ fn other_rules_make_all_void_also_what_is_given_back_later() {
     approvals.ask(NOW, request(1, "rm a"));
     approvals.ask(NOW, request(2, "rm b"));
     approve(&mut approvals, 2).unwrap();
-    let Asked::Passes { used: Some(used), .. } = approvals.ask(NOW, request(3, "rm b")) else {
+    let ApprovalAnswer::Passes { used: Some(used), .. } = approvals.ask(NOW, request(3, "rm b"))
+    else {
         panic!("it passes");
     };
     approvals.clear();
     approvals.give_back(*used);
     assert!(approvals.list(NOW).is_empty());
     assert_eq!(approve(&mut approvals, 1), Err(ApprovalError::Unknown));
-    assert_eq!(approvals.ask(NOW, request(4, "rm b")), Asked::Outdated);
+    assert_eq!(approvals.ask(NOW, request(4, "rm b")), ApprovalAnswer::Outdated);
     let generation = approvals.generation();
     let newer = ApprovalRequest { generation, ..request(5, "rm b") };
     assert_eq!(approvals.ask(NOW, newer), waits(5, true));
@@ -148,12 +150,12 @@ fn a_denied_call_is_not_asked_about_again_for_a_minute() {
     approvals.ask(NOW, request(1, "rm a"));
     approvals.deny(NOW, id(1), "ada".into()).unwrap();
     let until = NOW + DENIED_FOR;
-    let denied = Asked::Denied { id: id(1), by: "ada".into(), until };
+    let denied = ApprovalAnswer::Denied { id: id(1), by: "ada".into(), until };
     assert_eq!(approvals.ask(NOW, request(2, "rm a")), denied);
     assert!(approvals.list(NOW).is_empty());
     assert_eq!(approve(&mut approvals, 1), Err(ApprovalError::Decided));
     let expires_at = until + VALID_FOR;
-    let waits = Asked::Waits { id: id(3), expires_at, is_new: true };
+    let waits = ApprovalAnswer::Waits { id: id(3), expires_at, is_new: true };
     assert_eq!(approvals.ask(until, request(3, "rm a")), waits);
 }
 
@@ -167,7 +169,7 @@ fn what_nobody_decides_expires() {
     let denied = approvals.deny(later, id(1), "ada".into()).map(|call| call.id);
     assert_eq!(denied, Err(ApprovalError::Unknown));
     let asked = approvals.ask(later, request(3, "rm b"));
-    assert!(matches!(asked, Asked::Waits { is_new: true, .. }), "{asked:?}");
+    assert!(matches!(asked, ApprovalAnswer::Waits { is_new: true, .. }), "{asked:?}");
 }
 
 #[test]
@@ -178,9 +180,12 @@ fn programs_pass_for_a_time_in_one_session_for_one_principal_and_rule() {
     let scope = ApprovalScope::Programs(until);
     approvals.approve(NOW, id(1), scope, "ada".into()).unwrap();
     // The call itself passes once, as it was.
-    assert!(matches!(approvals.ask(NOW, request(2, "rm a")), Asked::Passes { used: Some(_), .. }));
+    assert!(matches!(
+        approvals.ask(NOW, request(2, "rm a")),
+        ApprovalAnswer::Passes { used: Some(_), .. }
+    ));
     for what in ["rm a", "rm b"] {
-        let passes = Asked::Passes { id: id(1), by: "ada".into(), used: None };
+        let passes = ApprovalAnswer::Passes { id: id(1), by: "ada".into(), used: None };
         assert_eq!(approvals.ask(NOW, request(2, what)), passes, "{what}");
     }
     let other = PrincipalName { label: "a".into(), principal: PrincipalId::Connection(2) };
@@ -194,13 +199,13 @@ fn programs_pass_for_a_time_in_one_session_for_one_principal_and_rule() {
     ];
     for request in others {
         let asked = approvals.ask(NOW, request.clone());
-        assert!(matches!(asked, Asked::Waits { .. }), "{request:?}");
+        assert!(matches!(asked, ApprovalAnswer::Waits { .. }), "{request:?}");
     }
     let unknown = approvals.approve(NOW, id(6), scope, "ada".into()).map(|call| call.id);
     assert_eq!(unknown, Err(ApprovalError::ProgramsUnknown));
     approvals.deny(NOW, id(1), "ada".into()).unwrap();
     let asked = approvals.ask(NOW, request(8, "rm b"));
-    assert!(matches!(asked, Asked::Waits { .. }), "they pass no more: {asked:?}");
+    assert!(matches!(asked, ApprovalAnswer::Waits { .. }), "they pass no more: {asked:?}");
 }
 
 #[test]
@@ -209,9 +214,10 @@ fn a_principal_cannot_have_more_than_some_calls_waiting() {
     for number in 0..16 {
         assert_eq!(approvals.ask(NOW, request(number, &format!("{number}"))), waits(number, true));
     }
-    assert_eq!(approvals.ask(NOW, request(16, "more")), Asked::TooMany);
+    assert_eq!(approvals.ask(NOW, request(16, "more")), ApprovalAnswer::TooMany);
     assert_eq!(approvals.list(NOW).len(), 16);
-    approvals.leave(PrincipalId::Connection(1));
+    assert!(!approvals.leave(PrincipalId::Connection(2)));
+    assert!(approvals.leave(PrincipalId::Connection(1)));
     assert!(approvals.list(NOW).is_empty());
     assert_eq!(approvals.ask(NOW, request(16, "more")), waits(16, true));
 }

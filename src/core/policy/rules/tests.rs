@@ -8,7 +8,7 @@ fn patterns(texts: &[&str]) -> Patterns {
     Patterns::new(texts.iter().map(|text| (*text).to_owned()).collect()).unwrap()
 }
 
-fn rule(name: &str, effect: Effect) -> Rule {
+fn rule(name: &str, effect: RuleEffect) -> Rule {
     Rule {
         name: name.into(),
         effect,
@@ -26,12 +26,12 @@ fn command(program: &str, flags: Option<&[&str]>, operands: Option<&[&str]>) -> 
     CommandPattern::new(patterns(&[program]), flags, None, operands.map(patterns))
 }
 
-fn about(name: &str, effect: Effect, command: CommandPattern) -> Rule {
+fn about(name: &str, effect: RuleEffect, command: CommandPattern) -> Rule {
     Rule { command: Some(command), ..rule(name, effect) }
 }
 
-fn rules(rules: Vec<Rule>) -> Rules {
-    Rules { rules, ..Rules::default() }
+fn rules(rules: Vec<Rule>) -> PolicyRules {
+    PolicyRules { rules, ..PolicyRules::default() }
 }
 
 fn in_directory(directory: Option<&str>) -> SessionFacts {
@@ -40,7 +40,7 @@ fn in_directory(directory: Option<&str>) -> SessionFacts {
 }
 
 /// The verdict on a line at a prompt in `/srv`.
-fn judged(rules: &Rules, line: &str) -> (Effect, bool) {
+fn judged(rules: &PolicyRules, line: &str) -> (RuleEffect, bool) {
     let line = ParsedCommandLine::parse(line);
     let session = Some(in_directory(Some("/srv")));
     let verdict =
@@ -54,7 +54,7 @@ const UNSURE: bool = true;
 #[test]
 fn one_spelling_of_flags_denies_all_of_them_wherever_they_are() {
     let denied =
-        rules(vec![about("rm", Effect::Deny, command("rm", Some(&["-r", "force"]), None))]);
+        rules(vec![about("rm", RuleEffect::Deny, command("rm", Some(&["-r", "force"]), None))]);
     for line in [
         "rm -rf x",
         "rm -fr x",
@@ -69,10 +69,10 @@ fn one_spelling_of_flags_denies_all_of_them_wherever_they_are() {
         "echo $(rm -rf x)",
         "xargs rm -rf",
     ] {
-        assert_eq!(judged(&denied, line), (Effect::Deny, SURE), "{line}");
+        assert_eq!(judged(&denied, line), (RuleEffect::Deny, SURE), "{line}");
     }
     for line in ["rm -r x", "rm -f x", "ls -rf", "echo rm -rf x", "rm -- -rf"] {
-        assert_eq!(judged(&denied, line), (Effect::Allow, SURE), "{line}");
+        assert_eq!(judged(&denied, line), (RuleEffect::Allow, SURE), "{line}");
     }
 }
 
@@ -81,48 +81,48 @@ fn a_flag_has_the_name_that_each_program_of_a_rule_has_for_it() {
     let programs = ["rm", "tar", "g*"];
     let flags = Some(vec!["--force".to_owned()]);
     let pattern = CommandPattern::new(patterns(&programs), flags, None, None);
-    let denied = rules(vec![about("force", Effect::Deny, pattern.clone())]);
+    let denied = rules(vec![about("force", RuleEffect::Deny, pattern.clone())]);
     for line in ["rm -f x", "rm --force x", "tar --force x", "git push -f"] {
-        assert_eq!(judged(&denied, line), (Effect::Deny, SURE), "{line}");
+        assert_eq!(judged(&denied, line), (RuleEffect::Deny, SURE), "{line}");
     }
-    let allowed = rules(vec![about("force", Effect::Allow, pattern)]);
-    let allowed = Rules { default: Effect::Ask, ..allowed };
-    assert_eq!(judged(&allowed, "rm -f x").0, Effect::Allow);
-    assert_eq!(judged(&allowed, "tar -f x").0, Effect::Ask, "that is a file");
+    let allowed = rules(vec![about("force", RuleEffect::Allow, pattern)]);
+    let allowed = PolicyRules { default: RuleEffect::Ask, ..allowed };
+    assert_eq!(judged(&allowed, "rm -f x").0, RuleEffect::Allow);
+    assert_eq!(judged(&allowed, "tar -f x").0, RuleEffect::Ask, "that is a file");
 }
 
 #[test]
 fn a_subcommand_is_the_first_operand_unless_an_option_may_have_a_value_before_it() {
     let pattern = CommandPattern::new(patterns(&["git"]), None, Some(patterns(&["clean"])), None);
-    let denied = rules(vec![about("clean", Effect::Deny, pattern)]);
+    let denied = rules(vec![about("clean", RuleEffect::Deny, pattern)]);
     for line in ["git clean -fd", "git -C x clean"] {
-        assert_eq!(judged(&denied, line), (Effect::Deny, SURE), "{line}");
+        assert_eq!(judged(&denied, line), (RuleEffect::Deny, SURE), "{line}");
     }
     for line in ["git add clean", "git commit -m clean", "git status"] {
-        assert_eq!(judged(&denied, line), (Effect::Allow, SURE), "{line}");
+        assert_eq!(judged(&denied, line), (RuleEffect::Allow, SURE), "{line}");
     }
-    assert_eq!(judged(&denied, "git $X"), (Effect::Ask, UNSURE));
+    assert_eq!(judged(&denied, "git $X"), (RuleEffect::Ask, UNSURE));
 }
 
 #[test]
 fn what_may_be_denied_is_asked_about_or_what_the_operator_wants() {
-    let of = |unknown| Rules {
+    let of = |unknown| PolicyRules {
         unknown: Some(unknown),
-        ..rules(vec![about("rm", Effect::Deny, command("rm", Some(&["r"]), None))])
+        ..rules(vec![about("rm", RuleEffect::Deny, command("rm", Some(&["r"]), None))])
     };
     for line in ["rm $X", "$X -r y", "eval \"$X\"", ". ./x", "rm -f *", "foo <<("] {
-        assert_eq!(judged(&of(Effect::Ask), line), (Effect::Ask, UNSURE), "{line}");
-        assert_eq!(judged(&of(Effect::Deny), line), (Effect::Deny, UNSURE), "{line}");
-        assert_eq!(judged(&of(Effect::Allow), line), (Effect::Allow, SURE), "{line}");
+        assert_eq!(judged(&of(RuleEffect::Ask), line), (RuleEffect::Ask, UNSURE), "{line}");
+        assert_eq!(judged(&of(RuleEffect::Deny), line), (RuleEffect::Deny, UNSURE), "{line}");
+        assert_eq!(judged(&of(RuleEffect::Allow), line), (RuleEffect::Allow, SURE), "{line}");
     }
     // Whatever these are, the program is none that is denied.
     for line in ["ls $X", "echo *"] {
-        assert_eq!(judged(&of(Effect::Deny), line), (Effect::Allow, SURE), "{line}");
+        assert_eq!(judged(&of(RuleEffect::Deny), line), (RuleEffect::Allow, SURE), "{line}");
     }
-    let asks = about("rm", Effect::Ask, command("rm", Some(&["r"]), None));
-    let asks = Rules { unknown: Some(Effect::Deny), ..rules(vec![asks]) };
+    let asks = about("rm", RuleEffect::Ask, command("rm", Some(&["r"]), None));
+    let asks = PolicyRules { unknown: Some(RuleEffect::Deny), ..rules(vec![asks]) };
     let judged = judged(&asks, "rm $X");
-    assert_eq!(judged, (Effect::Ask, UNSURE), "no more than the rule itself would do");
+    assert_eq!(judged, (RuleEffect::Ask, UNSURE), "no more than the rule itself would do");
 }
 
 #[test]
@@ -134,12 +134,12 @@ fn nothing_is_allowed_but_what_is_known_whole() {
             Some(patterns(&["status", "diff"])),
             None,
         )),
-        ..rule("git", Effect::Allow)
+        ..rule("git", RuleEffect::Allow)
     };
-    let echo = about("echo", Effect::Allow, command("echo", None, None));
-    let allowed = Rules { default: Effect::Ask, ..rules(vec![git, echo]) };
+    let echo = about("echo", RuleEffect::Allow, command("echo", None, None));
+    let allowed = PolicyRules { default: RuleEffect::Ask, ..rules(vec![git, echo]) };
     for line in ["git status", "git status --short a b", "git diff && echo done", "echo a | echo"] {
-        assert_eq!(judged(&allowed, line), (Effect::Allow, SURE), "{line}");
+        assert_eq!(judged(&allowed, line), (RuleEffect::Allow, SURE), "{line}");
     }
     for line in [
         "git push",
@@ -158,52 +158,53 @@ fn nothing_is_allowed_but_what_is_known_whole() {
         "echo `git push`",
         "git status & $X",
     ] {
-        assert_eq!(judged(&allowed, line), (Effect::Ask, SURE), "{line}");
+        assert_eq!(judged(&allowed, line), (RuleEffect::Ask, SURE), "{line}");
     }
 }
 
 #[test]
 fn operands_that_are_denied_are_any_and_those_that_are_allowed_are_all() {
     let patterns: &[&str] = &["/etc/**", "build"];
-    let denied = rules(vec![about("rm", Effect::Deny, command("rm", None, Some(patterns)))]);
-    assert_eq!(judged(&denied, "rm a /etc/x/y").0, Effect::Deny);
-    assert_eq!(judged(&denied, "rm a").0, Effect::Allow);
-    assert_eq!(judged(&denied, "rm a $X"), (Effect::Ask, UNSURE));
-    let allowed = rules(vec![about("rm", Effect::Allow, command("rm", None, Some(patterns)))]);
-    let allowed = Rules { default: Effect::Deny, ..allowed };
-    assert_eq!(judged(&allowed, "rm build /etc").0, Effect::Allow);
-    assert_eq!(judged(&allowed, "rm build other").0, Effect::Deny);
+    let denied = rules(vec![about("rm", RuleEffect::Deny, command("rm", None, Some(patterns)))]);
+    assert_eq!(judged(&denied, "rm a /etc/x/y").0, RuleEffect::Deny);
+    assert_eq!(judged(&denied, "rm a").0, RuleEffect::Allow);
+    assert_eq!(judged(&denied, "rm a $X"), (RuleEffect::Ask, UNSURE));
+    let allowed = rules(vec![about("rm", RuleEffect::Allow, command("rm", None, Some(patterns)))]);
+    let allowed = PolicyRules { default: RuleEffect::Deny, ..allowed };
+    assert_eq!(judged(&allowed, "rm build /etc").0, RuleEffect::Allow);
+    assert_eq!(judged(&allowed, "rm build other").0, RuleEffect::Deny);
 }
 
 #[test]
 fn files_that_redirections_write_are_judged_by_their_whole_path() {
     let writes = |effect| Rule { writes: Some(patterns(&["/srv/**"])), ..rule("writes", effect) };
-    let denied = rules(vec![writes(Effect::Deny)]);
+    let denied = rules(vec![writes(RuleEffect::Deny)]);
     for line in ["echo > x", "echo >> /srv/x", "echo &> a/../x", "cat < y > /srv"] {
-        assert_eq!(judged(&denied, line), (Effect::Deny, SURE), "{line}");
+        assert_eq!(judged(&denied, line), (RuleEffect::Deny, SURE), "{line}");
     }
     for line in ["echo > /tmp/x", "echo > ../x", "cat < x", "echo 2>/dev/null"] {
-        assert_eq!(judged(&denied, line), (Effect::Allow, SURE), "{line}");
+        assert_eq!(judged(&denied, line), (RuleEffect::Allow, SURE), "{line}");
     }
     for line in ["cd /; echo > x", "echo > $X"] {
-        assert_eq!(judged(&denied, line), (Effect::Ask, UNSURE), "{line}");
+        assert_eq!(judged(&denied, line), (RuleEffect::Ask, UNSURE), "{line}");
     }
-    let echo = about("echo", Effect::Allow, command("echo", None, None));
-    let allowed = Rules { default: Effect::Ask, ..rules(vec![writes(Effect::Allow), echo]) };
-    assert_eq!(judged(&allowed, "echo > x").0, Effect::Allow);
-    assert_eq!(judged(&allowed, "echo > /tmp/x").0, Effect::Ask);
-    assert_eq!(judged(&allowed, "cat > x").0, Effect::Ask);
+    let echo = about("echo", RuleEffect::Allow, command("echo", None, None));
+    let allowed =
+        PolicyRules { default: RuleEffect::Ask, ..rules(vec![writes(RuleEffect::Allow), echo]) };
+    assert_eq!(judged(&allowed, "echo > x").0, RuleEffect::Allow);
+    assert_eq!(judged(&allowed, "echo > /tmp/x").0, RuleEffect::Ask);
+    assert_eq!(judged(&allowed, "cat > x").0, RuleEffect::Ask);
 }
 
 #[test]
 fn the_strictest_rule_wins_whatever_their_order() {
-    let deny = rule("deny", Effect::Deny);
-    let ask = rule("ask", Effect::Ask);
-    let allow = rule("allow", Effect::Allow);
+    let deny = rule("deny", RuleEffect::Deny);
+    let ask = rule("ask", RuleEffect::Ask);
+    let allow = rule("allow", RuleEffect::Allow);
     for order in [[&deny, &ask, &allow], [&allow, &ask, &deny], [&ask, &deny, &allow]] {
         let all = rules(order.map(Clone::clone).to_vec());
         let verdict = all.judge(&CallFacts::default());
-        assert_eq!((verdict.effect, verdict.rule.as_deref()), (Effect::Deny, Some("deny")));
+        assert_eq!((verdict.effect, verdict.rule.as_deref()), (RuleEffect::Deny, Some("deny")));
     }
     let verdict = rules(vec![allow, ask]).judge(&CallFacts::default());
     assert_eq!(verdict.rule.as_deref(), Some("ask"));
@@ -212,7 +213,7 @@ fn the_strictest_rule_wins_whatever_their_order() {
 #[test]
 fn a_rule_matches_where_each_of_its_conditions_holds() {
     let conditions = [(Fact::Tool, patterns(&["send_*"])), (Fact::Tags, patterns(&["prod"]))];
-    let both = Rule { facts: conditions.into(), ..rule("both", Effect::Deny) };
+    let both = Rule { facts: conditions.into(), ..rule("both", RuleEffect::Deny) };
     let tagged = |tags: &[&str]| {
         let tags = tags.iter().map(|tag| (*tag).to_owned()).collect();
         Some(SessionFacts { tags, ..SessionFacts::default() })
@@ -222,10 +223,10 @@ fn a_rule_matches_where_each_of_its_conditions_holds() {
         let verdict = rules.judge(&CallFacts { tool, session, ..CallFacts::default() });
         (verdict.effect, verdict.trace[0].condition.as_ref().map(ToString::to_string))
     };
-    assert_eq!(judge("send_text", tagged(&["a", "prod"])), (Effect::Deny, None));
-    assert_eq!(judge("send_text", tagged(&["a"])), (Effect::Allow, Some("tags".into())));
-    assert_eq!(judge("send_text", None), (Effect::Allow, Some("tags".into())));
-    assert_eq!(judge("run", tagged(&["prod"])), (Effect::Allow, Some("tool".into())));
+    assert_eq!(judge("send_text", tagged(&["a", "prod"])), (RuleEffect::Deny, None));
+    assert_eq!(judge("send_text", tagged(&["a"])), (RuleEffect::Allow, Some("tags".into())));
+    assert_eq!(judge("send_text", None), (RuleEffect::Allow, Some("tags".into())));
+    assert_eq!(judge("run", tagged(&["prod"])), (RuleEffect::Allow, Some("tool".into())));
 }
 
 #[test]
@@ -234,50 +235,51 @@ fn a_fact_that_is_not_known_may_match_and_allows_nothing() {
         facts: [(Fact::Directory, patterns(&["/srv/**"]))].into(),
         ..rule("place", effect)
     };
-    let judge = |rules: &Rules, directory| {
+    let judge = |rules: &PolicyRules, directory| {
         let session = Some(in_directory(directory));
         rules.judge(&CallFacts { session, ..CallFacts::default() }).effect
     };
-    let denied = rules(vec![place(Effect::Deny)]);
+    let denied = rules(vec![place(RuleEffect::Deny)]);
     let places = [Some("/srv/x"), Some("/home"), None];
     let effects = places.map(|place| judge(&denied, place));
-    assert_eq!(effects, [Effect::Deny, Effect::Allow, Effect::Ask]);
-    let allowed = Rules { default: Effect::Deny, ..rules(vec![place(Effect::Allow)]) };
+    assert_eq!(effects, [RuleEffect::Deny, RuleEffect::Allow, RuleEffect::Ask]);
+    let allowed =
+        PolicyRules { default: RuleEffect::Deny, ..rules(vec![place(RuleEffect::Allow)]) };
     let effects = places.map(|place| judge(&allowed, place));
-    assert_eq!(effects, [Effect::Allow, Effect::Deny, Effect::Deny]);
+    assert_eq!(effects, [RuleEffect::Allow, RuleEffect::Deny, RuleEffect::Deny]);
 }
 
 #[test]
 fn typed_input_that_is_no_line_is_judged_by_rules_about_raw_input_alone() {
-    let rm = about("rm", Effect::Deny, command("rm", None, None));
-    let raw = Rule { raw_input: Some(true), ..rule("raw", Effect::Ask) };
-    let judge = |rules: &Rules, raw_input| {
+    let rm = about("rm", RuleEffect::Deny, command("rm", None, None));
+    let raw = Rule { raw_input: Some(true), ..rule("raw", RuleEffect::Ask) };
+    let judge = |rules: &PolicyRules, raw_input| {
         rules.judge(&CallFacts { raw_input, ..CallFacts::default() }).effect
     };
     let only_commands = rules(vec![rm.clone()]);
-    assert_eq!(judge(&only_commands, true), Effect::Allow);
+    assert_eq!(judge(&only_commands, true), RuleEffect::Allow);
     let with_raw = rules(vec![rm, raw]);
-    assert_eq!(judge(&with_raw, true), Effect::Ask);
-    assert_eq!(judge(&with_raw, false), Effect::Allow);
+    assert_eq!(judge(&with_raw, true), RuleEffect::Ask);
+    assert_eq!(judge(&with_raw, false), RuleEffect::Allow);
 }
 
 #[test]
 fn arguments_match_by_name_and_a_missing_one_does_not() {
     let kill = [("action".to_owned(), patterns(&["kill", "sig*"]))].into();
-    let rules = rules(vec![Rule { arguments: kill, ..rule("kill", Effect::Deny) }]);
+    let rules = rules(vec![Rule { arguments: kill, ..rule("kill", RuleEffect::Deny) }]);
     let judge = |arguments: &[(&str, &str)]| {
         let arguments = arguments.iter().map(|(name, value)| ((*name).into(), (*value).into()));
         rules.judge(&CallFacts { arguments: arguments.collect(), ..CallFacts::default() }).effect
     };
-    assert_eq!(judge(&[("action", "signal")]), Effect::Deny);
-    assert_eq!(judge(&[("action", "rename")]), Effect::Allow);
-    assert_eq!(judge(&[]), Effect::Allow);
+    assert_eq!(judge(&[("action", "signal")]), RuleEffect::Deny);
+    assert_eq!(judge(&[("action", "rename")]), RuleEffect::Allow);
+    assert_eq!(judge(&[]), RuleEffect::Allow);
 }
 
 #[test]
 fn a_rule_tells_which_lines_it_is_about() {
-    let denies = about("rm", Effect::Deny, command("rm", Some(&["r"]), None));
-    let allows = about("ls", Effect::Allow, command("ls", None, None));
+    let denies = about("rm", RuleEffect::Deny, command("rm", Some(&["r"]), None));
+    let allows = about("ls", RuleEffect::Allow, command("ls", None, None));
     let matches = |rule: &Rule, line| rule.matches_line(&ParsedCommandLine::parse(line));
     assert_eq!(matches(&denies, "rm -r x"), Matching::Yes);
     assert_eq!(matches(&denies, "rm $X"), Matching::Maybe);
