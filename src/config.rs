@@ -1,5 +1,6 @@
 //! The configuration of a daemon: it turns files, variables and flags into values.
 
+pub mod accounts;
 pub mod environment;
 pub mod file;
 pub mod key;
@@ -7,6 +8,7 @@ pub mod paths;
 pub mod policy;
 pub mod problem;
 pub mod sources;
+pub mod tenants;
 pub mod tokens;
 
 use std::path::Path;
@@ -17,6 +19,7 @@ use crate::config::key::{Applies, ConfigKey, KEYS, Value};
 use crate::core::event::EventKinds;
 use crate::core::keys::control::ControlKey;
 use crate::core::policy::rules::PolicyRules;
+use crate::core::policy::tenants::{TenantLimits, Tenants};
 use crate::core::quota::Quota;
 use crate::core::screen::ScreenLimits;
 
@@ -49,6 +52,8 @@ pub struct Config {
     pub notify: NotifyConfig,
     /// From the policy files.
     pub policy: Arc<PolicyRules>,
+    /// From the tenants files.
+    pub tenants: Arc<Tenants>,
 }
 
 /// Whom events are told besides clients.
@@ -150,6 +155,19 @@ impl Config {
         config
     }
 
+    /// Has these tenants hold, with their limits.
+    pub fn adopt(&mut self, tenants: Arc<Tenants>) {
+        let of = |limit: fn(&TenantLimits) -> Option<usize>| {
+            let named = tenants.named.iter();
+            named.filter_map(|(id, it)| Some((id.clone(), limit(&it.limits)?))).collect()
+        };
+        self.sessions.named = of(|limits| limits.sessions);
+        self.connections.named = of(|limits| limits.connections);
+        self.subscriptions.named = of(|limits| limits.subscriptions);
+        self.calls.named = of(|limits| limits.calls_per_second);
+        self.tenants = tenants;
+    }
+
     /// Adopts the values from `read` that may change in a running daemon. Returns all differences.
     ///
     /// A value that needs a restart stays unchanged and is returned each time.
@@ -166,6 +184,7 @@ impl Config {
             changes.push(Change { key, before, after });
         }
         self.policy = Arc::clone(&read.policy);
+        self.adopt(Arc::clone(&read.tenants));
         changes
     }
 }

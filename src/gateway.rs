@@ -12,7 +12,9 @@ use rmcp::model::JsonObject;
 
 use crate::core::code::Code;
 use crate::core::ids::TenantId;
-use crate::core::policy::{Denial, Door, PermittedAct, Standing, decide_operate};
+use crate::core::policy::{
+    Denial, Door, PermittedAct, Standing, decide_approve, decide_operate, decide_operate_at,
+};
 use crate::core::quota::Quota;
 use crate::core::rate::{CallRates, TooOften};
 use crate::gateway::judging::JudgedCall;
@@ -62,7 +64,7 @@ impl Calls {
 }
 
 /// How many refusals a second are recorded of each user. Calls that are done are not limited.
-const REFUSALS: Quota = Quota { own: 20, others: 1 };
+const REFUSALS: Quota = Quota::new(20, 1);
 
 #[derive(Debug)]
 pub struct Gateway {
@@ -81,11 +83,11 @@ impl Gateway {
     pub fn new(
         daemon: Arc<Daemon>,
         own: TenantId,
-        per_second: Quota,
+        per_second: &Quota,
         code_of: fn(&SurfaceError) -> Code,
     ) -> Self {
         let refusals = Mutex::new((CallRates::new(own.clone(), REFUSALS), 0));
-        let rates = Mutex::new(CallRates::new(own, per_second));
+        let rates = Mutex::new(CallRates::new(own, per_second.clone()));
         let (entries, calls) = (crate::surface::entries(), Calls::default());
         Self { daemon, entries, rates, calls, refusals, code_of }
     }
@@ -235,22 +237,28 @@ impl Gateway {
         match entry.access {
             ToolAccess::Read => {}
             ToolAccess::Create => {
-                let act = PermittedAct::Create;
-                let permit = self.daemon.switchboard.decide(&call.standing, act, None, now)?;
+                let permit = self.daemon.switchboard.decide_create(&call.standing, now)?;
                 if !creates(&call.standing) {
                     return Err(Denial::BoundDoor.into());
                 }
                 call.permit = Some(permit);
                 call.creates = Some(self.daemon.sessions.fresh_id());
             }
-            ToolAccess::Operate => {
-                call.permit = Some(decide_operate(&call.standing)?);
+            ToolAccess::Approve => call.permit = Some(decide_approve(&call.standing)?),
+            ToolAccess::OperateSession | ToolAccess::Operate => {
                 let given = arguments.get("session").and_then(serde_json::Value::as_str);
                 let session = given
                     .map(|given| find_session(&self.daemon.sessions, &call.standing, Some(given)));
-                if let Some(Ok(session)) = session {
-                    *about = Some(session);
-                }
+                let permit = match session {
+                    Some(found) if entry.access == ToolAccess::OperateSession => {
+                        decide_operate_at(&call.standing, about.insert(found?))
+                    }
+                    found => {
+                        *about = found.and_then(Result::ok);
+                        decide_operate(&call.standing)
+                    }
+                };
+                call.permit = Some(permit?);
             }
             ToolAccess::WriteSession(act) => {
                 let given = text(arguments, "session")?;
@@ -273,7 +281,7 @@ impl Gateway {
         let key = lease_id(key.ok_or_else(missing)?)?;
         // A lease of an invisible session gets the same answer as an unknown one.
         let session = self.daemon.sessions.of_lease(key);
-        let seen = session.filter(|session| standing.sees(session.id(), session.tenant()));
+        let seen = session.filter(|session| standing.sees(session));
         seen.ok_or_else(|| {
             // A session that does not answer yet may own the lease.
             match seen_known(&self.daemon.sessions, standing).iter().any(Known::is_silent) {
@@ -290,20 +298,23 @@ impl Gateway {
         act: PermittedAct,
     ) -> Result<Target, SurfaceError> {
         let now = self.daemon.now();
-        let permit = self.daemon.switchboard.decide(standing, act, Some(session.id()), now)?;
+        let permit = self.daemon.switchboard.decide(standing, act, Some(&session), now)?;
         Ok(Target { session, permit })
     }
 }
 
-/// Whether a tool exists for this caller. Operator tools exist only at the operator socket.
+/// Whether a tool exists for this caller. Tools of the daemon's operators exist only at their socket.
 fn at_door(entry: &ToolEntry, standing: &Standing) -> bool {
-    match entry.access {
+    let of_roles = match entry.access {
         ToolAccess::Operate => standing.is_operator(),
+        ToolAccess::OperateSession => standing.operates_some(),
+        ToolAccess::Approve => standing.approves(),
         ToolAccess::Read
         | ToolAccess::Create
         | ToolAccess::WriteSession(_)
         | ToolAccess::WriteLease => true,
-    }
+    };
+    of_roles && standing.has_tool(entry.name)
 }
 
 /// Whether this caller can create sessions. A client at one session's socket cannot, because the answer could reveal

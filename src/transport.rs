@@ -12,6 +12,7 @@ pub mod framing;
 pub mod idle_shutdown;
 pub mod limits;
 pub mod line_memory;
+pub mod membership;
 pub mod notify;
 pub mod shell_scripts;
 pub mod signals;

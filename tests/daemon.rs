@@ -67,6 +67,7 @@ mod daemon {
     mod standstill;
     mod stdio;
     mod supervised;
+    mod tenants;
     mod tokens;
     mod upgrading;
     mod waits;

@@ -53,7 +53,10 @@ pub fn holder(session: &SessionWire) -> String {
 fn row(session: &SessionWire) -> [String; 9] {
     [
         session.id.clone(),
-        session.name.clone(),
+        match &session.tenant {
+            Some(tenant) => format!("{} ({tenant})", session.name),
+            None => session.name.clone(),
+        },
         state(session) + odd(session),
         state_time(session),
         format!("{}x{}", session.cols, session.rows),

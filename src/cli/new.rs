@@ -42,6 +42,9 @@ pub struct NewCommand {
     /// A tag; may be repeated
     #[arg(long = "tag", value_name = "TAG")]
     tags: Vec<String>,
+    /// Who may know of it: you alone, your tenant, or by its name all tenants [default: as configured]
+    #[arg(long, value_name = "WHO", value_parser = ["private", "tenant", "listed"])]
+    visibility: Option<String>,
     /// Set an environment variable; may be repeated
     #[arg(long, value_name = "NAME=VALUE", value_parser = parse_pair)]
     env: Vec<(String, String)>,
@@ -60,6 +63,7 @@ pub const TYPED: TypedNames = &[
     ("rows", "--rows"),
     ("cols", "--cols"),
     ("tags", "--tag"),
+    ("visibility", "--visibility"),
     ("env", "--env"),
     ("command", "CMD"),
     ("args", "CMD"),
@@ -90,6 +94,7 @@ impl NewCommand {
             ("rows", json!(self.rows)),
             ("cols", json!(self.cols)),
             ("tags", json!(self.tags)),
+            ("visibility", json!(self.visibility)),
             ("lease", json!(self.lease)),
             ("record", json!(self.record)),
         ] {

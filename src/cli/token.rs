@@ -58,6 +58,10 @@ struct CreateToken {
     /// The owner can only watch, even if the daemon allows writing
     #[arg(long)]
     read_only: bool,
+    /// What the owner may do in its tenant: write; approve calls of others and watch; or operate, which is all
+    /// [default: write]
+    #[arg(long, value_name = "SCOPE", conflicts_with = "read_only", value_parser = ["write", "read_only", "approve", "operate"])]
+    scope: Option<String>,
     /// Expire after this long [default: valid until revoked]
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     expires: Option<Duration>,
@@ -91,13 +95,14 @@ impl TokenCommand {
 
 impl CreateToken {
     fn run(self, store: &TokenStore, now: UnixTime) -> Result<CommandReport, CliFailure> {
-        let Self { name, out, read_only, expires } = self;
+        let Self { name, out, read_only, scope, expires } = self;
         let out = std::path::absolute(out)
             .map_err(|error| CliFailure::Usage(format!("--out: {error}")))?;
         if expires.is_some_and(|lasts| lasts < EXPIRES_MIN) {
             return Err(CliFailure::Usage("--expires: at least 1s".to_owned()));
         }
-        let scope = if read_only { TokenScope::ReadOnly } else { TokenScope::Write };
+        let given = scope.as_deref().and_then(TokenScope::parse).unwrap_or(TokenScope::Write);
+        let scope = if read_only { TokenScope::ReadOnly } else { given };
         let expires = expires.map(|lasts| UnixTime(now.0.saturating_add(lasts.as_secs())));
         let new = NewToken { name, scope, expires };
         let token = store.make(now, new, &out)?;

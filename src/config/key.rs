@@ -2,6 +2,7 @@
 //! share it.
 
 use std::fmt;
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -85,6 +86,16 @@ enum Slot {
 impl ConfigKey {
     pub fn find(name: &str) -> Option<&'static Self> {
         KEYS.iter().find(|key| key.name == name)
+    }
+
+    /// The least and the most that a number may be.
+    pub fn bounds(&self) -> Option<RangeInclusive<u64>> {
+        match self.kind {
+            ValueKind::Number { least, most } => Some(least..=most),
+            ValueKind::Switch | ValueKind::Key | ValueKind::Text { .. } | ValueKind::EventKinds => {
+                None
+            }
+        }
     }
 
     /// The table of the key; empty for a top-level key.

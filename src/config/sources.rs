@@ -2,23 +2,27 @@
 //! It remembers where each value came from.
 
 use std::collections::BTreeMap;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::config::Config;
+use crate::config::accounts::Accounts;
 use crate::config::environment;
 use crate::config::file::{self, FILE_MAX, Given};
 use crate::config::key::{ConfigKey, Value};
 use crate::config::policy;
 use crate::config::problem::{ConfigError, Fault, Problem, ValueOrigin};
+use crate::config::tenants;
 use crate::core::policy::rules::PolicyRules;
+use crate::core::policy::tenants::Tenants;
 
 /// The system-wide file of the operator.
 const SYSTEM: &str = "/etc/termgate/termgate.toml";
-/// The name of a policy file, beside each file of the operator.
+/// The names of a policy file and a tenants file, beside each file of the operator.
 const POLICY: &str = "policy.toml";
+const TENANTS: &str = "tenants.toml";
 /// The name of a project file.
 const PROJECT: &str = ".termgate.toml";
 
@@ -144,39 +148,62 @@ impl Sources {
             }
         }
         problems.extend(self.lay_policy(&mut effective));
+        problems.extend(self.lay_tenants(&mut effective));
         if problems.is_empty() { Ok(effective) } else { Err(ConfigError(problems)) }
     }
 
     /// The policy files, present or not. All of them hold together.
     pub fn policy_files(&self) -> Vec<ConfigSource> {
+        self.beside(POLICY)
+    }
+
+    /// The tenants files, present or not. All of them hold together.
+    pub fn tenants_files(&self) -> Vec<ConfigSource> {
+        self.beside(TENANTS)
+    }
+
+    fn beside(&self, name: &str) -> Vec<ConfigSource> {
         let beside = |source: &ConfigSource| ConfigSource {
             layer: source.layer,
-            path: source.path.with_file_name(POLICY),
+            path: source.path.with_file_name(name),
         };
         self.operator.iter().map(beside).collect()
     }
 
     fn lay_policy(&self, effective: &mut Effective) -> Vec<Problem> {
-        let (mut rules, mut problems) = (PolicyRules::default(), Vec::new());
-        for ConfigSource { path, .. } in self.policy_files() {
-            if matches!(path.try_exists(), Ok(false)) {
-                continue;
-            }
-            problems.extend(match file::text(&path) {
-                Ok(text) => policy::read(&text, &path, &mut rules),
-                Err(error) => vec![unreadable(&path, &error)],
-            });
-        }
+        let mut rules = PolicyRules::default();
+        let problems =
+            read_all(&self.policy_files(), |text, path| policy::read(text, path, &mut rules));
         effective.config.policy = Arc::new(rules);
         problems
     }
 
+    fn lay_tenants(&self, effective: &mut Effective) -> Vec<Problem> {
+        let (mut all, accounts) = (Tenants::default(), Accounts::of_system());
+        let problems = read_all(&self.tenants_files(), |text, path| {
+            tenants::read(text, path, accounts, &mut all)
+        });
+        effective.config.adopt(Arc::new(all));
+        problems
+    }
+
     /// Checks one file and returns the values that would be ignored. A file with the name of a project file
-    /// is checked against the operator's files, and one with the name of a policy file as that.
+    /// is checked against the operator's files, and one with the name of a policy or tenants file as that.
     pub fn check(&self, path: &Path) -> Result<Vec<Problem>, ConfigError> {
-        if path.file_name().is_some_and(|name| name == POLICY) {
+        let read: Option<&dyn Fn(&str, &Path) -> Vec<Problem>> =
+            match path.file_name().and_then(OsStr::to_str) {
+                Some(POLICY) => {
+                    Some(&|text, path| policy::read(text, path, &mut PolicyRules::default()))
+                }
+                Some(TENANTS) => Some(&|text, path| {
+                    let accounts = Accounts::of_system();
+                    tenants::read(text, path, accounts, &mut Tenants::default())
+                }),
+                Some(_) | None => None,
+            };
+        if let Some(read) = read {
             let problems = match file::text(path) {
-                Ok(text) => policy::read(&text, path, &mut PolicyRules::default()),
+                Ok(text) => read(&text, path),
                 Err(error) => vec![unreadable(path, &error)],
             };
             return if problems.is_empty() { Ok(Vec::new()) } else { Err(ConfigError(problems)) };
@@ -241,6 +268,19 @@ impl ConfigSource {
     fn counts(&self) -> bool {
         self.layer == Layer::Given || !matches!(self.path.try_exists(), Ok(false))
     }
+}
+
+/// Reads those files that exist.
+fn read_all(
+    files: &[ConfigSource],
+    mut read: impl FnMut(&str, &Path) -> Vec<Problem>,
+) -> Vec<Problem> {
+    let there = files.iter().filter(|it| !matches!(it.path.try_exists(), Ok(false)));
+    let problems = there.map(|ConfigSource { path, .. }| match file::text(path) {
+        Ok(text) => read(&text, path),
+        Err(error) => vec![unreadable(path, &error)],
+    });
+    problems.flatten().collect()
 }
 
 fn unreadable(path: &Path, error: &io::Error) -> Problem {

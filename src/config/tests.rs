@@ -48,16 +48,16 @@ fn without_a_file_the_defaults_of_the_design_hold() {
     assert_eq!(config.frame_interval, Duration::from_millis(8));
     assert_eq!(config.screen.history, HistoryLimits { rows_max: 10_000, bytes_max: 8 << 20 });
     assert_eq!(config.cells, Size::CELLS_MAX as usize);
-    assert_eq!(config.sessions, Quota { own: 512, others: 64 });
+    assert_eq!(config.sessions, Quota::new(512, 64));
     assert_eq!(config.keep_ended, Duration::from_secs(3_600));
-    assert_eq!(config.connections, Quota { own: 2_048, others: 64 });
-    assert_eq!(config.subscriptions, Quota { own: 4_096, others: 256 });
-    assert_eq!(config.calls, Quota { own: 0, others: 200 });
+    assert_eq!(config.connections, Quota::new(2_048, 64));
+    assert_eq!(config.subscriptions, Quota::new(4_096, 256));
+    assert_eq!(config.calls, Quota::new(0, 200));
     let connection = ConnectionConfig {
         message_bytes: 1 << 20,
         message_tokens: 20_000,
         parsing_bytes: 4 << 20,
-        incoming: Quota { own: 16 << 20, others: 4 << 20 },
+        incoming: Quota::new(16 << 20, 4 << 20),
         first_message: Duration::from_secs(5),
         inside_message: Duration::from_secs(10),
         short_requests: 64,

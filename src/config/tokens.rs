@@ -58,7 +58,7 @@ fn token(kept: &TokenEntry) -> Result<Token, String> {
         number: kept.number,
         hash: kept.sha256.parse().map_err(|error| wrong(format!("sha256: {error}")))?,
         scope: TokenScope::parse(&kept.scope).ok_or_else(|| {
-            wrong(format!("scope: {} is neither write nor read_only", kept.scope))
+            wrong(format!("scope: {} is not write, read_only, approve or operate", kept.scope))
         })?,
         created: UnixTime(kept.created),
         expires: kept.expires.map(UnixTime),

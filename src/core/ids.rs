@@ -72,7 +72,10 @@ impl fmt::Debug for LeaseId {
     }
 }
 
-/// The wall between groups of sessions. On a local socket it is the uid of the peer.
+/// The wall between groups of sessions: a user such as `uid:1000`, or a name from the configuration such as `web`.
+///
+/// A private session has a wall of its own within that of its tenant: `web/t3` is private to the owner of token 3, and
+/// `web/u1000` to the user 1000. So whatever keeps the tenant of a session keeps who may know of it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TenantId(Arc<str>);
 
@@ -91,6 +94,38 @@ impl TenantId {
         self.0.starts_with("inside:")
     }
 
+    /// The tenant of sessions that are private to a token, or without one to a user.
+    #[must_use]
+    pub fn private_to(&self, token: Option<u64>, uid: u32) -> Self {
+        let owner = token.map_or_else(|| format!("u{uid}"), |token| format!("t{token}"));
+        Self(Arc::from(format!("{}/{owner}", self.whole())))
+    }
+
+    /// Whether it is that of a user whom the configuration puts in no other one.
+    pub fn is_user(&self) -> bool {
+        self.0.starts_with("uid:")
+    }
+
+    pub fn is_private(&self) -> bool {
+        self.0.contains('/')
+    }
+
+    /// Whether this is the tenant, or a private part of it.
+    pub fn is_of(&self, whole: &Self) -> bool {
+        self.whole() == &*whole.0
+    }
+
+    /// The name without what makes it private.
+    pub fn whole(&self) -> &str {
+        self.0.split_once('/').map_or(&*self.0, |(whole, _)| whole)
+    }
+
+    /// The tenant that this is a private part of, or itself.
+    #[must_use]
+    pub fn of_all(&self) -> Self {
+        if self.is_private() { Self(Arc::from(self.whole())) } else { self.clone() }
+    }
+
     /// The tenant's name as operators write it, such as `uid:1000`.
     pub fn as_str(&self) -> &str {
         &self.0
@@ -105,7 +140,10 @@ impl fmt::Display for TenantId {
 
 /// The error for a text that is not a tenant's name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a tenant is named `uid:` and the number of a user, such as uid:1000")]
+#[error(
+    "a tenant is `uid:` and the number of a user, such as uid:1000, or a name of the configuration: 1 to 40 of \
+     A-Z a-z 0-9 . _ - beginning with a letter"
+)]
 pub struct NotATenant;
 
 impl FromStr for TenantId {
@@ -113,10 +151,31 @@ impl FromStr for TenantId {
 
     /// Accepts a valid tenant name in canonical form only.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let uid = text.strip_prefix("uid:").and_then(|uid| uid.parse().ok()).ok_or(NotATenant)?;
-        let tenant = Self::of_uid(uid);
+        let (whole, owner) =
+            text.split_once('/').map_or((text, None), |(whole, owner)| (whole, Some(owner)));
+        let tenant = match whole.strip_prefix("uid:") {
+            Some(uid) => Self::of_uid(uid.parse().map_err(|_| NotATenant)?),
+            None if is_tenant_name(whole) => Self(Arc::from(whole)),
+            None => return Err(NotATenant),
+        };
+        let number = |owner: &str, kind| owner.strip_prefix(kind)?.parse().ok();
+        let tenant = match owner {
+            None => tenant,
+            Some(owner) => match (number(owner, 't'), owner.strip_prefix('u')) {
+                (Some(token), _) => tenant.private_to(Some(token), 0),
+                (None, Some(uid)) => tenant.private_to(None, uid.parse().map_err(|_| NotATenant)?),
+                (None, None) => return Err(NotATenant),
+            },
+        };
         if tenant.as_str() == text { Ok(tenant) } else { Err(NotATenant) }
     }
+}
+
+/// Whether the configuration may name a tenant like this.
+fn is_tenant_name(text: &str) -> bool {
+    let fine = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
+    let begins = text.bytes().next().is_some_and(|byte| byte.is_ascii_alphabetic());
+    begins && text.len() <= 40 && text.bytes().all(fine)
 }
 
 /// An authenticated principal.
@@ -253,7 +312,12 @@ mod tests {
     fn a_tenant_reads_back_from_its_name_and_nothing_else_is_one() {
         let tenant = TenantId::of_uid(1000);
         assert_eq!(tenant.as_str().parse(), Ok(tenant));
-        for text in ["", "1000", "uid:", "uid:+1", "uid:01", "uid:-1", "uid:4294967296", "uid:1 "] {
+        for text in ["web", "uid:7/u7", "web/t3", "web/u4294967295", "A1.b_c-d"] {
+            assert_eq!(text.parse::<TenantId>().map(|it| it.to_string()), Ok(text.to_owned()));
+        }
+        let others = ["", "1000", "uid:", "uid:+1", "uid:01", "uid:-1", "uid:4294967296", "uid:1 "];
+        let private = ["web/", "web/5", "web/t05", "web/u-1", "web/t1/t1", "a b", "inside:7", "-a"];
+        for text in others.into_iter().chain(private) {
             assert_eq!(text.parse::<TenantId>(), Err(NotATenant), "{text}");
         }
     }

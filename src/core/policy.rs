@@ -5,14 +5,20 @@
 
 pub mod approvals;
 pub mod decision;
+pub mod roles;
 pub mod rules;
 pub mod switches;
+pub mod tenants;
+
+use std::sync::Arc;
 
 use crate::core::caller::{Caller, Kind};
 use crate::core::ids::{PrincipalId, SessionId, TenantId};
 use crate::core::moment::Moment;
 use crate::core::policy::approvals::Witness;
 use crate::core::policy::decision::DecisionId;
+use crate::core::policy::roles::{Rights, RightsSubject, Role, Roles};
+use crate::core::policy::rules::patterns::Patterns;
 use crate::core::policy::switches::Switches;
 use crate::core::token::TokenScope;
 
@@ -66,8 +72,14 @@ pub enum Reach {
 #[derive(Clone, Debug)]
 pub struct Standing {
     pub caller: Caller,
+    /// The user of its process.
+    pub uid: u32,
     pub door: Door,
     pub reach: Reach,
+    /// What the configuration and its token give it.
+    pub rights: Rights,
+    /// The names of the tools that exist for it; all without.
+    pub tools: Option<Arc<Patterns>>,
     /// What the token that was shown allows at most, if one was.
     pub token: Option<TokenScope>,
     /// The caller runs inside a session of this daemon and gains nothing through it.
@@ -75,16 +87,63 @@ pub struct Standing {
 }
 
 impl Standing {
-    /// Whether the caller may know that a session exists.
-    pub fn sees(&self, session: SessionId, tenant: &TenantId) -> bool {
-        if *tenant != self.caller.tenant {
-            return false;
-        }
+    /// The standing of a member of a tenant without further rights, outside of all sessions and without a token.
+    pub fn of_member(caller: Caller, uid: u32, door: Door, reach: Reach) -> Self {
+        let (rights, tools) = (Rights::default(), None);
+        Self { caller, uid, door, reach, rights, tools, token: None, managed: false }
+    }
+
+    /// Whether the caller may know what a session is and shows.
+    pub fn sees(&self, session: &impl RightsSubject) -> bool {
+        self.roles_at(session).has(Role::View)
+    }
+
+    /// Whether the caller may know what happens in a tenant apart from its sessions.
+    pub fn sees_tenant(&self, tenant: &TenantId) -> bool {
+        self.reach == Reach::Tenant && self.roles_in(tenant).has(Role::View)
+    }
+
+    /// What the caller may do at a session, whatever the switches say.
+    pub fn roles_at(&self, session: &impl RightsSubject) -> Roles {
         match self.reach {
-            Reach::Tenant => true,
-            Reach::Session(only) => only == session,
-            Reach::Nothing => false,
+            Reach::Tenant => {}
+            Reach::Session(only) if only == session.id() => {}
+            Reach::Session(_) | Reach::Nothing => return Roles::NONE,
         }
+        if self.is_operator() {
+            return Roles::ALL;
+        }
+        let tenant = &self.caller.tenant;
+        let private = session.tenant().is_private().then(|| self.private_tenant());
+        self.rights.at(session, tenant, private.as_ref())
+    }
+
+    /// What the caller may do in a whole tenant.
+    pub fn roles_in(&self, tenant: &TenantId) -> Roles {
+        match self.reach {
+            Reach::Nothing => Roles::NONE,
+            Reach::Tenant | Reach::Session(_) if self.is_operator() => Roles::ALL,
+            Reach::Tenant | Reach::Session(_) => self.rights.in_tenant(tenant, &self.caller.tenant),
+        }
+    }
+
+    /// The tenant of the sessions that are private to the caller.
+    pub fn private_tenant(&self) -> TenantId {
+        let token = match self.caller.principal {
+            PrincipalId::Token(number) => Some(number),
+            PrincipalId::Connection(_) => None,
+        };
+        self.caller.tenant.private_to(token, self.uid)
+    }
+
+    /// Whether the caller may approve some calls of others.
+    pub fn approves(&self) -> bool {
+        self.is_operator() || (!self.managed && self.rights.ever(Role::Approve))
+    }
+
+    /// Whether the caller may operate some sessions.
+    pub fn operates_some(&self) -> bool {
+        self.is_operator() || (!self.managed && self.rights.ever(Role::Operate))
     }
 
     /// The session that calls mean when they name none.
@@ -93,6 +152,11 @@ impl Standing {
             Door::Session(session) | Door::Observer(session) => Some(session),
             Door::Gateway | Door::ObserverGateway | Door::Operator => None,
         }
+    }
+
+    /// Whether a tool of this name exists for the caller.
+    pub fn has_tool(&self, name: &str) -> bool {
+        self.tools.as_ref().is_none_or(|tools| tools.matches(name))
     }
 
     pub fn is_operator(&self) -> bool {
@@ -114,6 +178,9 @@ impl Standing {
         if self.token == Some(TokenScope::ReadOnly) {
             return Err(Denial::ReadOnlyToken);
         }
+        if !self.is_operator() && !self.rights.ever(Role::Write) {
+            return Err(Denial::NoRole);
+        }
         Ok(())
     }
 }
@@ -129,7 +196,9 @@ pub enum PermittedAct {
     Lease,
     /// Kill, rename, signal or clear a session, or send people away from it.
     Manage,
-    /// What is kept for operators, on any session or none.
+    /// Approve or deny calls.
+    Approve,
+    /// What is kept for operators: at one session, or at all and the daemon itself.
     Operate,
 }
 
@@ -152,6 +221,11 @@ impl Permit {
     /// The decision of the rules that lets the act pass.
     pub fn decision(&self) -> Option<DecisionId> {
         self.decision
+    }
+
+    fn unlimited(standing: &Standing, act: PermittedAct, session: Option<SessionId>) -> Self {
+        let principal = standing.caller.principal;
+        Self { principal, session, act, until: None, decision: None, witness: None }
     }
 
     /// The state of the terminal for which the act was approved, if it was.
@@ -188,6 +262,16 @@ impl Permit {
         }
     }
 
+    /// Checks that it was given to operate a session, or everything.
+    ///
+    /// # Errors
+    /// [`Denial::OtherPermit`] when it was not.
+    pub fn check_operates(&self, session: Option<SessionId>) -> Result<(), Denial> {
+        let covers = self.session.is_none() || self.session == session;
+        let operates = self.act == PermittedAct::Operate && covers;
+        if operates { Ok(()) } else { Err(Denial::OtherPermit) }
+    }
+
     /// Checks that it was given to this principal.
     ///
     /// # Errors
@@ -221,6 +305,9 @@ pub enum Denial {
     /// The door shows one session, and the call is about others.
     #[error("this socket belongs to one session")]
     BoundDoor,
+    /// No role of the caller allows it.
+    #[error("your roles do not allow this")]
+    NoRole,
     /// Only operators may do this.
     #[error("only an operator may do this")]
     NotOperator,
@@ -233,18 +320,24 @@ pub enum Denial {
 ///
 /// # Errors
 /// The reason, when it may not.
-pub fn decide_write(
+pub fn decide_write<S: RightsSubject>(
     standing: &Standing,
     switches: &Switches,
     act: PermittedAct,
-    session: Option<SessionId>,
+    session: Option<&S>,
     now: Moment,
 ) -> Result<Permit, Denial> {
     standing.check_could_write()?;
-    let window = switches.window(&standing.caller.tenant, session);
+    let own = &standing.caller.tenant;
+    let roles = session.map_or_else(|| standing.roles_in(own), |it| standing.roles_at(it));
+    if !roles.has(Role::Write) {
+        return Err(Denial::NoRole);
+    }
+    let tenant = session.map_or(own, RightsSubject::tenant);
+    let session = session.map(RightsSubject::id);
+    let window = switches.window(tenant, session);
     if !window.is_open(now) {
-        let protected =
-            session.is_some_and(|id| switches.is_protected(&standing.caller.tenant, id));
+        let protected = session.is_some_and(|id| switches.is_protected(tenant, id));
         return Err(if protected { Denial::Protected } else { Denial::SwitchedOff });
     }
     let principal = standing.caller.principal;
@@ -252,27 +345,47 @@ pub fn decide_write(
     Ok(Permit { principal, session, act, until, decision: None, witness: None })
 }
 
-/// Decides whether a caller may do what is kept for operators.
+/// Decides whether a caller may do what is kept for the daemon's operators.
 ///
 /// # Errors
 /// [`Denial::NotOperator`] for everybody else.
 pub fn decide_operate(standing: &Standing) -> Result<Permit, Denial> {
-    let principal = standing.caller.principal;
-    let (session, act) = (None, PermittedAct::Operate);
-    let (until, decision, witness) = (None, None, None);
-    let permit = Permit { principal, session, act, until, decision, witness };
+    let permit = Permit::unlimited(standing, PermittedAct::Operate, None);
     if standing.is_operator() { Ok(permit) } else { Err(Denial::NotOperator) }
+}
+
+/// Decides whether a caller may operate one session.
+///
+/// # Errors
+/// [`Denial::NotOperator`] for everybody who lacks that role there.
+pub fn decide_operate_at(
+    standing: &Standing,
+    session: &impl RightsSubject,
+) -> Result<Permit, Denial> {
+    let permit = Permit::unlimited(standing, PermittedAct::Operate, Some(session.id()));
+    let may = !standing.managed && standing.roles_at(session).has(Role::Operate);
+    if may { Ok(permit) } else { Err(Denial::NotOperator) }
+}
+
+/// Decides whether a caller may approve calls at all; at which sessions, its roles say.
+///
+/// # Errors
+/// [`Denial::NoRole`] for everybody else.
+pub fn decide_approve(standing: &Standing) -> Result<Permit, Denial> {
+    let permit = Permit::unlimited(standing, PermittedAct::Approve, None);
+    if standing.approves() { Ok(permit) } else { Err(Denial::NoRole) }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
+    use std::sync::LazyLock;
 
     use uuid::Uuid;
 
     use super::*;
     use crate::core::ids::{ConnectionId, PrincipalId};
     use crate::core::input::WriteWindow;
+    use crate::core::policy::roles::GoneSession;
     use crate::core::policy::switches::Scope;
 
     const NOW: Moment = Moment::from_boot(std::time::Duration::from_secs(100));
@@ -280,6 +393,14 @@ mod tests {
     fn session(n: u128) -> SessionId {
         SessionId::from_random(Uuid::from_u128(n << 80))
     }
+
+    /// A session of the tenant of [`standing`], or none.
+    fn at(id: SessionId) -> GoneSession<'static> {
+        static OWN: LazyLock<TenantId> = LazyLock::new(|| TenantId::of_uid(1_000));
+        GoneSession { id, tenant: &OWN }
+    }
+
+    const NO_SESSION: Option<&GoneSession<'static>> = None;
 
     fn standing(door: Door) -> Standing {
         let kind = if door == Door::Operator { Kind::Operator } else { Kind::Agent };
@@ -294,7 +415,7 @@ mod tests {
             Door::Session(id) | Door::Observer(id) => Reach::Session(id),
             Door::Gateway | Door::ObserverGateway | Door::Operator => Reach::Tenant,
         };
-        Standing { caller, door, reach, token: None, managed: false }
+        Standing::of_member(caller, 1_000, door, reach)
     }
 
     fn all_open() -> Switches {
@@ -309,13 +430,19 @@ mod tests {
             &standing(Door::Gateway),
             &Switches::default(),
             PermittedAct::Type,
-            None,
+            NO_SESSION,
             NOW,
         );
         assert_eq!(denied.expect_err("read-only"), Denial::SwitchedOff);
         assert!(
-            decide_write(&standing(Door::Gateway), &all_open(), PermittedAct::Type, None, NOW)
-                .is_ok()
+            decide_write(
+                &standing(Door::Gateway),
+                &all_open(),
+                PermittedAct::Type,
+                NO_SESSION,
+                NOW
+            )
+            .is_ok()
         );
     }
 
@@ -325,7 +452,7 @@ mod tests {
         switches.set(Scope::Session(session(1)), WriteWindow::Closed);
         let decide = |id| {
             let act = PermittedAct::Type;
-            decide_write(&standing(Door::Gateway), &switches, act, Some(session(id)), NOW)
+            decide_write(&standing(Door::Gateway), &switches, act, Some(&at(session(id))), NOW)
         };
         assert_eq!(decide(1).expect_err("protected"), Denial::Protected);
         assert!(decide(2).is_ok());
@@ -336,7 +463,9 @@ mod tests {
         let (mut switches, end) = (Switches::default(), NOW + std::time::Duration::from_secs(5));
         switches.set(Scope::Everything, WriteWindow::Until(end));
         let (own, act) = (Some(session(1)), PermittedAct::Type);
-        let permit = decide_write(&standing(Door::Gateway), &switches, act, own, NOW).unwrap();
+        let permit =
+            decide_write(&standing(Door::Gateway), &switches, act, Some(&at(session(1))), NOW)
+                .unwrap();
         assert_eq!(permit.check(act, own, NOW), Ok(()));
         assert_eq!(permit.check(act, own, end), Err(Denial::SwitchedOff));
         let others = [(PermittedAct::Resize, own), (act, Some(session(2))), (act, None)];
@@ -355,7 +484,7 @@ mod tests {
                 &standing(door),
                 &all_open(),
                 PermittedAct::Type,
-                Some(session(1)),
+                Some(&at(session(1))),
                 NOW,
             );
             assert_eq!(denied.expect_err("observer"), Denial::ObserverDoor);
@@ -368,7 +497,7 @@ mod tests {
         let mut watching = standing(Door::Gateway);
         watching.token = Some(TokenScope::ReadOnly);
         let denied =
-            decide_write(&watching, &all_open(), PermittedAct::Type, Some(session(1)), NOW);
+            decide_write(&watching, &all_open(), PermittedAct::Type, Some(&at(session(1))), NOW);
         assert_eq!(denied.expect_err("watching"), Denial::ReadOnlyToken);
         assert!(!watching.could_write());
     }
@@ -377,8 +506,9 @@ mod tests {
     fn a_token_for_writing_writes_where_a_switch_is_on_and_nowhere_else() {
         let mut writing = standing(Door::Gateway);
         writing.token = Some(TokenScope::Write);
-        assert!(decide_write(&writing, &all_open(), PermittedAct::Type, None, NOW).is_ok());
-        let denied = decide_write(&writing, &Switches::default(), PermittedAct::Type, None, NOW);
+        assert!(decide_write(&writing, &all_open(), PermittedAct::Type, NO_SESSION, NOW).is_ok());
+        let denied =
+            decide_write(&writing, &Switches::default(), PermittedAct::Type, NO_SESSION, NOW);
         assert_eq!(denied.expect_err("read-only"), Denial::SwitchedOff);
         let mut watching = standing(Door::ObserverGateway);
         watching.token = Some(TokenScope::Write);
@@ -389,7 +519,7 @@ mod tests {
     fn a_token_gives_a_program_inside_a_session_no_right() {
         let mut inside = standing(Door::Gateway);
         (inside.managed, inside.token) = (true, Some(TokenScope::Write));
-        let denied = decide_write(&inside, &all_open(), PermittedAct::Type, None, NOW);
+        let denied = decide_write(&inside, &all_open(), PermittedAct::Type, NO_SESSION, NOW);
         assert_eq!(denied.expect_err("inside"), Denial::InsideSession);
     }
 
@@ -397,7 +527,7 @@ mod tests {
     fn a_program_inside_a_session_never_writes_nor_operates() {
         let mut inside = standing(Door::Operator);
         inside.managed = true;
-        let denied = decide_write(&inside, &all_open(), PermittedAct::Type, None, NOW);
+        let denied = decide_write(&inside, &all_open(), PermittedAct::Type, NO_SESSION, NOW);
         assert_eq!(denied.expect_err("inside"), Denial::InsideSession);
         assert_eq!(decide_operate(&inside).expect_err("inside"), Denial::NotOperator);
     }
@@ -411,10 +541,11 @@ mod tests {
 
     #[test]
     fn a_session_of_another_tenant_or_behind_another_door_is_not_seen() {
-        let own = TenantId::of_uid(1000);
-        assert!(standing(Door::Gateway).sees(session(1), &own));
-        assert!(!standing(Door::Gateway).sees(session(1), &TenantId::of_uid(1001)));
-        assert!(standing(Door::Session(session(1))).sees(session(1), &own));
-        assert!(!standing(Door::Session(session(1))).sees(session(2), &own));
+        let (one, two) = (at(session(1)), at(session(2)));
+        let tenant = &TenantId::of_uid(1_001);
+        assert!(standing(Door::Gateway).sees(&one));
+        assert!(!standing(Door::Gateway).sees(&GoneSession { tenant, ..one }));
+        assert!(standing(Door::Session(session(1))).sees(&one));
+        assert!(!standing(Door::Session(session(1))).sees(&two));
     }
 }

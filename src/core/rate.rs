@@ -106,7 +106,7 @@ mod tests {
     const OTHER: u32 = 1_001;
 
     fn rates(own: usize, others: usize) -> CallRates {
-        CallRates::new(TenantId::of_uid(OWN), Quota { own, others })
+        CallRates::new(TenantId::of_uid(OWN), Quota::new(own, others))
     }
 
     fn at(millis: u64) -> Moment {
@@ -202,7 +202,7 @@ mod tests {
     fn another_share_counts_from_the_next_call_on() {
         let mut rates = rates(1, 1);
         assert_eq!(exhaust(&mut rates, at(0), OWN, 100), 1);
-        rates.set(Quota { own: 0, others: 0 });
+        rates.set(Quota::new(0, 0));
         assert_eq!(exhaust(&mut rates, at(0), OWN, 100), 100);
     }
 }

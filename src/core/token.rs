@@ -147,15 +147,21 @@ pub enum TokenScope {
     Write,
     /// Only watch, regardless of the policy's switches.
     ReadOnly,
+    /// Watch, and approve what rules ask about.
+    Approve,
+    /// What operators do at the sessions of the owner's tenant.
+    Operate,
 }
 
 impl TokenScope {
-    pub const ALL: [Self; 2] = [Self::Write, Self::ReadOnly];
+    pub const ALL: [Self; 4] = [Self::Write, Self::ReadOnly, Self::Approve, Self::Operate];
 
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Write => "write",
             Self::ReadOnly => "read_only",
+            Self::Approve => "approve",
+            Self::Operate => "operate",
         }
     }
 

@@ -53,6 +53,8 @@ impl RecordedBy {
             | ToolAccess::WriteSession(_)
             | ToolAccess::WriteLease
             | ToolAccess::Create
+            | ToolAccess::Approve
+            | ToolAccess::OperateSession
             | ToolAccess::Operate => Self::Gateway,
         }
     }

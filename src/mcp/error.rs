@@ -43,6 +43,9 @@ pub fn said(text: impl ToString) -> String {
     ends(&text.to_string(), SAID_BYTES_MAX)
 }
 
+/// When it is worth asking again for what others have to give back first. Nobody knows when they do.
+const QUOTA_RETRY_MS: u64 = 1_000;
+
 impl ErrorWire {
     fn because(code: Code, error: impl ToString) -> Self {
         Self::new(code, said(error))
@@ -112,7 +115,9 @@ impl From<&SurfaceError> for ErrorWire {
             }
             SurfaceError::UnreadableRecording(_) => Self::because(Code::StorageError, error),
             SurfaceError::Unreadable(_) => Self::because(Code::StorageError, error),
-            SurfaceError::Quota(_) => Self::because(Code::QuotaExceeded, error),
+            SurfaceError::Quota(_) => {
+                Self::because(Code::QuotaExceeded, error).retry_after(QUOTA_RETRY_MS)
+            }
             SurfaceError::RateLimited { retry_after } => {
                 // Round up, so that a client that waits this long is not refused again.
                 let millis = retry_after.as_micros().div_ceil(1_000) as u64;
@@ -189,7 +194,7 @@ fn denied(denial: Denial) -> ErrorWire {
         Denial::ReadOnlyToken => (Code::ReadOnly, Some(RefusalCause::ReadOnlyToken)),
         Denial::Watching => (Code::ReadOnly, Some(RefusalCause::ViewOnly)),
         Denial::BoundDoor => (Code::PolicyDenied, Some(RefusalCause::SessionSocket)),
-        Denial::InsideSession | Denial::NotOperator => (Code::PolicyDenied, None),
+        Denial::InsideSession | Denial::NotOperator | Denial::NoRole => (Code::PolicyDenied, None),
         Denial::OtherPermit => (Code::Internal, None),
     };
     ErrorWire::because(code, denial).cause(cause)
@@ -323,7 +328,7 @@ fn lease(error: &LeaseError) -> ErrorWire {
         // To the caller, the session does not exist.
         LeaseError::OtherTenant => ErrorWire::because(Code::SessionNotFound, error),
         LeaseError::QueueFull { .. } => {
-            ErrorWire::because(Code::QuotaExceeded, error).retry_after(1_000)
+            ErrorWire::because(Code::QuotaExceeded, error).retry_after(QUOTA_RETRY_MS)
         }
         LeaseError::TtlOutOfBounds { .. } => {
             ErrorWire::because(Code::InvalidArgument, error).parameter("ttl_ms")
@@ -348,7 +353,9 @@ fn create(error: &CreateError) -> ErrorWire {
         CreateError::Denied(denial) => denied(*denial),
         CreateError::NameTaken(_) => ErrorWire::because(Code::SessionExists, error),
         CreateError::BadName(_) => parameter("name"),
-        CreateError::TooMany(_) => ErrorWire::because(Code::QuotaExceeded, error),
+        CreateError::TooMany(_) => {
+            ErrorWire::because(Code::QuotaExceeded, error).retry_after(QUOTA_RETRY_MS)
+        }
         CreateError::Command(command) => match command {
             CommandError::NoCommand
             | CommandError::NotFound { .. }

@@ -96,7 +96,7 @@ pub fn updates(
         }
         Watched::Silent(id, part) => ChangeNotices::new(async move |wire| {
             let session = daemon.sessions.once_here(id).await;
-            let seen = |session: &Session| standing.sees(id, session.tenant());
+            let seen = |session: &Session| standing.sees(session);
             let Some(session) = session.filter(seen) else { return };
             let (frames, told) = WatchedPart::of(session, part);
             // The whole resource is new.
@@ -127,7 +127,7 @@ fn event_news(daemon: Arc<Daemon>, standing: Standing, uri: String) -> ChangeNot
     ChangeNotices::new(async move |wire: NoticeLane| {
         while newest.changed().await.is_ok() {
             let after = std::mem::replace(&mut told, *newest.borrow_and_update());
-            let seen = |it: &Audience| sees(&standing, &it.tenant, it.session);
+            let seen = |it: &Audience| sees(&daemon.sessions, &standing, &it.tenant, it.session);
             if daemon.journal.any_event_after(after, seen) {
                 updated(&daemon, &uri, &wire).await;
             }

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use crate::core::frame::delta::View;
 use crate::core::frame::{Cursor, Frame};
 use crate::core::ids::{SessionId, Watermark};
-use crate::core::policy::{Door, Standing, decide_operate};
+use crate::core::policy::{Door, Standing, decide_approve, decide_operate};
 use crate::mcp::prompt::Prompt;
 use crate::mcp::resource::listed::List;
 use crate::mcp::resource::listed::{JSON, MARKDOWN, PLAIN};
@@ -194,7 +194,8 @@ impl Resource {
     /// Whether the resource exists for this caller. Operators alone see data of all tenants.
     pub fn is_told_to(&self, standing: &Standing) -> bool {
         match self {
-            Self::Daemon | Self::Approvals => standing.is_operator(),
+            Self::Daemon => standing.is_operator(),
+            Self::Approvals => standing.approves(),
             Self::Sessions { .. }
             | Self::Leases { .. }
             | Self::Events(_)
@@ -241,13 +242,13 @@ impl Resource {
                 value_of(DaemonStatus::of(shared, &permit))?
             }
             Self::Approvals => {
-                let _permit = decide_operate(standing)?;
-                json!(waiting(daemon))
+                let _permit = decide_approve(standing)?;
+                json!(waiting(daemon, standing))
             }
             Self::Sessions { after } => {
                 let entry = |it: &Known| {
-                    let writable = daemon.switchboard.may_write(standing, it.id(), now);
-                    json!(SessionWire::of_known(it, writable, now).within(IN_LIST))
+                    let writable = daemon.switchboard.may_write(standing, it, now);
+                    json!(SessionWire::of_known(it, standing, writable, now).within(IN_LIST))
                 };
                 list("sessions", after).of(&known(daemon, standing), Known::name, entry)
             }
@@ -347,7 +348,7 @@ pub fn known(daemon: &Daemon, standing: &Standing) -> Vec<Known> {
 /// The sessions of this daemon that the caller sees, sorted by name.
 pub fn seen(daemon: &Daemon, standing: &Standing) -> Vec<Session> {
     let mut sessions = daemon.sessions.all();
-    sessions.retain(|session| standing.sees(session.id(), session.tenant()));
+    sessions.retain(|session| standing.sees(session));
     sessions.sort_by_key(|session| (session.name(), session.id()));
     sessions
 }

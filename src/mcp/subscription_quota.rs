@@ -81,7 +81,7 @@ impl SubscriptionQuota {
 
     fn left(&self, taken: &HashMap<Party, usize>, party: &Party) -> usize {
         let (tenant, _) = party;
-        let most = *self.most.lock().unwrap_or_else(PoisonError::into_inner);
+        let most = self.most.lock().unwrap_or_else(PoisonError::into_inner);
         let most = if tenant.is_inside() { INSIDE_MAX } else { most.of(tenant, &self.own) };
         most.saturating_sub(taken.get(party).copied().unwrap_or_default())
     }
@@ -107,7 +107,7 @@ pub(super) mod tests {
             kind,
             label: Arc::from("someone"),
         };
-        Standing { caller, door, reach: Reach::Tenant, token: None, managed: false }
+        Standing::of_member(caller, 1_000, door, Reach::Tenant)
     }
 
     pub(in crate::mcp) fn agent(uid: u32) -> Standing {
@@ -117,7 +117,7 @@ pub(super) mod tests {
     #[test]
     fn each_tenant_has_places_of_its_own_and_gets_them_back() {
         let (own, other) = (agent(1), agent(2));
-        let quota = SubscriptionQuota::new(TenantId::of_uid(1), Quota { own: 1, others: 3 });
+        let quota = SubscriptionQuota::new(TenantId::of_uid(1), Quota::new(1, 3));
         let place = quota.enter(&own).expect("free");
         assert!(quota.enter(&own).is_err());
         let others: Vec<SubscriptionPlace> =
@@ -130,7 +130,7 @@ pub(super) mod tests {
     #[test]
     fn places_are_taken_all_at_once_or_not_at_all() {
         let own = agent(1);
-        let quota = SubscriptionQuota::new(TenantId::of_uid(1), Quota { own: 3, others: 0 });
+        let quota = SubscriptionQuota::new(TenantId::of_uid(1), Quota::new(3, 0));
         let places = quota.enter_all(&own, 2).expect("three are free");
         assert_eq!(places.len(), 2);
         assert!(quota.enter_all(&own, 2).is_err());
@@ -139,7 +139,7 @@ pub(super) mod tests {
 
     #[test]
     fn operators_and_programs_inside_sessions_have_places_of_their_own() {
-        let quota = SubscriptionQuota::new(TenantId::of_uid(1), Quota { own: 100, others: 100 });
+        let quota = SubscriptionQuota::new(TenantId::of_uid(1), Quota::new(100, 100));
         let all = |standing: &Standing| -> Vec<SubscriptionPlace> {
             std::iter::from_fn(|| quota.enter(standing).ok()).collect()
         };

@@ -22,6 +22,7 @@ use crate::core::lease::request::{
     AcquireRequest, Grant, ReleaseRequest, Released, RenewRequest, WaiterId,
 };
 use crate::core::moment::Moment;
+use crate::core::policy::roles::RightsSubject;
 use crate::core::policy::{Denial, Permit, PermittedAct};
 use crate::session::clock::Clock;
 use crate::session::command::{
@@ -42,9 +43,29 @@ pub struct About {
     pub pid: i32,
     pub cwd: PathBuf,
     pub tags: Vec<String>,
+    /// Other tenants learn its name.
+    pub is_listed: bool,
     /// Its shell was asked to mark its prompts and commands.
     pub marks: bool,
     pub created_at: Moment,
+}
+
+impl RightsSubject for Session {
+    fn id(&self) -> SessionId {
+        self.0.about.id
+    }
+
+    fn tenant(&self) -> &TenantId {
+        &self.0.about.tenant
+    }
+
+    fn is_named(&self, name: &str) -> bool {
+        *self.0.live.name() == *name
+    }
+
+    fn has_tag(&self, tag: &str) -> bool {
+        self.0.about.tags.iter().any(|it| it == tag)
+    }
 }
 
 /// A handle; clones are the same session.
@@ -283,7 +304,7 @@ impl Session {
     /// Ends the lease in force, whoever holds it; says whether anybody did. It never stands in the
     /// line of agents' commands.
     pub async fn preempt(&self, permit: &Permit, by: PrincipalName) -> Result<bool, SessionError> {
-        permit.check(PermittedAct::Operate, None, self.0.clock.now())?;
+        permit.check_operates(Some(self.id()))?;
         self.ask_past_line(|entries, reply| entries.preempts.push_back((by, reply))).await
     }
 

@@ -4,6 +4,7 @@
 
 pub mod creating;
 mod events;
+pub mod limits;
 mod names;
 mod recordings;
 pub mod silent;
@@ -12,7 +13,7 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use dashmap::DashMap;
@@ -22,19 +23,16 @@ use tokio::time::timeout;
 use tokio_util::task::TaskTracker;
 
 use crate::core::ids::{LeaseId, SessionId, TenantId};
-use crate::core::lease::limits::LeaseLimits;
-use crate::core::quota::Quota;
-use crate::core::screen::ScreenLimits;
-use crate::session::actor::{Outlets, Rules};
+use crate::session::actor::Outlets;
 use crate::session::clock::Clock;
 use crate::session::control::Parting;
 use crate::session::error::{CreateError, SessionError};
 use crate::session::facts::Board;
 use crate::session::handle::Session;
-use crate::session::pty::held::shims::{HoldOptions, HoldingLimits, ShimSetup, Shims};
+use crate::session::pty::held::shims::{HoldOptions, ShimSetup, Shims};
 use crate::session::recorder::ActRecorder;
-use crate::session::recording::RecordingLimits;
 use crate::session::records::identity::SessionRecord;
+use crate::session::registry::limits::SessionLimits;
 use crate::session::stats::{Counters, Live};
 
 /// What every session of a daemon is created with, as long as the daemon runs.
@@ -54,23 +52,6 @@ pub struct Settings {
     pub recorder: ActRecorder,
     /// The directory of recordings, which need not exist.
     pub recordings: PathBuf,
-}
-
-/// How much of what sessions may have; other limits hold for those created after they were set.
-#[derive(Clone, Debug)]
-pub struct SessionLimits {
-    pub lease: LeaseLimits,
-    pub screen: ScreenLimits,
-    /// How many cells a terminal may have, also when it is resized.
-    pub cells_max: u32,
-    pub frame_interval: Duration,
-    pub keep_ended: Duration,
-    pub holding: HoldingLimits,
-    /// Whether interactive shells mark their prompts and commands.
-    pub shell_marks: bool,
-    /// How many sessions each tenant may have.
-    pub sessions_max: Quota,
-    pub recording: RecordingLimits,
 }
 
 /// Why a session did not get another name.
@@ -114,7 +95,7 @@ struct RegistryState {
     scripts: Option<PathBuf>,
     recorder: ActRecorder,
     recordings: PathBuf,
-    limits: RwLock<Arc<SessionLimits>>,
+    limits: watch::Sender<Arc<SessionLimits>>,
     clock: Clock,
     entries: DashMap<SessionId, SessionEntry>,
     /// It is locked last: whoever has it looks at no entry.
@@ -167,7 +148,7 @@ impl Registry {
             scripts,
             recorder,
             recordings,
-            limits: RwLock::new(Arc::new(limits)),
+            limits: watch::Sender::new(Arc::new(limits)),
             clock,
             entries: DashMap::new(),
             index: Mutex::default(),
@@ -272,19 +253,6 @@ impl Registry {
     /// Where the scripts are that shells which are started now read; none where they read none.
     pub(in crate::session) fn scripts(&self) -> Option<&Path> {
         self.0.scripts.as_deref().filter(|_| self.limits().shell_marks)
-    }
-
-    pub fn limits(&self) -> Arc<SessionLimits> {
-        Arc::clone(&self.0.limits.read().unwrap_or_else(PoisonError::into_inner))
-    }
-
-    pub fn set_limits(&self, limits: SessionLimits) {
-        *self.0.limits.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(limits);
-    }
-
-    pub(in crate::session) fn rules(&self) -> Rules {
-        let SessionLimits { screen, frame_interval, keep_ended, .. } = *self.limits();
-        Rules { screen, frame_interval, keep_ended }
     }
 
     pub(in crate::session) fn outlets(&self, live: Arc<Live>) -> Outlets {

@@ -14,6 +14,7 @@ use crate::core::lease::request::{OnDisconnect, TakeRule};
 use crate::core::moment::Moment;
 use crate::core::nearest::nearest_of;
 use crate::core::policy::decision::DecisionId;
+use crate::core::policy::roles::GoneSession;
 use crate::core::policy::{Door, Permit, Standing};
 use crate::session::command::Accepted;
 use crate::session::drain::Departure;
@@ -269,7 +270,7 @@ pub fn find_known(
     given: Option<&str>,
 ) -> Result<Known, SurfaceError> {
     let bound = standing.bound_session();
-    let sees = |known: &Known| standing.sees(known.id(), known.tenant());
+    let sees = |known: &Known| standing.sees(known);
     let Some(given) = given.filter(|given| !given.is_empty()) else {
         let id = bound.ok_or_else(|| {
             let problem = if given.is_some() { "is empty" } else { "missing" };
@@ -280,13 +281,25 @@ pub fn find_known(
         return found.ok_or_else(|| SurfaceError::no_session(id));
     };
     let by_id = given.parse().ok().and_then(|id| sessions.known_by_id(id)).filter(sees);
-    let by_name = || sessions.known_by_name(&standing.caller.tenant, given).filter(sees);
+    let by_name = || {
+        let own = [standing.private_tenant(), standing.caller.tenant.clone()];
+        own.iter().find_map(|tenant| sessions.known_by_name(tenant, given)).filter(sees)
+    };
     if let Some(known) = by_id.or_else(by_name) {
         return Ok(known);
     }
+    let seen = seen_known(sessions, standing);
+    let mut namesakes = seen.iter().filter(|known| *known.name() == *given);
+    match (namesakes.next(), namesakes.next()) {
+        (Some(known), None) => return Ok(known.clone()),
+        (Some(_), Some(_)) => {
+            let problem = format!("`{given}` is the name of sessions of several tenants");
+            return Err(SurfaceError::argument("session", problem));
+        }
+        (None, _) => {}
+    }
     let starts = |known: &Known| known.id().to_string().starts_with(given);
-    let (mut by_prefix, others): (Vec<_>, Vec<_>) =
-        seen_known(sessions, standing).into_iter().partition(starts);
+    let (mut by_prefix, others): (Vec<_>, Vec<_>) = seen.into_iter().partition(starts);
     if by_prefix.len() > 1 {
         let problem = format!("`{given}` is the start of {} session ids", by_prefix.len());
         return Err(SurfaceError::argument("session", problem));
@@ -301,6 +314,14 @@ pub fn find_known(
 /// Every session that the caller sees, in no order.
 pub fn seen_known(sessions: &Registry, standing: &Standing) -> Vec<Known> {
     let mut known = sessions.known();
-    known.retain(|known| standing.sees(known.id(), known.tenant()));
+    known.retain(|known| standing.sees(known));
     known
+}
+
+/// Whether a caller may know of a session of which perhaps only records are left.
+pub fn sees_id(sessions: &Registry, standing: &Standing, id: SessionId, tenant: &TenantId) -> bool {
+    match sessions.known_by_id(id) {
+        Some(known) => standing.sees(&known),
+        None => standing.sees(&GoneSession { id, tenant }),
+    }
 }

@@ -17,7 +17,7 @@ use serde::Deserialize;
 use crate::core::code::Code;
 use crate::core::policy::decision::Decision;
 use crate::core::policy::rules::RuleEffect;
-use crate::surface::call::Call;
+use crate::surface::call::{Call, sees_id};
 use crate::surface::error::SurfaceError;
 use crate::surface::terminal::writing::presented;
 use crate::surface::tool::{Answer, Tool, ToolAccess, ToolEntry};
@@ -86,7 +86,7 @@ impl Tool for PreemptLease {
     const TITLE: &'static str = "End a lease";
     const DESCRIPTION: &'static str =
         "Ends the lease of a session at once, regardless of its holder.";
-    const ACCESS: ToolAccess = ToolAccess::Operate;
+    const ACCESS: ToolAccess = ToolAccess::OperateSession;
     const DESTRUCTIVE: bool = true;
 
     type Result = Preempted;
@@ -140,7 +140,9 @@ fn explained(call: &Call, id: &str) -> Result<Answer<Explained>, SurfaceError> {
     let tenant = &call.standing.caller.tenant;
     let own = |decision: &Arc<Decision>| {
         decision.tenant == *tenant
-            && decision.session.is_none_or(|session| call.standing.sees(session, tenant))
+            && decision.session.is_none_or(|session| {
+                sees_id(&call.daemon.sessions, &call.standing, session, tenant)
+            })
     };
     let decision = call.daemon.judge.decision(id).filter(own);
     let decision = decision.ok_or_else(|| approvals::no_decision(id))?;

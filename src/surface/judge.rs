@@ -14,9 +14,10 @@ use crate::core::policy::approvals::{
     Approvals,
 };
 use crate::core::policy::decision::{Decision, DecisionId, DecisionLog};
+use crate::core::policy::roles::{Role, Roles};
 use crate::core::policy::rules::PolicyRules;
 use crate::core::policy::rules::facts::CallFacts;
-use crate::core::policy::{Denial, Permit, PermittedAct};
+use crate::core::policy::{Denial, Permit, PermittedAct, Standing};
 use crate::session::registry::Registry;
 
 /// What a daemon's rules say, and who was asked.
@@ -129,13 +130,16 @@ impl Judge {
     pub fn approve(
         &self,
         sessions: &Registry,
-        operator: &Operator<'_>,
+        approver: &Approver<'_>,
         id: DecisionId,
         scope: ApprovalScope,
     ) -> Result<Approval, ApprovalError> {
         let now = sessions.clock().now();
-        let approved = self.approvals().approve(now, id, scope, operator.label())?;
-        self.tell_decided(sessions, operator, &approved, true);
+        let mut approvals = self.approvals();
+        check_decider(sessions, approver, &approvals, id)?;
+        let approved = approvals.approve(now, id, scope, approver.label())?;
+        drop(approvals);
+        self.tell_decided(sessions, approver, &approved, true);
         Ok(approved)
     }
 
@@ -146,24 +150,27 @@ impl Judge {
     pub fn deny(
         &self,
         sessions: &Registry,
-        operator: &Operator<'_>,
+        approver: &Approver<'_>,
         id: DecisionId,
     ) -> Result<Approval, ApprovalError> {
         let now = sessions.clock().now();
-        let denied = self.approvals().deny(now, id, operator.label())?;
-        self.tell_decided(sessions, operator, &denied, false);
+        let mut approvals = self.approvals();
+        check_decider(sessions, approver, &approvals, id)?;
+        let denied = approvals.deny(now, id, approver.label())?;
+        drop(approvals);
+        self.tell_decided(sessions, approver, &denied, false);
         Ok(denied)
     }
 
     fn tell_decided(
         &self,
         sessions: &Registry,
-        operator: &Operator<'_>,
+        approver: &Approver<'_>,
         call: &Approval,
         granted: bool,
     ) {
         let scope = EventScope { tenant: &call.request.tenant, session: call.request.session };
-        let (id, by) = (call.id, operator.0.clone());
+        let (id, by) = (call.id, approver.0.caller.clone());
         sessions.tell_event_in(scope, Event::ApprovalDecided { id, granted, by });
         self.tell();
     }
@@ -194,20 +201,44 @@ impl Judge {
     }
 }
 
+/// Checks that somebody may decide a call. Whoever may not is told that there is none.
+fn check_decider(
+    sessions: &Registry,
+    approver: &Approver<'_>,
+    approvals: &Approvals,
+    id: DecisionId,
+) -> Result<(), ApprovalError> {
+    let request = approvals.request(id).ok_or(ApprovalError::Unknown)?;
+    let may = may_decide(sessions, approver.0, request);
+    if may { Ok(()) } else { Err(ApprovalError::Unknown) }
+}
+
 /// Somebody who may approve, as a permit has shown.
 #[derive(Debug)]
-pub struct Operator<'a>(&'a Caller);
+pub struct Approver<'a>(&'a Standing);
 
-impl<'a> Operator<'a> {
+impl<'a> Approver<'a> {
     /// # Errors
-    /// [`Denial::OtherPermit`] if the permit is not one to operate, of this caller.
-    pub fn of(permit: &Permit, caller: &'a Caller, now: Moment) -> Result<Self, Denial> {
-        permit.check(PermittedAct::Operate, None, now)?;
-        permit.check_principal(caller.principal)?;
-        Ok(Self(caller))
+    /// [`Denial::OtherPermit`] if the permit is not one to approve, of this caller.
+    pub fn of(permit: &Permit, standing: &'a Standing, now: Moment) -> Result<Self, Denial> {
+        permit.check(PermittedAct::Approve, None, now)?;
+        permit.check_principal(standing.caller.principal)?;
+        Ok(Self(standing))
     }
 
     fn label(&self) -> Arc<str> {
-        Arc::from(self.0.name().to_string())
+        Arc::from(self.0.caller.name().to_string())
     }
+}
+
+/// Whether somebody may approve or deny a call: not its own, and only where its roles say so.
+pub fn may_decide(sessions: &Registry, standing: &Standing, call: &ApprovalRequest) -> bool {
+    let is_own = call.by.principal == standing.caller.principal;
+    let roles = match call.session.and_then(|session| sessions.known_by_id(session)) {
+        Some(session) => standing.roles_at(&session),
+        None if call.session.is_none() => standing.roles_in(&call.tenant),
+        // Of a session that is gone, nothing waits any more.
+        None => Roles::NONE,
+    };
+    !is_own && roles.has(Role::Approve)
 }

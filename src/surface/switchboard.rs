@@ -13,6 +13,7 @@ use crate::core::event::{Event, EventScope};
 use crate::core::ids::{SessionId, TenantId};
 use crate::core::input::WriteWindow;
 use crate::core::moment::Moment;
+use crate::core::policy::roles::RightsSubject;
 use crate::core::policy::switches::{Scope, Switches};
 use crate::core::policy::{Denial, Permit, PermittedAct, Standing, decide_write};
 use crate::session::handle::Session;
@@ -68,7 +69,10 @@ impl Switchboard {
         window: WriteWindow,
     ) -> Result<(), Denial> {
         let now = sessions.clock().now();
-        permit.check(PermittedAct::Operate, None, now)?;
+        permit.check_operates(match &scope {
+            Scope::Session(session) => Some(*session),
+            Scope::Everything | Scope::Tenant(_) => None,
+        })?;
         let mut switches = self.lock();
         switches.set(scope.clone(), window);
         self.tell(&switches, sessions);
@@ -137,14 +141,24 @@ impl Switchboard {
         &self,
         standing: &Standing,
         act: PermittedAct,
-        session: Option<SessionId>,
+        session: Option<&impl RightsSubject>,
         now: Moment,
     ) -> Result<Permit, Denial> {
         decide_write(standing, &self.lock(), act, session, now)
     }
 
+    /// Decides whether a caller may create sessions.
+    pub fn decide_create(&self, standing: &Standing, now: Moment) -> Result<Permit, Denial> {
+        self.decide(standing, PermittedAct::Create, None::<&Session>, now)
+    }
+
     /// Whether a caller may write to a session.
-    pub fn may_write(&self, standing: &Standing, session: SessionId, now: Moment) -> bool {
+    pub fn may_write(
+        &self,
+        standing: &Standing,
+        session: &impl RightsSubject,
+        now: Moment,
+    ) -> bool {
         self.decide(standing, PermittedAct::Type, Some(session), now).is_ok()
     }
 
@@ -153,10 +167,14 @@ impl Switchboard {
         if !standing.could_write() {
             return false;
         }
-        let seen = |id| sessions.get(id).is_some_and(|session| standing.sees(id, session.tenant()));
         match standing.bound_session() {
-            Some(session) => self.window_of(&standing.caller.tenant, Some(session)).is_open(now),
-            None => self.lock().any_open(&standing.caller.tenant, seen, now),
+            Some(session) => {
+                sessions.get(session).is_some_and(|it| self.may_write(standing, &it, now))
+            }
+            None => {
+                self.decide_create(standing, now).is_ok()
+                    || sessions.all().iter().any(|it| self.may_write(standing, it, now))
+            }
         }
     }
 

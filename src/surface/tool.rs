@@ -33,7 +33,11 @@ pub enum ToolAccess {
     WriteLease,
     /// It creates a session.
     Create,
-    /// It is for operators, on their own socket only.
+    /// It is for those who approve calls.
+    Approve,
+    /// It is for those who operate the session named by the parameter `session`, or all.
+    OperateSession,
+    /// It is for the daemon's operators, on their own socket only.
     Operate,
 }
 
@@ -42,7 +46,7 @@ impl ToolAccess {
     pub fn writes(self) -> bool {
         match self {
             Self::WriteSession(_) | Self::WriteLease | Self::Create => true,
-            Self::Read | Self::Operate => false,
+            Self::Read | Self::Approve | Self::OperateSession | Self::Operate => false,
         }
     }
 }
@@ -77,6 +81,8 @@ impl ToolRuns {
             ToolAccess::Read
             | ToolAccess::WriteSession(_)
             | ToolAccess::WriteLease
+            | ToolAccess::Approve
+            | ToolAccess::OperateSession
             | ToolAccess::Operate => Self::Nothing,
         }
     }

@@ -19,7 +19,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use crate::core::ids::{PrincipalId, TenantId};
 use crate::core::policy::{Door, Standing};
-use crate::core::token::{Rejection, Secret, Token, TokenHash, UnixTime};
+use crate::core::token::{Rejection, Secret, Token, TokenHash, TokenScope, UnixTime};
 use crate::session::clock::Clock;
 use crate::transport::connection::link::ClientLink;
 use crate::transport::framing::lines::{LineInput, LineReader};
@@ -241,6 +241,11 @@ impl FileWatch {
 }
 
 impl Pass {
+    /// The name of the token and what it allows.
+    pub fn name_and_scope(&self) -> (Arc<str>, TokenScope) {
+        (Arc::clone(self.token.name.label()), self.token.scope)
+    }
+
     /// The standing of the token's owner on a connection with this standing.
     fn standing(&self, mut standing: Standing) -> Standing {
         let caller = &mut standing.caller;
@@ -330,7 +335,6 @@ mod tests {
     use crate::core::caller::{Caller, Kind};
     use crate::core::ids::ConnectionId;
     use crate::core::policy::Reach;
-    use crate::core::token::TokenScope;
     use crate::transport::tokens::{NewToken, read_secret};
 
     /// A paused clock begins 1,000 s after the epoch.
@@ -382,7 +386,7 @@ mod tests {
             label: Arc::from("agent"),
         };
         let (door, reach) = (Door::Gateway, Reach::Tenant);
-        Standing { caller, door, reach, token: None, managed: false }
+        Standing::of_member(caller, 0, door, reach)
     }
 
     #[tokio::test(start_paused = true)]

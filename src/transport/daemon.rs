@@ -328,9 +328,9 @@ impl Assembly {
         });
         let (ask_upgrade, upgrades) = mpsc::channel(1);
         let shared = Arc::new(ServerShared {
-            gateway: Gateway::new(Arc::clone(&daemon), own_tenant.clone(), config.calls, code_of),
+            gateway: Gateway::new(Arc::clone(&daemon), own_tenant.clone(), &config.calls, code_of),
             fan_outs: FanOuts::default(),
-            subscriptions: SubscriptionQuota::new(own_tenant, config.subscriptions),
+            subscriptions: SubscriptionQuota::new(own_tenant, config.subscriptions.clone()),
             lease_notices: LeaseNotices::default(),
             names: Names::default(),
             stop: CancellationToken::new(),

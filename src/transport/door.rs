@@ -14,17 +14,19 @@ use tokio_util::task::TaskTracker;
 
 use crate::core::caller::{Caller, Kind};
 use crate::core::ids::{ConnectionId, PrincipalId, TenantId};
+use crate::core::policy::tenants::Identity;
 use crate::core::policy::{Door, Reach, Standing};
 use crate::mcp::connection::Connection;
 use crate::mcp::server::Server;
 use crate::mcp::shared::ServerShared;
 use crate::surface::call::Touched;
-use crate::transport::authentication::Authority;
+use crate::transport::authentication::{Authority, Pass};
 use crate::transport::connection::link::ClientLink;
 use crate::transport::connection::serve;
 use crate::transport::framing::lines::LineReader;
 use crate::transport::idle_shutdown::ConnectionCount;
 use crate::transport::limits::Limits;
+use crate::transport::membership::Membership;
 use crate::transport::unix::listener::{BindError, Listener};
 use crate::transport::unix::peer::{Peer, Place, Source};
 use crate::transport::unix::quota::{ConnectionQuota, Most, Party, Ticket};
@@ -38,6 +40,13 @@ const AGAIN_INTERVAL: Duration = Duration::from_secs(1);
 pub struct DoorLimits {
     pub users: Most,
     pub connection: Limits,
+}
+
+/// A client before it has said anything.
+struct NewClient {
+    standing: Standing,
+    source: Source,
+    groups: Arc<[u32]>,
 }
 
 /// The state that all doors of a daemon share.
@@ -105,7 +114,9 @@ impl Doors {
         let (present, doors) = (self.presence.enter(), self.clone());
         self.tasks.spawn(async move {
             let standing = standing(&peer, door, ticket.party(), number);
-            let serving = doors.serve(link.in_lines(&limits), standing, peer.source(), &limits);
+            let groups = peer.groups.iter().copied().chain([peer.gid]).collect();
+            let client = NewClient { standing, source: peer.source(), groups };
+            let serving = doors.serve(link.in_lines(&limits), client, &limits);
             // An ending daemon disconnects its remaining clients.
             doors.hanging_up.run_until_cancelled(serving).await;
             drop((ticket, present));
@@ -129,33 +140,38 @@ impl Doors {
             );
             return None;
         }
-        let ticket = self.quota.enter(party, users);
+        let ticket = self.quota.enter(party.clone(), &users);
         if ticket.is_none() {
             tracing::warn!(?party, "too many connections of one user or session");
         }
         ticket
     }
 
-    /// Determines the client's principal and serves it until it leaves or its token ends.
+    /// Determines the client's principal and serves it until it leaves, its token ends, or the configuration gives it
+    /// other rights.
     async fn serve<R, W, G>(
         &self,
         mut link: ClientLink<LineReader<R>, W, G>,
-        standing: Standing,
-        source: Source,
+        client: NewClient,
         limits: &Limits,
     ) where
         R: AsyncRead + Send + Unpin,
         W: AsyncWrite + Send + Unpin + 'static,
         G: Future<Output = ()> + Send,
     {
+        let NewClient { standing, source, groups } = client;
         let introduced = self.authority.introduce(&mut link, standing, source, limits).await;
         let Some((standing, pass)) = introduced else { return };
-        let pass = pass.map(Arc::new);
+        let membership = self.membership(&standing, groups, pass.as_ref());
+        let Ok(_place) = self.tenant_place(membership.as_ref()) else { return };
+        let standing = match &membership {
+            Some(membership) => membership.standing(standing),
+            None => standing,
+        };
+        let right = Arc::new(ConnectionRight { pass, membership });
         let connection = Connection::new(standing.caller.connection, limits.unsent);
-        let connection = Arc::new(match pass.clone() {
-            Some(pass) => connection.with_right(move || pass.holds()),
-            None => connection,
-        });
+        let its = Arc::clone(&right);
+        let connection = Arc::new(connection.with_right(move || its.holds()));
         let (shared, caller) = (Arc::clone(&self.shared), standing.caller.clone());
         shared.gateway.daemon().principals.enter(&caller);
         let server = Server::new(Arc::clone(&shared), Arc::clone(&connection), standing);
@@ -163,12 +179,6 @@ impl Doors {
         let (touched, its) = (server.touched(), Arc::clone(&connection));
         let visit = Visit { touched, shared, caller, hanging_up, connection: its };
         let leaving = connection.ended.clone();
-        let expiry = async {
-            match pass {
-                Some(pass) => pass.ended().await,
-                None => std::future::pending().await,
-            }
-        };
         let farewell = async {
             leaving.cancelled().await;
             // The last answers are still being written. Waiting principals need not wait for that.
@@ -177,8 +187,74 @@ impl Doors {
         };
         tokio::select! {
             () = serve(server, link, connection, limits) => {}
-            () = expiry => {}
+            () = right.ended() => {}
             () = farewell => {}
+        }
+    }
+}
+
+impl Doors {
+    /// Where a client belongs. `None` for those with no rights but what their place gives them.
+    fn membership(
+        &self,
+        standing: &Standing,
+        groups: Arc<[u32]>,
+        pass: Option<&Pass>,
+    ) -> Option<Membership> {
+        if standing.managed || standing.door == Door::Operator {
+            return None;
+        }
+        let who = Identity { uid: standing.uid, groups, token: pass.map(Pass::name_and_scope) };
+        let sessions = self.shared.gateway.daemon().sessions.clone();
+        Some(Membership::new(sessions, who))
+    }
+
+    /// Counts a connection for its tenant, if that has a name; others are counted for their user.
+    fn tenant_place(&self, membership: Option<&Membership>) -> Result<Option<Ticket>, TenantFull> {
+        let Some(tenant) = membership.and_then(Membership::named_tenant) else { return Ok(None) };
+        let most = self.limits.borrow().users.clone();
+        let ticket = self.quota.enter(Party::Tenant(tenant.clone()), &most);
+        if ticket.is_none() {
+            tracing::warn!(%tenant, "too many connections of one tenant");
+        }
+        ticket.map(Some).ok_or(TenantFull)
+    }
+}
+
+/// A tenant has as many connections as it may have.
+#[derive(Debug)]
+struct TenantFull;
+
+/// The right of a connection to continue: its token, and its place in the configuration.
+#[derive(Debug)]
+struct ConnectionRight {
+    pass: Option<Pass>,
+    membership: Option<Membership>,
+}
+
+impl ConnectionRight {
+    fn holds(&self) -> bool {
+        self.pass.as_ref().is_none_or(Pass::holds)
+            && self.membership.as_ref().is_none_or(Membership::holds)
+    }
+
+    /// Completes when the connection must end.
+    async fn ended(&self) {
+        let pass = async {
+            match &self.pass {
+                Some(pass) => pass.ended().await,
+                None => std::future::pending().await,
+            }
+        };
+        let membership = async {
+            match &self.membership {
+                Some(membership) => membership.ended().await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            () = pass => {}
+            () = membership => {}
         }
     }
 }
@@ -270,6 +346,7 @@ fn standing(peer: &Peer, door: Door, party: Party, number: u64) -> Standing {
         tenant: match party {
             Party::Operators(uid) | Party::User(uid) => TenantId::of_uid(uid),
             Party::Session(shim) => TenantId::inside(shim),
+            Party::Tenant(tenant) => tenant,
         },
         kind,
         label,
@@ -280,7 +357,7 @@ fn standing(peer: &Peer, door: Door, party: Party, number: u64) -> Standing {
         Door::Session(session) | Door::Observer(session) => Reach::Session(session),
         Door::Gateway | Door::ObserverGateway | Door::Operator => Reach::Tenant,
     };
-    Standing { caller, door, reach, token: None, managed }
+    Standing { managed, ..Standing::of_member(caller, peer.uid, door, reach) }
 }
 
 #[cfg(test)]

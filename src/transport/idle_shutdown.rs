@@ -94,13 +94,7 @@ mod tests {
             kind: Kind::Operator,
             label: Arc::from("operator"),
         };
-        let standing = Standing {
-            caller,
-            door: Door::Operator,
-            reach: Reach::Tenant,
-            token: None,
-            managed: false,
-        };
+        let standing = Standing::of_member(caller, 1_000, Door::Operator, Reach::Tenant);
         let permit = decide_operate(&standing).unwrap();
         let by = (&permit, &standing.caller);
         daemon.switchboard.set(by, &daemon.sessions, Scope::Everything, window).unwrap();

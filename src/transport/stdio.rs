@@ -116,5 +116,5 @@ fn standing() -> Standing {
         kind,
         label: Arc::from(kind.as_str()),
     };
-    Standing { caller, door: Door::Gateway, reach: Reach::Tenant, token: None, managed: false }
+    Standing::of_member(caller, own_uid(), Door::Gateway, Reach::Tenant)
 }

@@ -110,6 +110,10 @@ pub struct SessionWire {
     pub write_allowed: bool,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tags: Vec<String>,
+    /// Where it is not the caller's. The list of tools has no room for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(skip)]
+    pub tenant: Option<String>,
     /// Of `title`, `command` or `cwd` only the beginning is given, and ends in `…`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub cut: bool,
@@ -123,9 +127,20 @@ pub struct SessionList {
     /// How many more there are; the last name listed is the `after` of the next call.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub left_out: Option<usize>,
+    /// Of other tenants, which let their names be known.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(skip)]
+    pub listed: Vec<ListedSession>,
     #[schemars(skip)]
     #[serde(default)]
     pub untrusted: Untrusted,
+}
+
+/// A session of which a caller knows that it is there, and nothing else.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ListedSession {
+    pub name: String,
+    pub tenant: String,
 }
 
 /// The result of `create_session`.
@@ -202,6 +217,7 @@ mod tests {
                 lost_output: Vec::new(),
                 write_allowed: true,
                 tags: Vec::new(),
+                tenant: None,
                 cut: false,
             }
         }

@@ -84,6 +84,7 @@ const SERDE: &[&str] = &[
     "core/screen/recorder",
     "core/screen/snapshot",
     "config/policy",
+    "config/tenants",
     "config/tokens",
     "session/records",
     "session/recording",
@@ -97,6 +98,7 @@ const SERDE: &[&str] = &[
 
 const NIX: &[&str] = &[
     "session/pty",
+    "config/accounts",
     "session/clock",
     "session/ring",
     "session/evidence",

@@ -9,7 +9,7 @@ use crate::harness::waiting::soon;
 
 /// A daemon that takes one call a second.
 async fn limited() -> TestDaemon {
-    let calls = Quota { own: 1, others: 1 };
+    let calls = Quota::new(1, 1);
     TestDaemon::configured(|config| config.calls = calls).await
 }
 

@@ -22,19 +22,19 @@ const INVALID_REQUEST: i64 = -32600;
 const LONG_AGO: UnixTime = UnixTime(1_000);
 
 /// The tokens of a daemon of this process.
-struct Tokens {
+pub(crate) struct Tokens {
     store: TokenStore,
     directory: PathBuf,
 }
 
 impl Tokens {
-    fn of(daemon: &TestDaemon) -> Self {
+    pub(crate) fn of(daemon: &TestDaemon) -> Self {
         let directory = daemon.file("state");
         Self { store: TokenStore::in_state(&directory), directory }
     }
 
     /// Makes a token and gives back its secret.
-    fn make(&self, name: &str, scope: TokenScope, expires: Option<UnixTime>) -> String {
+    pub(crate) fn make(&self, name: &str, scope: TokenScope, expires: Option<UnixTime>) -> String {
         let new = NewToken { name: name.parse().unwrap(), scope, expires };
         fs::create_dir_all(&self.directory).unwrap();
         let out = self.directory.join(format!("{name}.token"));
@@ -63,7 +63,7 @@ async fn show(path: &Path, era: Era, secret: &Value) -> (Wire, u64) {
 }
 
 /// Comes in as the owner of a token.
-async fn owner(path: &Path, era: Era, secret: &str) -> Wire {
+pub(crate) async fn owner(path: &Path, era: Era, secret: &str) -> Wire {
     let (mut wire, id) = show(path, era, &json!(secret)).await;
     wire.receiver.answer(id).await.unwrap();
     wire.greet().await;

@@ -290,6 +290,12 @@ impl Approvals {
         Ok(before)
     }
 
+    /// The call that waits, was approved or denied, or has its programs pass under this id.
+    pub fn request(&self, id: DecisionId) -> Option<&ApprovalRequest> {
+        let passing = self.passing.iter().map(|passing| &passing.call).find(|call| call.id == id);
+        self.calls.get(&id).or(passing).map(|call| &call.request)
+    }
+
     fn waiting(&mut self, now: Moment, id: DecisionId) -> Result<&mut Approval, ApprovalError> {
         self.forget(now);
         let call = self.calls.get_mut(&id).ok_or(ApprovalError::Unknown)?;

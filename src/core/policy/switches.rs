@@ -76,27 +76,15 @@ impl Switches {
 
     /// What the switches leave open for a session, or for sessions yet to be created when none is named.
     pub fn window(&self, tenant: &TenantId, session: Option<SessionId>) -> WriteWindow {
-        let tenant = self.tenants.get(tenant).copied().unwrap_or_default();
+        let tenant = self.of_tenant(tenant).copied().unwrap_or_default();
         let session = session.and_then(|id| self.sessions.get(&id)).copied().unwrap_or_default();
         session.within(tenant.within(self.everything))
     }
 
     /// Whether a session, or its tenant, stays off while everything is on.
     pub fn is_protected(&self, tenant: &TenantId, session: SessionId) -> bool {
-        let tenant = self.tenants.get(tenant).is_some_and(|switch| switch.protected);
+        let tenant = self.of_tenant(tenant).is_some_and(|switch| switch.protected);
         tenant || self.sessions.get(&session).is_some_and(|switch| switch.protected)
-    }
-
-    /// Whether any switch is open that a caller of this tenant could use.
-    pub fn any_open(
-        &self,
-        tenant: &TenantId,
-        seen: impl Fn(SessionId) -> bool,
-        now: Moment,
-    ) -> bool {
-        let is_open =
-            |(id, switch): (&SessionId, &NarrowSwitch)| switch.window.is_open(now) && seen(*id);
-        self.sessions.iter().any(is_open) || self.window(tenant, None).is_open(now)
     }
 
     pub fn deadline(&self) -> Option<Moment> {
@@ -139,6 +127,11 @@ impl Switches {
     pub fn settings(&self, now: Moment) -> Vec<(Scope, WriteWindow)> {
         let protected = self.protected().into_iter().map(|scope| (scope, WriteWindow::Closed));
         protected.chain(self.open(now)).collect()
+    }
+
+    /// The switch of a tenant is also that of its private sessions.
+    fn of_tenant(&self, tenant: &TenantId) -> Option<&NarrowSwitch> {
+        if self.tenants.is_empty() { None } else { self.tenants.get(&tenant.of_all()) }
     }
 
     fn scopes(&self) -> impl Iterator<Item = (Scope, NarrowSwitch)> {

@@ -51,7 +51,7 @@ fn daemon() -> Arc<Daemon> {
 }
 
 fn quota() -> SubscriptionQuota {
-    SubscriptionQuota::new(TenantId::of_uid(1), Quota { own: 10, others: 0 })
+    SubscriptionQuota::new(TenantId::of_uid(1), Quota::new(10, 0))
 }
 
 #[tokio::test]

@@ -129,9 +129,11 @@ impl Server {
     /// The newest session whose program runs.
     fn latest(&self, standing: &Standing) -> Result<Session, SurfaceError> {
         let daemon = self.shared.gateway.daemon();
-        let seen = daemon.sessions.all().into_iter().filter(|session| {
-            standing.sees(session.id(), session.tenant()) && session.frame().exit.value.is_none()
-        });
+        let seen = daemon
+            .sessions
+            .all()
+            .into_iter()
+            .filter(|session| standing.sees(session) && session.frame().exit.value.is_none());
         let latest = seen.max_by_key(|session| session.about().created_at);
         latest.ok_or_else(|| {
             match seen_known(&daemon.sessions, standing).iter().any(Known::is_silent) {
@@ -258,7 +260,7 @@ impl Server {
         } else {
             // Each seat of a connection is a principal of its own.
             let person = Standing { caller: attached.person.clone(), ..standing.clone() };
-            daemon.switchboard.decide(&person, act, Some(attached.session.id()), daemon.now())
+            daemon.switchboard.decide(&person, act, Some(&attached.session), daemon.now())
         };
         Ok(permit?)
     }

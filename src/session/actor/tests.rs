@@ -123,6 +123,7 @@ impl Desk {
             pid: 1,
             cwd: "/".into(),
             tags: Vec::new(),
+            is_listed: false,
             marks: false,
             created_at: Moment::default(),
         };

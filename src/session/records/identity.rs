@@ -28,6 +28,8 @@ pub struct SessionRecord {
     /// The initial working directory, cut if it is very long.
     pub cwd: PathBuf,
     pub tags: Vec<String>,
+    /// Whether other tenants learn its name.
+    pub is_listed: bool,
     /// What the marks of its shells carry.
     pub nonces: Nonces,
     pub created_at: Moment,
@@ -49,6 +51,8 @@ struct IdentityNote {
     cwd: String,
     #[serde(default)]
     tags: Vec<String>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    listed: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     nonce: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -72,6 +76,7 @@ impl SessionRecord {
             command: String::new(),
             cwd: PathBuf::from("/"),
             tags: Vec::new(),
+            is_listed: false,
             nonces: Nonces::default(),
             created_at: now,
             size: None,
@@ -93,6 +98,7 @@ impl SessionRecord {
             command: cut(&self.command, COMMAND_BYTES),
             cwd: cut(&self.cwd.to_string_lossy(), CWD_BYTES),
             tags: self.tags.iter().take(TAGS_MAX).map(|tag| cut(tag, TAG_BYTES)).collect(),
+            listed: self.is_listed,
             nonce: text_of(self.nonces.own.as_ref()),
             nested_nonce: text_of(self.nonces.nested.as_ref()),
             created_ms: millis(self.created_at.since_boot()),
@@ -114,6 +120,7 @@ impl SessionRecord {
             command,
             cwd,
             tags,
+            listed: is_listed,
             created_ms,
             size,
             recording,
@@ -134,7 +141,19 @@ impl SessionRecord {
         // Only the names that recordings have, since this becomes a path.
         let recording = recording.filter(|name| parse_name(name).is_some_and(|(of, _)| of == id));
         let recording = recording.map(Arc::from);
-        Ok(Self { id, tenant, name, command, cwd, tags, nonces, created_at, size, recording })
+        Ok(Self {
+            id,
+            tenant,
+            name,
+            command,
+            cwd,
+            tags,
+            is_listed,
+            nonces,
+            created_at,
+            size,
+            recording,
+        })
     }
 }
 

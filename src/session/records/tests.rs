@@ -33,6 +33,7 @@ fn session() -> SessionRecord {
         command: "make \"all\"".to_owned(),
         cwd: PathBuf::from("/src"),
         tags: vec!["ci".to_owned()],
+        is_listed: false,
         nonces: Nonces {
             own: Some("0123456789abcdef0123456789abcdef".parse().unwrap()),
             nested: Some("fedcba9876543210fedcba9876543210".parse().unwrap()),
@@ -269,7 +270,7 @@ fn a_note_of_another_session_is_refused() {
 
 #[test]
 fn a_note_without_a_tenant_that_there_could_be_is_refused() {
-    let note = br#"{"v":1,"id":"000000000007","tenant":"root"}"#;
+    let note = br#"{"v":1,"id":"000000000007","tenant":"ro ot"}"#;
     let error = SessionRecord::from_note(note, id()).unwrap_err();
     assert!(matches!(error, RecordError::Value { member: "tenant", .. }), "{error}");
 }
@@ -305,6 +306,7 @@ fn the_longest_texts_fit_a_note_whatever_they_are_made_of() {
             command: long.clone(),
             cwd: PathBuf::from(&long),
             tags: vec![long.clone(); 10 * TAGS_MAX],
+            is_listed: false,
             created_at: Moment::from_boot(Duration::MAX),
             ..session()
         };

@@ -43,7 +43,8 @@ use crate::session::pty::{Note, ProcessId};
 use crate::session::recorder::tests::TestJournal;
 use crate::session::recording::RecordingLimits;
 use crate::session::registry::creating::Creation;
-use crate::session::registry::{RenameError, SessionLimits, Settings};
+use crate::session::registry::limits::SessionLimits;
+use crate::session::registry::{RenameError, Settings};
 use crate::session::restore::UNTIL_END;
 use crate::session::tests::permitted::permit;
 use crate::shim::readiness::{self, READABLE};
@@ -78,7 +79,8 @@ fn registry_by(clock: Clock, holding: Option<ShimSetup>) -> Registry {
         keep_ended: Duration::from_secs(60),
         holding: HoldingLimits { orphan_ttl: None, ring_bytes: 1 << 20, unread: Unread::Block },
         shell_marks: true,
-        sessions_max: Quota { own: 9, others: 9 },
+        sessions_max: Quota::new(9, 9),
+        tenants: Arc::default(),
         recording: RecordingLimits::default(),
     };
     let settings = Settings {
@@ -103,6 +105,7 @@ fn notes(number: u128) -> RecoveredNotes {
         command: "make".to_owned(),
         cwd: PathBuf::from("/src"),
         tags: vec!["ci".to_owned()],
+        is_listed: false,
         nonces: Nonces::default(),
         created_at: Moment::default(),
         size: Some(Size { rows: 5, cols: 20 }),
@@ -457,6 +460,7 @@ async fn nothing_is_left_of_a_start_whose_shim_died() {
         env: BTreeMap::new(),
         size: Size { rows: 5, cols: 20 },
         tags: Vec::new(),
+        is_listed: false,
         record: false,
         first: None,
     };

@@ -161,6 +161,8 @@ pub struct Creation {
     pub env: BTreeMap<String, String>,
     pub size: Size,
     pub tags: Vec<String>,
+    /// Whether other tenants learn its name.
+    pub is_listed: bool,
     /// Whether to record it from its first byte, even if not each session is.
     pub record: bool,
     /// The holder and the terms of the first lease. No other caller can acquire it before. `None` creates a
@@ -228,6 +230,7 @@ async fn start(
         command,
         cwd: spec.cwd.clone(),
         tags: creation.tags.clone(),
+        is_listed: creation.is_listed,
         nonces,
         created_at: registry.clock().now(),
         size: Some(creation.size),
@@ -278,10 +281,10 @@ pub(in crate::session) fn make<P: Pty>(
     pid: i32,
     setup: Setup<P>,
 ) -> (Session, SessionTask) {
-    let SessionRecord { id, tenant, name, command, cwd, tags, nonces, created_at, .. } =
+    let SessionRecord { id, tenant, name, command, cwd, tags, is_listed, nonces, .. } =
         setup.record.clone();
-    let about =
-        About { id, tenant, command, pid, cwd, tags, marks: nonces.own.is_some(), created_at };
+    let (marks, created_at) = (nonces.own.is_some(), setup.record.created_at);
+    let about = About { id, tenant, command, pid, cwd, tags, is_listed, marks, created_at };
     let (opening, clock) = (&setup.opening, registry.clock().clone());
     let live = Arc::new(Live::new(name));
     live.set_gaps(opening.gaps.clone());
@@ -290,7 +293,7 @@ pub(in crate::session) fn make<P: Pty>(
     live.set_lease_expires_at(setup.input.lease().expires_at(clock.now()));
     let outlets = registry.outlets(Arc::clone(&live));
     let urgent = Arc::clone(&outlets.urgent);
-    let (actor, frames) = Actor::new(setup, registry.rules(), clock.clone(), outlets);
+    let (actor, frames) = Actor::new(setup, registry.rules(&about.tenant), clock.clone(), outlets);
     let (commands, receiver) = mpsc::channel(COMMANDS_MAX);
     let (people, asked) = mpsc::channel(PEOPLE_COMMANDS_MAX);
     let ends = SessionEnds { about, commands, people, urgent, frames, live, clock };

@@ -2,7 +2,6 @@
 //!
 //! It knows names and not what runs under them: a name is taken before its session is there.
 
-use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
@@ -22,8 +21,13 @@ impl Registry {
     /// Checks that a tenant may have one session more; its name was taken already, so that those
     /// who create at the same time count each other.
     pub(super) fn check_room(&self, tenant: &TenantId) -> Result<(), CreateError> {
-        let most = self.limits().sessions_max.of(tenant, &self.0.own_tenant);
-        let named = self.index().names.get(tenant).map_or(0, HashMap::len);
+        let most = self.limits().sessions_max.of(&tenant.of_all(), &self.0.own_tenant);
+        // Those that are private count as well.
+        let whole = tenant.of_all();
+        let index = self.index();
+        let named = index.names.iter().filter(|(tenant, _)| tenant.is_of(&whole));
+        let named: usize = named.map(|(_, names)| names.len()).sum();
+        drop(index);
         if named > most { Err(CreateError::TooMany(most)) } else { Ok(()) }
     }
 

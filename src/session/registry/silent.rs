@@ -5,6 +5,7 @@
 use std::sync::Arc;
 
 use crate::core::ids::{SessionId, TenantId};
+use crate::core::policy::roles::RightsSubject;
 use crate::session::handle::Session;
 use crate::session::pty::held::shims::socket_of;
 use crate::session::pty::sidecar_files::Remains;
@@ -46,11 +47,41 @@ impl Known {
         }
     }
 
+    /// Whether other tenants learn its name.
+    pub fn is_listed(&self) -> bool {
+        match self {
+            Self::Here(session) => session.about().is_listed,
+            Self::Silent(record) => record.is_listed,
+        }
+    }
+
     pub fn name(&self) -> Arc<str> {
         match self {
             Self::Here(session) => session.name(),
             Self::Silent(record) => Arc::clone(&record.name),
         }
+    }
+}
+
+impl RightsSubject for Known {
+    fn id(&self) -> SessionId {
+        Self::id(self)
+    }
+
+    fn tenant(&self) -> &TenantId {
+        Self::tenant(self)
+    }
+
+    fn is_named(&self, name: &str) -> bool {
+        *self.name() == *name
+    }
+
+    fn has_tag(&self, tag: &str) -> bool {
+        let tags = match self {
+            Self::Here(session) => &session.about().tags,
+            Self::Silent(record) => &record.tags,
+        };
+        tags.iter().any(|it| it == tag)
     }
 }
 

@@ -7,6 +7,7 @@ use crate::core::input::WriteWindow;
 use crate::core::input::idempotency::IdempotencyKey;
 use crate::core::lease::request::{AcquireRequest, Grant, ReleaseRequest, Released};
 use crate::core::moment::Moment;
+use crate::core::policy::roles::GoneSession;
 use crate::core::policy::switches::{Scope, Switches};
 use crate::core::policy::{
     Door, Permit, PermittedAct, Reach, Standing, decide_operate, decide_write,
@@ -19,7 +20,7 @@ use crate::session::handle::Session;
 
 fn standing(caller: &Caller, door: Door) -> Standing {
     let caller = caller.clone();
-    Standing { caller, door, reach: Reach::Tenant, token: None, managed: false }
+    Standing::of_member(caller, 1_000, door, Reach::Tenant)
 }
 
 /// A permit for this act while writing is on.
@@ -31,7 +32,9 @@ pub(in crate::session) fn permit(
     let mut switches = Switches::default();
     switches.set(Scope::Everything, WriteWindow::Open);
     let standing = standing(caller, Door::Gateway);
-    decide_write(&standing, &switches, act, session, Moment::default()).expect("writing is on")
+    let session = session.map(|id| GoneSession { id, tenant: &caller.tenant });
+    let decided = decide_write(&standing, &switches, act, session.as_ref(), Moment::default());
+    decided.expect("writing is on")
 }
 
 impl Session {

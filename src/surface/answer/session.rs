@@ -10,6 +10,7 @@ use crate::core::invisible::with_invisible_shown;
 use crate::core::lease::request::Grant;
 use crate::core::moment::Moment;
 use crate::core::one_line::one_line;
+use crate::core::policy::Standing;
 use crate::core::shell::commands::record::CommandRecord;
 use crate::session::clock::Clock;
 use crate::session::handle::Session;
@@ -30,12 +31,14 @@ const LAST_LINE_CHARACTERS: usize = 120;
 pub const ALONE: TextBounds = TextBounds { title: 1_600, command: 4_000, cwd: 4_096 };
 
 impl SessionWire {
-    /// What is known of a session now.
-    pub fn of_known(known: &Known, write_allowed: bool, now: Moment) -> Self {
-        match known {
+    /// What is known of a session now, for this caller.
+    pub fn of_known(known: &Known, to: &Standing, write_allowed: bool, now: Moment) -> Self {
+        let session = match known {
             Known::Here(session) => Self::of(session, write_allowed, now),
             Known::Silent(record) => Self::silent(record, write_allowed),
-        }
+        };
+        let is_own = *known.tenant() == to.caller.tenant;
+        Self { tenant: (!is_own).then(|| known.tenant().to_string()), ..session }
     }
 
     /// What its record says; everything else is as of a session where nothing ever happened.
@@ -63,6 +66,7 @@ impl SessionWire {
             lost_output: Vec::new(),
             write_allowed,
             tags: record.tags.clone(),
+            tenant: None,
             cut: false,
         }
     }
@@ -101,6 +105,7 @@ impl SessionWire {
             lost_output: GapWire::among(session.live().gaps().as_slice(), ..),
             write_allowed,
             tags: about.tags.clone(),
+            tenant: None,
             cut: false,
         }
     }

@@ -1,14 +1,15 @@
-//! `list_approvals`, `approve`, `deny` and `explain_decision`, for operators.
+//! `list_approvals`, `approve` and `deny`, for those with the role `approve`; `explain_decision`, for operators.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use crate::core::policy::Standing;
 use crate::core::policy::approvals::{Approval, ApprovalError, ApprovalScope, PROGRAM_FOR_MAX};
 use crate::core::policy::decision::DecisionId;
 use crate::surface::argument::millis;
 use crate::surface::call::{Call, Daemon};
 use crate::surface::error::SurfaceError;
-use crate::surface::judge::Operator;
+use crate::surface::judge::{Approver, may_decide};
 use crate::surface::tool::{Answer, Tool, ToolAccess};
 use crate::wire::policy::{ApprovalDecided, ApprovalList, ApprovalWire, DecisionWire};
 use crate::wire::untrusted::Untrusted;
@@ -20,19 +21,19 @@ impl Tool for ListApprovals {
     const NAME: &'static str = "list_approvals";
     const TITLE: &'static str = "List approvals";
     const DESCRIPTION: &'static str = "The calls that wait for an approval, the oldest first.";
-    const ACCESS: ToolAccess = ToolAccess::Operate;
+    const ACCESS: ToolAccess = ToolAccess::Approve;
     const ONLY_READS: bool = true;
 
     type Result = ApprovalList;
 
     async fn call(self, call: Call) -> Result<Answer<ApprovalList>, SurfaceError> {
-        let list = waiting(&call.daemon);
+        let list = waiting(&call.daemon, &call.standing);
         Ok(Answer { text: list.summary(), result: list })
     }
 }
 
-/// The calls that wait for an approval.
-pub fn waiting(daemon: &Daemon) -> ApprovalList {
+/// The calls that wait for an approval which this caller may give.
+pub fn waiting(daemon: &Daemon, standing: &Standing) -> ApprovalList {
     let now = daemon.now();
     let wire = |approval: Approval| {
         let Approval { id, request, expires_at, .. } = approval;
@@ -51,7 +52,9 @@ pub fn waiting(daemon: &Daemon) -> ApprovalList {
             expires_in_ms: now.until(expires_at).as_millis() as u64,
         }
     };
-    let approvals = daemon.judge.waiting(now).into_iter().map(wire).collect();
+    let waiting = daemon.judge.waiting(now).into_iter();
+    let own = waiting.filter(|it| may_decide(&daemon.sessions, standing, &it.request));
+    let approvals = own.map(wire).collect();
     ApprovalList { untrusted: Untrusted, approvals }
 }
 
@@ -68,7 +71,7 @@ impl Tool for Approve {
     const TITLE: &'static str = "Approve a call";
     const DESCRIPTION: &'static str =
         "Lets a call pass that waits: once, while its terminal stays as it was.";
-    const ACCESS: ToolAccess = ToolAccess::Operate;
+    const ACCESS: ToolAccess = ToolAccess::Approve;
     const DESTRUCTIVE: bool = true;
 
     type Result = ApprovalDecided;
@@ -85,9 +88,9 @@ impl Tool for Approve {
             }
         };
         let caller = &call.standing.caller;
-        let operator = Operator::of(&permit, caller, now)?;
+        let approver = Approver::of(&permit, &call.standing, now)?;
         let judge = &call.daemon.judge;
-        let approved = judge.approve(&call.daemon.sessions, &operator, id, scope);
+        let approved = judge.approve(&call.daemon.sessions, &approver, id, scope);
         let approved = approved.map_err(|error| problem(error, &self.approval_id))?;
         Ok(decided(approved, true, caller.name().to_string()))
     }
@@ -104,7 +107,7 @@ impl Tool for Deny {
     const TITLE: &'static str = "Deny a call";
     const DESCRIPTION: &'static str =
         "Refuses a call that waits for an approval, and for a minute the same call again.";
-    const ACCESS: ToolAccess = ToolAccess::Operate;
+    const ACCESS: ToolAccess = ToolAccess::Approve;
 
     type Result = ApprovalDecided;
 
@@ -112,8 +115,8 @@ impl Tool for Deny {
         let permit = call.take_permit()?;
         let id = id_of("approval_id", &self.approval_id)?;
         let caller = &call.standing.caller;
-        let operator = Operator::of(&permit, caller, call.daemon.now())?;
-        let denied = call.daemon.judge.deny(&call.daemon.sessions, &operator, id);
+        let approver = Approver::of(&permit, &call.standing, call.daemon.now())?;
+        let denied = call.daemon.judge.deny(&call.daemon.sessions, &approver, id);
         let denied = denied.map_err(|error| problem(error, &self.approval_id))?;
         Ok(decided(denied, false, caller.name().to_string()))
     }

@@ -81,7 +81,7 @@ impl Tool for FollowCommand {
 fn interrupt(call: &Call, session: &Session, command: CommandId) -> Result<Interrupt, Denial> {
     let now = call.daemon.now();
     let (board, act) = (&call.daemon.switchboard, PermittedAct::Type);
-    let permit = board.decide(&call.standing, act, Some(session.id()), now)?;
+    let permit = board.decide(&call.standing, act, Some(session), now)?;
     let by = call.standing.caller.clone();
     session.interrupt(&permit, GivenUp { command, by, sent_in: None, kept: None })
 }
@@ -90,7 +90,7 @@ fn interrupt(call: &Call, session: &Session, command: CommandId) -> Result<Inter
 fn prevented(call: &Call, session: &Session) -> Option<String> {
     let now = call.daemon.now();
     let (board, act) = (&call.daemon.switchboard, PermittedAct::Type);
-    if let Err(denial) = board.decide(&call.standing, act, Some(session.id()), now) {
+    if let Err(denial) = board.decide(&call.standing, act, Some(session), now) {
         return Some(denial.to_string());
     }
     let frame = session.frame();

@@ -10,10 +10,11 @@ use crate::core::event::{EVENT_KINDS, is_of_kind};
 use crate::core::ids::{SessionId, TenantId};
 use crate::core::invisible::with_invisible_shown;
 use crate::core::nearest::nearest_of;
-use crate::core::policy::{Reach, Standing};
+use crate::core::policy::Standing;
+use crate::session::registry::Registry;
 use crate::store::journal::events::{EventPage, EventQuery, EventRecord, events};
 use crate::surface::answer::budget::{escaped_bytes, fitting, json_bytes, room_left};
-use crate::surface::call::{Call, Daemon, find_known};
+use crate::surface::call::{Call, Daemon, find_known, sees_id};
 use crate::surface::error::SurfaceError;
 use crate::surface::tool::{Answer, Tool, ToolAccess};
 use crate::surface::turns::Share;
@@ -82,17 +83,18 @@ impl ListEvents {
         let (since, limit) = (self.since, self.limit);
         let directory = daemon.journal.directory().to_owned();
         let (viewer, own) = (standing.clone(), daemon.sessions.own_tenant().clone());
+        let sessions = daemon.sessions.clone();
         let reading = move || {
             let wants = |event: &EventRecord| {
                 kind.as_deref().is_none_or(|kind| is_of_kind(&event.kind, kind))
                     && session.is_none_or(|id| event.session.as_deref() == Some(&id.to_string()))
-                    && sees_event(&viewer, &own, event)
+                    && sees_event(&sessions, &viewer, &own, event)
             };
             events(&directory, &EventQuery { since, limit, wants: &wants })
         };
         let ended = || io::Error::other("the daemon ends");
         let page = share.read_files(reading).await.unwrap_or_else(|| Err(ended()));
-        let sees_all = sees(standing, daemon.sessions.own_tenant(), None);
+        let sees_all = standing.sees_tenant(daemon.sessions.own_tenant());
         Ok(self.list_of(page.map_err(SurfaceError::Unreadable)?, sees_all))
     }
 
@@ -146,23 +148,33 @@ fn check_kind(kind: &str) -> Result<(), SurfaceError> {
     Err(SurfaceError::argument("kind", format!("there is no kind `{kind}`{near}")))
 }
 
-fn sees_event(standing: &Standing, own: &TenantId, event: &EventRecord) -> bool {
+fn sees_event(
+    sessions: &Registry,
+    standing: &Standing,
+    own: &TenantId,
+    event: &EventRecord,
+) -> bool {
     let tenant = event.tenant.as_deref().map(str::parse::<TenantId>);
     let session = event.session.as_deref().map(str::parse::<SessionId>);
     match (session, tenant) {
-        (None, None) => sees(standing, own, None),
-        (None, Some(Ok(tenant))) => sees(standing, &tenant, None),
-        (Some(Ok(session)), Some(Ok(tenant))) => sees(standing, &tenant, Some(session)),
+        (None, None) => standing.sees_tenant(own),
+        (None, Some(Ok(tenant))) => standing.sees_tenant(&tenant),
+        (Some(Ok(session)), Some(Ok(tenant))) => sees(sessions, standing, &tenant, Some(session)),
         // Nobody is known to be allowed to.
         (Some(_), _) | (None, Some(Err(_))) => false,
     }
 }
 
 /// Whether a caller may know of what happened in a session, or to this tenant.
-pub fn sees(standing: &Standing, tenant: &TenantId, session: Option<SessionId>) -> bool {
+pub fn sees(
+    sessions: &Registry,
+    standing: &Standing,
+    tenant: &TenantId,
+    session: Option<SessionId>,
+) -> bool {
     match session {
-        Some(session) => standing.sees(session, tenant),
-        None => standing.reach == Reach::Tenant && standing.caller.tenant == *tenant,
+        Some(session) => sees_id(sessions, standing, session, tenant),
+        None => standing.sees_tenant(tenant),
     }
 }
 

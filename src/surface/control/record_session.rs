@@ -102,7 +102,7 @@ async fn recordings_of(
 /// What is told of a recording.
 pub fn wire_of(daemon: &Daemon, standing: &Standing, entry: &RecordingEntry) -> RecordingWire {
     let session = daemon.sessions.get(entry.session);
-    let session = session.filter(|session| standing.sees(session.id(), session.tenant()));
+    let session = session.filter(|session| standing.sees(session));
     let file = entry.path.file_name().and_then(|name| name.to_str());
     let running = session.as_ref().and_then(|session| session.live().recording());
     RecordingWire {

@@ -44,7 +44,7 @@ impl Tool for SetWrite {
     const DESCRIPTION: &'static str = "Switches writing on or off, for everything, a tenant or a \
         session. The narrowest switch decides. Off without a scope clears every switch that is on and \
         ends every lease.";
-    const ACCESS: ToolAccess = ToolAccess::Operate;
+    const ACCESS: ToolAccess = ToolAccess::OperateSession;
     const DESTRUCTIVE: bool = true;
     const IDEMPOTENT: bool = true;
     const READS_IF: Option<(&'static str, &'static str)> = Some(("state", "status"));
@@ -71,18 +71,25 @@ impl Tool for SetWrite {
                 warnings.push("it was on without a limit, and stays on after that time");
             }
             let by = (&permit, &call.standing.caller);
-            board.set(by, &call.daemon.sessions, scope, window)?;
+            board.set(by, &call.daemon.sessions, scope.clone(), window)?;
             warnings.extend(warning_of(board.kept().await));
         }
         let configured = board.is_configured_on();
-        let mut lines = lines(&call, now);
+        // Whoever operates one session learns nothing of others.
+        let only = (!call.standing.is_operator()).then_some(&scope);
+        let mut lines = lines(&call, only, now);
         if self.state == SwitchTo::Status && !board.is_as_configured(now) {
             let configured = if configured { "on" } else { "off" };
             lines.push(format!("the configuration says {configured}"));
         }
         lines.extend(warnings.iter().map(|&warning| warning.to_owned()));
         let warning = (!warnings.is_empty()).then(|| warnings.join("; "));
-        let result = Switched { write: write_status(board, now), configured, warning };
+        let mut write = write_status(board, now);
+        if let Some(only) = only.map(name_of) {
+            write.on.retain(|switch| switch.scope == only);
+            write.protected.retain(|scope| *scope == only);
+        }
+        let result = Switched { write, configured, warning };
         Ok(Answer { text: lines.join("\n"), result })
     }
 }
@@ -93,10 +100,15 @@ impl SetWrite {
             (None, None) => Ok(Scope::Everything),
             (Some(session), None) => Ok(Scope::Session(call.session(Some(session))?.id())),
             (None, Some(tenant)) => {
-                let tenant = tenant.parse::<TenantId>();
-                tenant
-                    .map(Scope::Tenant)
-                    .map_err(|error| SurfaceError::argument("tenant", error.to_string()))
+                let wrong = |problem: String| SurfaceError::argument("tenant", problem);
+                let id = tenant.parse::<TenantId>().map_err(|error| wrong(error.to_string()))?;
+                let known = &call.daemon.sessions.limits().tenants;
+                if id.is_private() || !(id.is_user() || known.find(&id).is_some()) {
+                    let names: Vec<&str> = known.named.keys().map(TenantId::as_str).collect();
+                    let names = if names.is_empty() { "none" } else { &names.join(", ") };
+                    return Err(wrong(format!("the configuration names: {names}")));
+                }
+                Ok(Scope::Tenant(id))
             }
             (Some(_), Some(_)) => {
                 Err(SurfaceError::argument("tenant", "give either `session` or `tenant`"))
@@ -133,9 +145,13 @@ pub fn write_status(board: &Switchboard, now: Moment) -> WriteStatus {
     }
 }
 
-/// The state of every switch in words.
-fn lines(call: &Call, now: Moment) -> Vec<String> {
-    let (on, protected) = (call.daemon.switchboard.open(now), call.daemon.switchboard.protected());
+/// The state of every switch, or of one only, in words.
+fn lines(call: &Call, only: Option<&Scope>, now: Moment) -> Vec<String> {
+    let is_meant = |scope: &Scope| only.is_none_or(|only| only == scope);
+    let mut on = call.daemon.switchboard.open(now);
+    on.retain(|(scope, _)| is_meant(scope));
+    let mut protected = call.daemon.switchboard.protected();
+    protected.retain(is_meant);
     let told = |scope: &Scope| match scope {
         Scope::Everything => "everything".to_owned(),
         Scope::Tenant(tenant) => format!("tenant {tenant}"),
@@ -145,7 +161,7 @@ fn lines(call: &Call, now: Moment) -> Vec<String> {
         },
     };
     let mut lines = Vec::new();
-    if on.is_empty() {
+    if on.is_empty() && only.is_none() {
         lines.push("writing is off everywhere".to_owned());
     }
     for (scope, window) in &on {

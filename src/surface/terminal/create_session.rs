@@ -10,8 +10,10 @@ use serde::Deserialize;
 
 use crate::core::caller::Caller;
 use crate::core::frame::Size;
+use crate::core::ids::TenantId;
 use crate::core::lease::request::AcquireRequest;
 use crate::core::policy::decide_operate;
+use crate::core::policy::tenants::Visibility;
 use crate::session::error::TAGS_MAX;
 use crate::session::handle::Session;
 use crate::session::pty::command::Launch;
@@ -47,9 +49,30 @@ pub struct CreateSession {
     tags: Vec<String>,
     /// Hold its first lease (default true)
     lease: Option<bool>,
+    /// Who may know of it
+    visibility: Option<VisibilityWord>,
     /// Record it from its first byte, for operators
     #[serde(default)]
     record: bool,
+}
+
+/// Who may know of a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum VisibilityWord {
+    Private,
+    Tenant,
+    Listed,
+}
+
+impl From<VisibilityWord> for Visibility {
+    fn from(word: VisibilityWord) -> Self {
+        match word {
+            VisibilityWord::Private => Self::Private,
+            VisibilityWord::Tenant => Self::Tenant,
+            VisibilityWord::Listed => Self::Listed,
+        }
+    }
 }
 
 impl Tool for CreateSession {
@@ -110,7 +133,8 @@ impl CreateSession {
         if self.cwd.as_ref().is_some_and(|cwd| !cwd.is_absolute()) {
             return Err(SurfaceError::argument("cwd", "must be an absolute path"));
         }
-        let tenant = call.standing.caller.tenant.clone();
+        let visibility = self.visibility.map(Visibility::from);
+        let (tenant, is_listed) = placed(call, visibility);
         let id = call.creates.unwrap_or_else(|| call.daemon.sessions.fresh_id());
         Ok(Creation {
             id,
@@ -125,7 +149,20 @@ impl CreateSession {
             record: self.record.then(|| decide_operate(&call.standing)).transpose()?.is_some(),
             first: self.lease.unwrap_or(true).then(|| first_lease(call)),
             tenant,
+            is_listed,
         })
+    }
+}
+
+/// The tenant of a new session, and whether other tenants learn its name.
+fn placed(call: &Call, visibility: Option<Visibility>) -> (TenantId, bool) {
+    let tenant = call.standing.caller.tenant.clone();
+    let limits = call.daemon.sessions.limits();
+    let default = limits.tenants.find(&tenant).map(|it| it.visibility).unwrap_or_default();
+    match visibility.unwrap_or(default) {
+        Visibility::Private => (call.standing.private_tenant(), false),
+        Visibility::Tenant => (tenant, false),
+        Visibility::Listed => (tenant, true),
     }
 }
 

@@ -4,14 +4,15 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::core::counted::counted;
-use crate::core::policy::Door;
+use crate::core::policy::{Door, Reach, Standing};
+use crate::session::registry::Registry;
 use crate::session::registry::silent::Known;
 use crate::surface::answer::budget::{IN_LIST, escaped_bytes, fitting, json_bytes, room_left};
 use crate::surface::answer::session::ALONE;
 use crate::surface::call::{Call, find_known, seen_known};
 use crate::surface::error::SurfaceError;
 use crate::surface::tool::{Answer, Tool, ToolAccess};
-use crate::wire::session::{SessionList, SessionState, SessionWire};
+use crate::wire::session::{ListedSession, SessionList, SessionState, SessionWire};
 use crate::wire::untrusted::Untrusted;
 
 /// How many bytes a list has between two sessions, for programs and for models.
@@ -47,29 +48,51 @@ impl Tool for ListSessions {
             None => (seen_known(&call.daemon.sessions, &call.standing), IN_LIST),
         };
         let writable =
-            |session: &Known| call.daemon.switchboard.may_write(&call.standing, session.id(), now);
+            |session: &Known| call.daemon.switchboard.may_write(&call.standing, session, now);
         chosen.retain(|session| self.wants(session));
         chosen.sort_by_cached_key(|session| (session.name(), session.id()));
-        let sessions =
-            chosen.iter().map(|session| SessionWire::of_known(session, writable(session), now));
+        let sessions = chosen
+            .iter()
+            .map(|session| SessionWire::of_known(session, &call.standing, writable(session), now));
         let write_allowed =
             call.daemon.switchboard.could_write(&call.daemon.sessions, &call.standing, now);
         // The command line shows people all there are, and all of each.
-        let listed = if call.standing.door == Door::Operator {
+        let mut list = if call.standing.door == Door::Operator {
             SessionList {
                 sessions: sessions.collect(),
                 write_allowed,
                 left_out: None,
+                listed: Vec::new(),
                 untrusted: Untrusted,
             }
         } else {
             SessionList::within(sessions.map(|session| session.within(most)), write_allowed)
         };
-        Ok(Answer { text: listed.summary(), result: listed })
+        if self.is_for_all() && call.standing.reach == Reach::Tenant {
+            list.listed = listed_of_others(&call.daemon.sessions, &call.standing);
+        }
+        Ok(Answer { text: list.summary(), result: list })
     }
 }
 
+/// The sessions of other tenants that let their names be known, a hundred at most.
+fn listed_of_others(sessions: &Registry, standing: &Standing) -> Vec<ListedSession> {
+    const LISTED_MAX: usize = 100;
+    let known = sessions.known().into_iter().filter(Known::is_listed);
+    let mut listed: Vec<ListedSession> = known
+        .filter(|known| !standing.sees(known))
+        .map(|it| ListedSession { name: it.name().to_string(), tenant: it.tenant().to_string() })
+        .collect();
+    listed.sort_by(|a, b| (&a.name, &a.tenant).cmp(&(&b.name, &b.tenant)));
+    listed.truncate(LISTED_MAX);
+    listed
+}
+
 impl ListSessions {
+    fn is_for_all(&self) -> bool {
+        self.session.is_none() && self.tag.is_none() && self.state.is_none() && self.after.is_none()
+    }
+
     fn wants(&self, session: &Known) -> bool {
         let (exited, tags) = match session {
             Known::Here(it) => (it.frame().exit.value.is_some(), &it.about().tags),
@@ -101,7 +124,7 @@ impl SessionList {
         let fits = fitting(costs, room_left(&"", "")).count;
         sessions.truncate(fits);
         let left_out = Some(count - fits).filter(|left| *left > 0);
-        Self { sessions, write_allowed, left_out, untrusted: Untrusted }
+        Self { sessions, write_allowed, left_out, listed: Vec::new(), untrusted: Untrusted }
     }
 
     fn summary(&self) -> String {
@@ -120,6 +143,9 @@ impl SessionList {
                 counted(count, "more session"),
                 last.name
             ));
+        }
+        for ListedSession { name, tenant } in &self.listed {
+            text.push_str(&format!("\n{name:?} of {tenant}: you may not see more of it"));
         }
         text
     }

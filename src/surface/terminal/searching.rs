@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 
 use crate::core::frame::Frame;
-use crate::core::ids::{RowNumber, SessionId};
+use crate::core::ids::{RowNumber, SessionId, TenantId};
 use crate::core::moment::Moment;
 use crate::core::policy::Standing;
 use crate::core::wait::line_matcher::{BudgetSpent, LineMatcher};
@@ -21,7 +21,7 @@ use crate::store::index::database::IndexError;
 use crate::store::index::hits::{CommandHit, IndexHit, IndexHits};
 use crate::store::index::query::{Expired, IndexQuery, IndexView};
 use crate::store::index::writer::SearchIndex;
-use crate::surface::call::{find_known, seen_known};
+use crate::surface::call::{find_known, seen_known, sees_id};
 use crate::surface::error::SurfaceError;
 use crate::wire::command::CommandWire;
 
@@ -97,6 +97,10 @@ impl SearchScope {
         Ok(self.newest(found))
     }
 
+    fn sees(&self, id: SessionId, tenant: &TenantId) -> bool {
+        sees_id(&self.sessions, &self.standing, id, tenant)
+    }
+
     /// The sessions of the index that are meant and that the caller sees.
     fn gone_sessions(
         &self,
@@ -104,7 +108,7 @@ impl SearchScope {
         given: &str,
     ) -> Result<Vec<SessionId>, IndexError> {
         let named = view.sessions_named(given)?;
-        let seen = named.iter().filter(|known| self.standing.sees(known.id, &known.tenant));
+        let seen = named.iter().filter(|known| self.sees(known.id, &known.tenant));
         Ok(seen.map(|known| known.id).collect())
     }
 
@@ -134,7 +138,7 @@ impl SearchScope {
         let IndexHits { hits, unfinished } = view.search(IndexQuery {
             matcher,
             sessions: chosen.as_deref(),
-            sees: &|id, tenant| self.standing.sees(id, tenant),
+            sees: &|id, tenant| self.sees(id, tenant),
             since_ms: self.since_ms,
             hits_max: self.hits_max + 1,
         })?;

@@ -15,7 +15,7 @@ use crate::core::lease::limits::LeaseLimits;
 use crate::mcp::shared::ServerShared;
 use crate::session::pty::held::shims::HoldingLimits;
 use crate::session::recording::RecordingLimits;
-use crate::session::registry::SessionLimits;
+use crate::session::registry::limits::SessionLimits;
 use crate::shim::wire::to_shim::Unread;
 use crate::transport::daemon::indexing::index_limits;
 use crate::transport::daemon::journal::journal_limits;
@@ -64,6 +64,7 @@ impl Reloading {
             tracing::warn!("{note}");
         }
         let is_other_policy = self.running.policy != read.config.policy;
+        let is_other_tenants = self.running.tenants != read.config.tenants;
         let changes = self.running.take_over(&read.config);
         self.spread();
         for Change { key, before, after } in &changes {
@@ -78,7 +79,8 @@ impl Reloading {
             }
         }
         let changed = changes.iter().map(|change| change.key.name);
-        let changed = changed.chain(is_other_policy.then_some("policy")).collect();
+        let changed = changed.chain(is_other_policy.then_some("policy"));
+        let changed = changed.chain(is_other_tenants.then_some("tenants")).collect();
         let sessions = &self.shared.gateway.daemon().sessions;
         sessions.tell_event(None, Event::ConfigurationRead { changed });
         tracing::info!(changes = changes.len(), "the configuration was read again");
@@ -94,8 +96,8 @@ impl Reloading {
         daemon.sessions.set_limits(session_limits(running));
         daemon.lease_auto.store(running.lease.auto, Ordering::Relaxed);
         daemon.judge.set_rules(&running.policy);
-        shared.gateway.set_rates(running.calls);
-        shared.subscriptions.set(running.subscriptions);
+        shared.gateway.set_rates(running.calls.clone());
+        shared.subscriptions.set(running.subscriptions.clone());
         self.door_limits.send_modify(|limits| {
             *limits = limits_of_doors(running, limits.connection.parsing.clone());
         });
@@ -120,7 +122,8 @@ pub(super) fn session_limits(config: &Config) -> SessionLimits {
         keep_ended: config.keep_ended,
         holding: holding_limits(&config.holding),
         shell_marks: config.shell_marks,
-        sessions_max: config.sessions,
+        sessions_max: config.sessions.clone(),
+        tenants: Arc::clone(&config.tenants),
         recording: RecordingLimits {
             always: config.recording.always,
             bytes_max: config.recording.bytes as u64,
@@ -142,7 +145,10 @@ fn holding_limits(config: &HoldingConfig) -> HoldingLimits {
 /// The limits of clients; their long lines are parsed in `parsing`.
 pub(super) fn limits_of_doors(config: &Config, parsing: ReadingRoom) -> DoorLimits {
     let connection = Limits::of(&config.connection, parsing);
-    let users = Most { connections: config.connections, incoming: config.connection.incoming };
+    let users = Most {
+        connections: config.connections.clone(),
+        incoming: config.connection.incoming.clone(),
+    };
     DoorLimits { users, connection }
 }
 

@@ -22,7 +22,8 @@ use crate::transport::daemon::journal::journal_limits;
 use crate::transport::daemon::{Assembly, Places};
 
 fn standing_of(number: u64) -> Standing {
-    let peer = Peer { uid: 1_000, gid: 1_000, pid: None, place: Place::Outside };
+    let peer =
+        Peer { uid: 1_000, gid: 1_000, groups: Vec::new(), pid: None, place: Place::Outside };
     standing(&peer, Door::Gateway, Party::User(1_000), number)
 }
 
@@ -61,10 +62,7 @@ async fn what_a_client_took_after_its_right_had_ended_ends_with_its_connection()
     let shared = doors.shared;
     let daemon = Arc::clone(shared.gateway.daemon());
     let standing = standing_of(1);
-    let decide = |standing: &Standing, act, session| {
-        daemon.switchboard.decide(standing, act, session, daemon.now()).unwrap()
-    };
-    let permit = decide(&standing, PermittedAct::Create, None);
+    let permit = daemon.switchboard.decide_create(&standing, daemon.now()).unwrap();
     let creation = Creation {
         id: registry.fresh_id(),
         tenant: standing.caller.tenant.clone(),
@@ -75,6 +73,7 @@ async fn what_a_client_took_after_its_right_had_ended_ends_with_its_connection()
         env: BTreeMap::new(),
         size: Size { rows: 5, cols: 20 },
         tags: Vec::new(),
+        is_listed: false,
         record: false,
         first: Some((agent(1), asking(1))),
     };
@@ -93,7 +92,8 @@ async fn what_a_client_took_after_its_right_had_ended_ends_with_its_connection()
         hanging_up: CancellationToken::new(),
         connection: Arc::new(connection),
     });
-    let permit = decide(&standing_of(2), PermittedAct::Lease, Some(session.id()));
+    let (act, now) = (PermittedAct::Lease, daemon.now());
+    let permit = daemon.switchboard.decide(&standing_of(2), act, Some(&session), now).unwrap();
     let acquiring = session.acquire(&permit, agent(2), asking(2), None, Accepted::nothing());
     acquiring.await.expect("nobody may take it back");
 }

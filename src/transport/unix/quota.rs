@@ -5,6 +5,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use crate::core::ids::TenantId;
 use crate::core::quota::Quota;
 use crate::transport::line_memory::LineMemory;
 
@@ -18,7 +19,7 @@ pub const INSIDE_MAX: usize = 8;
 pub const SESSIONS_MAX: usize = 4_096;
 
 /// A group of clients with a quota of its own.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Party {
     /// The operators of a user, at the operator socket.
     Operators(u32),
@@ -26,10 +27,12 @@ pub enum Party {
     User(u32),
     /// The programs inside the session of the shim with this process number.
     Session(i32),
+    /// The members of a tenant of the configuration, each counted for its user as well.
+    Tenant(TenantId),
 }
 
 /// The quotas of each user.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Most {
     pub connections: Quota,
     /// Bytes of long incoming lines.
@@ -38,14 +41,16 @@ pub struct Most {
 
 impl Most {
     /// Connections and bytes for a party; `own` is the daemon's user.
-    fn of(self, party: Party, own: u32) -> (usize, usize) {
-        let share = |quota: Quota, uid| if uid == own { quota.own } else { quota.others };
+    fn of(&self, party: &Party, own: u32) -> (usize, usize) {
+        let share = |quota: &Quota, uid| if uid == own { quota.own } else { quota.others };
         match party {
             Party::Operators(uid) | Party::User(uid) => {
-                (share(self.connections, uid), share(self.incoming, uid))
+                (share(&self.connections, *uid), share(&self.incoming, *uid))
             }
             // Their lines are short.
             Party::Session(_) => (INSIDE_MAX, 0),
+            // Their lines are counted for their users.
+            Party::Tenant(tenant) => (self.connections.of(tenant, &TenantId::of_uid(own)), 0),
         }
     }
 }
@@ -72,14 +77,14 @@ impl ConnectionQuota {
     }
 
     /// Admits one more connection of this party. `None` when the party has reached its quota or the table is full.
-    pub fn enter(&self, party: Party, most: Most) -> Option<Ticket> {
-        let (connections, incoming) = most.of(party, self.own);
+    pub fn enter(&self, party: Party, most: &Most) -> Option<Ticket> {
+        let (connections, incoming) = most.of(&party, self.own);
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        if !self.has_room(&open, party) {
+        if !self.has_room(&open, &party) {
             return None;
         }
         let nobody = || Entry { count: 0, incoming: LineMemory::of_bytes(incoming) };
-        let entry = open.entry(party).or_insert_with(nobody);
+        let entry = open.entry(party.clone()).or_insert_with(nobody);
         if entry.count >= connections {
             return None;
         }
@@ -89,33 +94,34 @@ impl ConnectionQuota {
         Some(Ticket { party, incoming, open: Arc::clone(&self.open) })
     }
 
-    fn has_room(&self, open: &HashMap<Party, Entry>, party: Party) -> bool {
-        if open.contains_key(&party) {
+    fn has_room(&self, open: &HashMap<Party, Entry>, party: &Party) -> bool {
+        if open.contains_key(party) {
             return true;
         }
-        let count = |is_alike: &dyn Fn(Party) -> bool| {
-            open.keys().filter(|party| is_alike(**party)).count()
-        };
+        let count =
+            |is_alike: &dyn Fn(&Party) -> bool| open.keys().filter(|it| is_alike(it)).count();
         match party {
             // Other users cannot block the daemon's own user.
-            Party::Operators(uid) | Party::User(uid) if uid == self.own => true,
+            Party::Operators(uid) | Party::User(uid) if *uid == self.own => true,
             Party::Operators(_) | Party::User(_) => {
                 count(&|it| it.is_stranger(self.own)) < USERS_MAX
             }
             Party::Session(_) => count(&Party::is_session) < SESSIONS_MAX,
+            // The configuration has only so many.
+            Party::Tenant(_) => true,
         }
     }
 }
 
 impl Party {
-    fn is_stranger(self, own: u32) -> bool {
+    fn is_stranger(&self, own: u32) -> bool {
         match self {
-            Self::Operators(uid) | Self::User(uid) => uid != own,
-            Self::Session(_) => false,
+            Self::Operators(uid) | Self::User(uid) => *uid != own,
+            Self::Session(_) | Self::Tenant(_) => false,
         }
     }
 
-    fn is_session(self) -> bool {
+    fn is_session(&self) -> bool {
         matches!(self, Self::Session(_))
     }
 }
@@ -131,7 +137,7 @@ pub struct Ticket {
 
 impl Ticket {
     pub fn party(&self) -> Party {
-        self.party
+        self.party.clone()
     }
 
     /// The party's memory for long lines.

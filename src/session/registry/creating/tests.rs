@@ -49,6 +49,7 @@ fn creation() -> Creation {
         env: BTreeMap::new(),
         size: Size { rows: 5, cols: 20 },
         tags: Vec::new(),
+        is_listed: false,
         record: false,
         first: Some((caller(), asking(FIRST))),
     }

@@ -125,7 +125,7 @@ fn standing(uid: u32, door: Door, reach: Reach) -> Standing {
         kind: Kind::Agent,
         label: Arc::from("agent"),
     };
-    Standing { caller, door, reach, token: None, managed: false }
+    Standing::of_member(caller, uid, door, reach)
 }
 
 /// The texts that a caller finds in the whole daemon.

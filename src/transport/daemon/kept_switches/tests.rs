@@ -123,7 +123,7 @@ fn what_cannot_be_understood_closes_everything_and_stays_until_somebody_switches
         whole.replace("\"v\":1", "\"v\":3"),
         whole.replace("\"v\":1,", ""),
         whole.replace("everything", "everybody"),
-        whole.replace("\"everything\"", r#"{"tenant":"root"}"#),
+        whole.replace("\"everything\"", r#"{"tenant":"ro ot"}"#),
         whole.replace("\"everything\"", r#"{"session":"7"}"#),
         whole.replace("\"open\"", "\"ajar\""),
         whole.replace("\"open\"", r#"{"until_ms":-1}"#),

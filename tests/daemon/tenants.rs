@@ -1,0 +1,563 @@
+//! Tenants, roles and visibility: who sees and does what, for every tool and every resource that there is.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::sync::Arc;
+
+use nix::sys::signal::Signal;
+use serde_json::{Value, json};
+use termgate::config::accounts::Accounts;
+use termgate::config::policy;
+use termgate::config::tenants::read;
+use termgate::core::policy::rules::PolicyRules;
+use termgate::core::policy::tenants::Tenants as Configured;
+use termgate::core::quota::Quota;
+use termgate::core::token::TokenScope;
+
+use crate::daemon::harness::{Era, TestDaemon, Wire, error_code};
+use crate::daemon::tokens::{Tokens, owner};
+use crate::harness::home::Home;
+use crate::harness::waiting::{soon, until};
+
+/// `ci` and `eye` and the others of `web`, `clerk` of `shop`; `ci` may also look at the till.
+const TENANTS: &str = r#"
+    [tenant.web]
+    tokens = ["ci", "eye", "boss", "lead"]
+
+    [tenant.shop]
+    tokens = ["clerk"]
+
+    [[role]]
+    role = "view"
+    tokens = ["ci"]
+    tenant = "shop"
+    session = "till"
+"#;
+
+const SCOPES: [(&str, TokenScope); 5] = [
+    ("ci", TokenScope::Write),
+    ("eye", TokenScope::ReadOnly),
+    ("boss", TokenScope::Approve),
+    ("lead", TokenScope::Operate),
+    ("clerk", TokenScope::Write),
+];
+
+fn tenants_of(text: &str) -> Arc<Configured> {
+    let (mut tenants, mut accounts) = (Configured::default(), Accounts::of_system());
+    accounts.own = u32::MAX;
+    let problems = read(text, "tenants.toml".as_ref(), accounts, &mut tenants);
+    assert!(problems.is_empty(), "{problems:?}");
+    Arc::new(tenants)
+}
+
+/// A daemon with tenants, and a secret for each token.
+struct House {
+    daemon: TestDaemon,
+    secrets: BTreeMap<&'static str, String>,
+}
+
+impl House {
+    async fn new(tenants: &str) -> Self {
+        Self::with_rules(tenants, "").await
+    }
+
+    async fn with_rules(tenants: &str, rules: &str) -> Self {
+        let (tenants, mut policy) = (tenants_of(tenants), PolicyRules::default());
+        let problems = policy::read(rules, "policy.toml".as_ref(), &mut policy);
+        assert!(problems.is_empty(), "{problems:?}");
+        let daemon = TestDaemon::configured(|config| {
+            config.allow_write = true;
+            config.calls = Quota::new(0, 0);
+            config.adopt(tenants);
+            config.policy = Arc::new(policy);
+        })
+        .await;
+        let tokens = Tokens::of(&daemon);
+        let secret = |(name, scope)| (name, tokens.make(name, scope, None));
+        let secrets = SCOPES.into_iter().map(secret).collect();
+        Self { daemon, secrets }
+    }
+
+    /// Comes in as somebody: the owner of a token, `self` without one, or `operator`.
+    async fn enter(&self, who: &str) -> Wire {
+        match who {
+            "self" => self.daemon.client(Era::Legacy).await,
+            "operator" => self.daemon.operator().await,
+            token => owner(self.daemon.paths.gateway(), Era::Legacy, &self.secrets[token]).await,
+        }
+    }
+
+    /// Makes a session named `name` by somebody, of this visibility.
+    async fn session(&self, who: &str, name: &str, visibility: &str) -> String {
+        let arguments = json!({
+            "command": "cat", "args": [], "lease": false, "name": name, "visibility": visibility,
+        });
+        let created = self.enter(who).await.structured("create_session", arguments).await;
+        created["session"]["id"].as_str().unwrap().to_owned()
+    }
+}
+
+/// What each may do at each session: view, write, approve, operate.
+const RIGHTS: [(&str, [(&str, &str); 5]); 7] = [
+    ("self", [("desk", ""), ("diary", ""), ("till", ""), ("window", ""), ("own", "vw")]),
+    ("ci", [("desk", "vw"), ("diary", "vw"), ("till", "v"), ("window", ""), ("own", "")]),
+    ("eye", [("desk", "v"), ("diary", ""), ("till", ""), ("window", ""), ("own", "")]),
+    ("boss", [("desk", "va"), ("diary", ""), ("till", ""), ("window", ""), ("own", "")]),
+    ("lead", [("desk", "vwao"), ("diary", "vwao"), ("till", ""), ("window", ""), ("own", "")]),
+    ("clerk", [("desk", ""), ("diary", ""), ("till", "vw"), ("window", "vw"), ("own", "")]),
+    (
+        "operator",
+        [
+            ("desk", "vwaoD"),
+            ("diary", "vwaoD"),
+            ("till", "vwaoD"),
+            ("window", "vwaoD"),
+            ("own", "vwaoD"),
+        ],
+    ),
+];
+
+/// What a tool asks for: one letter as in [`RIGHTS`], `D` for the daemon's operators, a dash for nothing that is about
+/// a session; and a call about a session.
+fn needs(tool: &str) -> Option<(char, Value)> {
+    let nowhere = "00000000-0000-4000-8000-000000000000";
+    Some(match tool {
+        "list_sessions" | "read_screen" | "read_history" | "read_commands" => ('v', json!({})),
+        "wait_for" => ('v', json!({"text": "x", "timeout_ms": 0})),
+        "search" => ('v', json!({"query": "x"})),
+        // Of a session that nobody knows there are no events.
+        "list_events" => ('-', json!({})),
+        "why" => ('-', json!({"code": "busy"})),
+        "create_session" => ('-', json!({"command": "/nowhere/x", "args": []})),
+        "resize" => ('w', json!({"cols": 80, "rows": 24})),
+        "send_text" => ('w', json!({"text": "x"})),
+        "send_keys" => ('w', json!({"keys": "x"})),
+        "send_mouse" => ('w', json!({"action": "click", "row": 1, "col": 1})),
+        "run" => ('w', json!({"command": "true", "timeout_ms": 0})),
+        "acquire_lease" => ('w', json!({"ttl_ms": 1})),
+        "manage_session" => ('w', json!({"action": "signal", "signal": "NONE"})),
+        "renew_lease" | "release_lease" => ('-', json!({"lease_id": nowhere})),
+        "preempt_lease" => ('o', json!({})),
+        "set_write" => ('o', json!({"state": "status"})),
+        "list_approvals" => ('A', json!({})),
+        "approve" | "deny" => ('A', json!({"approval_id": "00000000"})),
+        "explain_decision" => ('D', json!({"decision_id": "00000000"})),
+        "follow_command" => ('D', json!({"id": 1, "timeout_ms": 0})),
+        "find_lease" => ('D', json!({})),
+        "record_session" => ('D', json!({"action": "status"})),
+        _ => return None,
+    })
+}
+
+/// What became of a call, as far as rights matter.
+fn outcome(answer: Result<Value, Value>) -> &'static str {
+    let Ok(answer) = answer else { return "no such tool" };
+    if answer["isError"] != true {
+        return "may";
+    }
+    match &*error_code(&answer) {
+        "session_not_found" => "unseen",
+        "policy_denied" | "read_only" => "denied",
+        _ => "may",
+    }
+}
+
+/// What is to become of the call of a tool.
+fn expected(tool: &str, need: char, rights: &str, everywhere: &str) -> &'static str {
+    let somewhere = |letter: char| everywhere.contains(letter);
+    match need {
+        '-' if tool == "create_session" && !somewhere('w') => "denied",
+        '-' => "may",
+        'A' => {
+            if somewhere('a') {
+                "may"
+            } else {
+                "no such tool"
+            }
+        }
+        'D' => {
+            if somewhere('D') {
+                "may"
+            } else {
+                "no such tool"
+            }
+        }
+        'o' if !somewhere('o') => "no such tool",
+        _ if rights.is_empty() => "unseen",
+        need if rights.contains(need) => "may",
+        _ => "denied",
+    }
+}
+
+/// The sessions of [`RIGHTS`], by name.
+async fn sessions_of(house: &House) -> BTreeMap<&'static str, String> {
+    let mut sessions = BTreeMap::new();
+    for (who, name, visibility) in [
+        ("ci", "desk", "tenant"),
+        ("ci", "diary", "private"),
+        ("clerk", "till", "tenant"),
+        ("clerk", "window", "listed"),
+        ("self", "own", "tenant"),
+    ] {
+        sessions.insert(name, house.session(who, name, visibility).await);
+    }
+    sessions
+}
+
+#[tokio::test]
+async fn each_tool_does_for_each_tenant_and_role_what_the_configuration_says() {
+    let house = House::new(TENANTS).await;
+    let sessions = sessions_of(&house).await;
+    let all = house.enter("operator").await.tools().await;
+    assert!(all.len() > 20, "{all:?}");
+    let mut wrong = Vec::new();
+    for (who, rights) in RIGHTS {
+        let mut wire = house.enter(who).await;
+        let everywhere: String = rights.iter().map(|(_, letters)| *letters).collect();
+        for tool in &all {
+            let (need, arguments) = needs(tool).unwrap_or_else(|| panic!("{tool} has no entry"));
+            for (name, letters) in rights {
+                let mut arguments = arguments.clone();
+                let is_about_one = !matches!(need, '-' | 'A') && tool != "explain_decision";
+                if is_about_one {
+                    arguments["session"] = json!(sessions[name]);
+                }
+                let params = json!({"name": tool, "arguments": arguments});
+                let became = outcome(wire.request("tools/call", params).await);
+                let expected = expected(tool, need, letters, &everywhere);
+                if became != expected {
+                    wrong.push(format!("{who} {tool} {name}: {became}, not {expected}"));
+                }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+    house.daemon.stop().await;
+}
+
+#[tokio::test]
+async fn each_resource_of_a_session_is_there_for_who_may_view_it_and_for_nobody_else() {
+    let house = House::new(TENANTS).await;
+    let sessions = sessions_of(&house).await;
+    let listed = house.enter("operator").await.request("resources/templates/list", json!({})).await;
+    let templates: Vec<String> = listed.unwrap()["resourceTemplates"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|template| template["uriTemplate"].as_str().unwrap().to_owned())
+        .filter(|template| template.contains("{session}"))
+        .collect();
+    assert!(templates.len() > 5, "{templates:?}");
+    for (who, rights) in RIGHTS {
+        let mut wire = house.enter(who).await;
+        for template in &templates {
+            for (name, letters) in rights {
+                let plain = template.split("{?").next().unwrap();
+                let uri = plain.replace("{session}", &sessions[name]).replace("{id}", "1");
+                let unseen = uri.replace(&*sessions[name], "0123456789ab");
+                let read = wire.request("resources/read", json!({"uri": uri})).await;
+                let code = |read: &Result<Value, Value>| {
+                    read.as_ref().err().map(|error| error["data"]["error_code"].clone())
+                };
+                let is_unseen = code(&read) == Some(json!("session_not_found"));
+                assert_eq!(is_unseen, letters.is_empty(), "{who} {uri}: {read:?}");
+                if is_unseen {
+                    // As if there were none.
+                    let none = wire.request("resources/read", json!({"uri": unseen})).await;
+                    assert_eq!(code(&none), code(&read), "{who} {uri}");
+                }
+            }
+        }
+    }
+    house.daemon.stop().await;
+}
+
+fn names(list: &Value, of: &str) -> Vec<String> {
+    let names = list[of].as_array().into_iter().flatten();
+    names.map(|it| it["name"].as_str().unwrap().to_owned()).collect()
+}
+
+#[tokio::test]
+async fn lists_events_and_search_tell_of_no_session_that_may_not_be_viewed() {
+    let house = House::new(TENANTS).await;
+    let sessions = sessions_of(&house).await;
+    for (who, rights) in RIGHTS {
+        let mut wire = house.enter(who).await;
+        let list = wire.structured("list_sessions", json!({})).await;
+        let mut seen: Vec<_> = rights
+            .iter()
+            .filter(|(_, letters)| !letters.is_empty())
+            .map(|(name, _)| *name)
+            .collect();
+        seen.sort_unstable();
+        assert_eq!(names(&list, "sessions"), seen, "{who}");
+        let is_listed = !seen.contains(&"window");
+        let listed: &[&str] = if is_listed { &["window"] } else { &[] };
+        assert_eq!(names(&list, "listed"), listed, "{who}");
+        let events = wire.structured("list_events", json!({"limit": 500})).await.to_string();
+        let resource = json!({"uri": "termgate://sessions"});
+        let resource = wire.request("resources/read", resource).await.unwrap().to_string();
+        for (name, letters) in rights {
+            let is_told = |text: &str| text.contains(&*sessions[name]);
+            assert_eq!(is_told(&events), !letters.is_empty(), "{who} {name}");
+            assert_eq!(is_told(&resource), !letters.is_empty(), "{who} {name}");
+        }
+        // Of other tenants nothing is said, but what is listed.
+        let told = format!("{list}{events}{resource}");
+        let own = if who == "clerk" { "web" } else { "shop" };
+        let may = matches!(who, "operator" | "ci") || is_listed;
+        assert_eq!(told.contains(&format!("\"{own}\"")), may, "{who}: {told}");
+    }
+    house.daemon.stop().await;
+}
+
+#[tokio::test]
+async fn a_private_name_may_be_given_twice_and_is_found_by_each_as_its_own() {
+    let house = House::new(TENANTS).await;
+    let mine = house.session("ci", "notes", "private").await;
+    let theirs = house.session("lead", "notes", "private").await;
+    for (who, own) in [("ci", &mine), ("lead", &theirs)] {
+        let list = json!({"session": "notes"});
+        let found = house.enter(who).await.structured("list_sessions", list).await;
+        assert_eq!(found["sessions"][0]["id"], **own, "{who}");
+    }
+    let both = house.enter("operator").await;
+    let mut both = both;
+    assert_eq!(
+        both.error_code("read_screen", json!({"session": "notes"})).await,
+        "invalid_argument"
+    );
+    house.daemon.stop().await;
+}
+
+#[tokio::test]
+async fn each_door_gives_no_more_than_itself_and_the_role() {
+    let house = House::new(TENANTS).await;
+    let session = house.session("ci", "desk", "tenant").await;
+    let id = session.parse().unwrap();
+    let paths = &house.daemon.paths;
+    let doors = [
+        (paths.gateway().to_owned(), true),
+        (paths.session(id), true),
+        (paths.gateway_read_only(), false),
+        (paths.session_read_only(id), false),
+    ];
+    for (door, writes) in &doors {
+        for (who, rights) in [("ci", "vw"), ("eye", "v"), ("boss", "va"), ("clerk", "")] {
+            let mut wire = owner(door, Era::Modern, &house.secrets[who]).await;
+            let read = json!({"session": session});
+            let read = outcome(Ok(wire.call("read_screen", read).await));
+            assert_eq!(read, if rights.is_empty() { "unseen" } else { "may" }, "{who} {door:?}");
+            let write = json!({"session": session, "text": "x"});
+            let write = outcome(Ok(wire.call("send_text", write).await));
+            let expected = match rights {
+                "" => "unseen",
+                "vw" if *writes => "may",
+                _ => "denied",
+            };
+            assert_eq!(write, expected, "{who} {door:?}");
+            let lists_writes = wire.tools().await.contains(&"send_text".to_owned());
+            assert_eq!(
+                lists_writes,
+                *writes && who == "ci" || *writes && who == "clerk" && *door == *paths.gateway(),
+                "{who} {door:?}"
+            );
+        }
+    }
+    house.daemon.stop().await;
+}
+
+#[tokio::test]
+async fn a_tenant_has_its_own_limits_and_is_told_when_to_come_again() {
+    let limited = "
+        [tenant.web]
+        tokens = [\"ci\"]
+        limits = { sessions = 1, connections = 2 }
+
+        [tenant.shop]
+        tokens = [\"clerk\"]
+    ";
+    let house = House::new(limited).await;
+    let mut ci = house.enter("ci").await;
+    let wanted = json!({"command": "cat", "args": [], "lease": false});
+    let mut private = wanted.clone();
+    private["visibility"] = json!("private");
+    ci.structured("create_session", private).await;
+    let full = ci.call("create_session", wanted.clone()).await;
+    assert_eq!(error_code(&full), "quota_exceeded");
+    assert_eq!(full["structuredContent"]["retry_after_ms"], 1_000);
+    for _ in 0..3 {
+        house.enter("clerk").await.structured("create_session", wanted.clone()).await;
+    }
+    let _second = house.enter("ci").await;
+    let mut third = Wire::silent(house.daemon.paths.gateway(), Era::Legacy).await;
+    let id = third.send("termgate/authenticate", json!({"token": house.secrets["ci"]})).await;
+    third.receiver.answer(id).await.unwrap();
+    third.receiver.hears_the_end().await;
+    house.enter("clerk").await.structured("list_sessions", json!({})).await;
+    house.daemon.stop().await;
+}
+
+#[tokio::test]
+async fn a_tenant_has_the_tools_that_the_configuration_names_and_no_others() {
+    let reading = "
+        [tenant.web]
+        tokens = [\"ci\"]
+        tools = [\"read_*\", \"list_sessions\", \"create_session\"]
+    ";
+    let house = House::new(reading).await;
+    let session = house.session("ci", "one", "tenant").await;
+    let mut ci = house.enter("ci").await;
+    let tools = ci.tools().await;
+    let expected =
+        ["list_sessions", "read_screen", "read_history", "read_commands", "create_session"];
+    let mut sorted: Vec<_> = tools.iter().map(String::as_str).collect();
+    sorted.sort_unstable();
+    let mut expected = expected;
+    expected.sort_unstable();
+    assert_eq!(sorted, expected);
+    let params = json!({"name": "send_text", "arguments": {"session": session, "text": "x"}});
+    assert_eq!(outcome(ci.request("tools/call", params).await), "no such tool");
+    house.daemon.stop().await;
+}
+
+#[tokio::test]
+async fn who_operates_a_tenant_switches_its_sessions_and_learns_of_no_other_switch() {
+    let house = House::new(TENANTS).await;
+    let sessions = sessions_of(&house).await;
+    let mut operator = house.enter("operator").await;
+    let on = json!({"state": "on", "session": sessions["till"]});
+    operator.structured("set_write", on).await;
+    let mut lead = house.enter("lead").await;
+    let off = json!({"state": "off", "session": sessions["desk"]});
+    let told = lead.structured("set_write", off).await;
+    assert_eq!(told["protected"], json!([sessions["desk"]]));
+    assert_eq!(told["on"], json!([]));
+    let mut ci = house.enter("ci").await;
+    let write = json!({"session": sessions["desk"], "text": "x"});
+    assert_eq!(ci.error_code("send_text", write).await, "read_only");
+    for refused in [
+        json!({"state": "off"}),
+        json!({"state": "off", "tenant": "web"}),
+        json!({"state": "on", "session": sessions["till"]}),
+    ] {
+        let became = outcome(Ok(lead.call("set_write", refused.clone()).await));
+        let expected = if refused["session"].is_null() { "denied" } else { "unseen" };
+        assert_eq!(became, expected, "{refused}");
+    }
+    let unknown = json!({"state": "on", "tenant": "wbe"});
+    let unknown = operator.call("set_write", unknown).await;
+    assert_eq!(error_code(&unknown), "invalid_argument");
+    house.daemon.stop().await;
+}
+
+/// Waits until one call waits for who approves, and gives back its id.
+async fn one_waits(approver: &mut Wire) -> String {
+    loop {
+        let list = approver.structured("list_approvals", json!({})).await;
+        if let [call] = list["approvals"].as_array().unwrap().as_slice() {
+            return call["approval_id"].as_str().unwrap().to_owned();
+        }
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test]
+async fn a_token_with_the_role_approves_for_its_tenant_and_nobody_approves_its_own_call() {
+    let house = House::with_rules(
+        TENANTS,
+        "unknown = \"allow\"\n[[rule]]\nname = \"ask\"\neffect = \"ask\"\ntool = \"send_text\"",
+    )
+    .await;
+    let session = house.session("ci", "desk", "tenant").await;
+    let write =
+        json!({"session": session, "text": "x", "until": {"idle_ms": 1}, "wait_ms": 60_000});
+    let mut boss = house.enter("boss").await;
+    let mut lead = house.enter("lead").await;
+    for (who, approver) in [("ci", "boss"), ("ci", "lead"), ("lead", "boss")] {
+        let mut caller = house.enter(who).await;
+        caller.acquire(&session).await;
+        let call = caller.send_call("send_text", write.clone()).await;
+        let approver = if approver == "boss" { &mut boss } else { &mut lead };
+        let id = one_waits(approver).await;
+        let arguments = json!({"approval_id": id});
+        let params = json!({"name": "approve", "arguments": arguments});
+        let unseen = if who == "lead" { "invalid_argument" } else { "no such tool" };
+        let mut own = house.enter(who).await;
+        let became = match own.request("tools/call", params.clone()).await {
+            Ok(answer) => error_code(&answer),
+            Err(_) => "no such tool".to_owned(),
+        };
+        assert_eq!(became, unseen, "{who}");
+        let mut clerk = house.enter("clerk").await;
+        assert_eq!(outcome(clerk.request("tools/call", params).await), "no such tool");
+        let decided = approver.structured("approve", arguments).await;
+        assert_eq!(decided["granted"], true);
+        let written = caller.answer(call).await;
+        assert_ne!(written["isError"], true, "{written}");
+        let release = json!({"lease_id": written["structuredContent"]["lease"]["lease_id"]});
+        caller.structured("release_lease", release).await;
+    }
+    house.daemon.stop().await;
+}
+
+/// Comes in as the owner of a token at a daemon of a process of its own.
+async fn owner_at(home: &Home, name: &str) -> Wire {
+    let secret = fs::read_to_string(home.path(&format!("{name}.token"))).unwrap();
+    owner(&home.runtime("gateway.sock"), Era::Modern, secret.trim()).await
+}
+
+#[tokio::test]
+async fn other_rights_end_a_connection_at_once_and_sessions_keep_their_tenant_over_restarts() {
+    let home = Home::new();
+    let tenants = home.configure("").with_file_name("tenants.toml");
+    fs::write(&tenants, "[tenant.web]\ntokens = [\"ci\", \"eye\"]\n").unwrap();
+    for (name, scope) in [("ci", "write"), ("eye", "write"), ("clerk", "write")] {
+        let file = home.path(&format!("{name}.token"));
+        home.printed(&format!("token new {name} --scope {scope} --out {}", file.display()));
+    }
+    let daemon = home.serve().await;
+    let create = |visibility: &str| {
+        json!({"command": "cat", "args": [], "lease": false, "visibility": visibility,
+               "name": visibility})
+    };
+    let mut ci = owner_at(&home, "ci").await;
+    for visibility in ["private", "tenant", "listed"] {
+        ci.structured("create_session", create(visibility)).await;
+    }
+    let seen = async |who: &str| {
+        let list = owner_at(&home, who).await.structured("list_sessions", json!({})).await;
+        (names(&list, "sessions"), names(&list, "listed"))
+    };
+    let owned = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+    let before = [
+        ("ci", (owned(&["listed", "private", "tenant"]), owned(&[]))),
+        ("eye", (owned(&["listed", "tenant"]), owned(&[]))),
+        ("clerk", (owned(&[]), owned(&["listed"]))),
+    ];
+    for (who, expected) in &before {
+        assert_eq!(&seen(who).await, expected, "{who}");
+    }
+    daemon.kill().await;
+    let daemon = home.serve().await;
+    for (who, expected) in &before {
+        assert_eq!(&seen(who).await, expected, "{who} after a restart");
+    }
+
+    let mut eye = owner_at(&home, "eye").await;
+    let mut clerk = owner_at(&home, "clerk").await;
+    let moved = "[tenant.web]\ntokens = [\"ci\"]\n[tenant.shop]\ntokens = [\"eye\"]\n";
+    fs::write(&tenants, moved).unwrap();
+    daemon.signal(Signal::SIGHUP);
+    soon("the end of who has other rights", eye.receiver.hears_the_end()).await;
+    assert_eq!(seen("eye").await, (owned(&[]), owned(&["listed"])));
+    // Who has the same rights stays.
+    clerk.structured("list_sessions", json!({})).await;
+    // What cannot be meant changes nothing.
+    fs::write(&tenants, "[tenant.web]\nusers = [\"nobody-has-this-name\"]\n").unwrap();
+    daemon.signal(Signal::SIGHUP);
+    until("the daemon to say what is wrong", || daemon.said().contains("there is no user")).await;
+    assert_eq!(seen("eye").await, (owned(&[]), owned(&["listed"])));
+    let check = home.run("config check");
+    assert_eq!(check.status.code(), Some(2), "{check:?}");
+}
