@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 
 use nix::errno::Errno;
 use nix::fcntl::{AT_FDCWD, AtFlags};
+use nix::libc;
 use nix::sys::socket::{
     AddressFamily, Backlog, SockFlag, SockType, UnixAddr, bind, connect, getsockopt, listen,
     socket, socketpair, sockopt,
@@ -137,6 +138,52 @@ impl Other {
         let handle = self.handle.as_ref();
         handle.is_none_or(|handle| readiness::look(handle.as_fd(), READABLE) == Ok(0))
     }
+}
+
+/// The most supplementary groups that the kernel lets a process have.
+const GROUPS_MAX: usize = 65_536;
+/// As many groups as are asked for at first; few processes have more.
+const GROUPS_USUAL: usize = 64;
+
+/// The supplementary groups of the process at the other end, at the time of its connection, as the kernel has them.
+///
+/// # Errors
+/// Returns the kernel's error; `ENODATA` where it has no groups of a peer.
+pub fn peer_groups(connection: BorrowedFd<'_>) -> Result<Vec<u32>, Errno> {
+    let mut groups = vec![0; GROUPS_USUAL];
+    let count = match read_peer_groups(connection, &mut groups) {
+        Err(needed) if needed.errno == Errno::ERANGE => {
+            groups.resize(needed.groups.min(GROUPS_MAX), 0);
+            read_peer_groups(connection, &mut groups).map_err(|failed| failed.errno)?
+        }
+        read => read.map_err(|failed| failed.errno)?,
+    };
+    groups.truncate(count);
+    groups.shrink_to_fit();
+    Ok(groups)
+}
+
+/// Why groups were not read, and how many there are if that was too many.
+#[derive(Clone, Copy, Debug)]
+struct GroupsError {
+    errno: Errno,
+    groups: usize,
+}
+
+/// Reads the groups into a buffer and returns their number.
+#[allow(unsafe_code)]
+fn read_peer_groups(connection: BorrowedFd<'_>, into: &mut [u32]) -> Result<usize, GroupsError> {
+    let mut bytes = libc::socklen_t::try_from(size_of_val(into)).unwrap_or(libc::socklen_t::MAX);
+    let (level, option) = (libc::SOL_SOCKET, libc::SO_PEERGROUPS);
+    // SAFETY: the kernel writes at most `bytes` bytes into `into`, which has that many and is of plain numbers.
+    let read = unsafe {
+        let start = into.as_mut_ptr().cast();
+        libc::getsockopt(connection.as_raw_fd(), level, option, start, &raw mut bytes)
+    };
+    let groups = bytes as usize / size_of::<u32>();
+    Errno::result(read)
+        .map(|_| groups.min(into.len()))
+        .map_err(|errno| GroupsError { errno, groups })
 }
 
 type Control = [MaybeUninit<u8>; cmsg_space!(ScmRights(DESCRIPTORS_MAX))];

@@ -22,7 +22,8 @@ use crate::transport::daemon::journal::journal_limits;
 use crate::transport::daemon::{Assembly, Places};
 
 fn standing_of(number: u64) -> Standing {
-    let peer = Peer { uid: 1_000, gid: 1_000, pid: None, place: Place::Outside };
+    let peer =
+        Peer { uid: 1_000, gid: 1_000, groups: Vec::new(), pid: None, place: Place::Outside };
     standing(&peer, Door::Gateway, Party::User(1_000), number)
 }
 

@@ -13,6 +13,7 @@ use nix::unistd::{Uid, User};
 
 use crate::session::pty::ProcessId;
 use crate::shim::family::{lives_inside, outermost_shim};
+use crate::shim::socket::peer_groups;
 use crate::shim::stat::{ProcessStat, Unseen, seen};
 
 /// The process that connected, at the time of the connection.
@@ -20,6 +21,8 @@ use crate::shim::stat::{ProcessStat, Unseen, seen};
 pub struct Peer {
     pub uid: u32,
     pub gid: u32,
+    /// The supplementary groups, as the kernel has them. Empty where it does not say.
+    pub groups: Vec<u32>,
     /// `None` when the process is in another PID namespace.
     pub pid: Option<i32>,
     pub place: Place,
@@ -40,7 +43,8 @@ impl Peer {
             (Some(_), Err(error @ (Errno::EMFILE | Errno::ENFILE))) => return Err(error.into()),
             (Some(_), Err(_)) | (None, _) => Place::Unknown,
         };
-        Ok(Self { uid: credentials.uid(), gid: credentials.gid(), pid, place })
+        let groups = groups_of(socket);
+        Ok(Self { uid: credentials.uid(), gid: credentials.gid(), groups, pid, place })
     }
 
     /// The login name of the peer's user, or its number if there is no name.
@@ -61,6 +65,11 @@ impl Peer {
             Place::Inside { .. } | Place::Unknown => true,
         }
     }
+}
+
+/// The supplementary groups of the peer. A peer whose groups are not known is in none, which gives it nothing.
+pub fn groups_of(socket: &impl AsFd) -> Vec<u32> {
+    peer_groups(socket.as_fd()).unwrap_or_default()
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -30,7 +30,7 @@ use crate::shim::stat::{ProcessStat, seen};
 use crate::transport::connection::link::{self, Hangup, UnixLink};
 use crate::transport::unix::fair_queue::FairQueue;
 use crate::transport::unix::listener::{AcceptedClient, Listener, SocketFile};
-use crate::transport::unix::peer::{Peer, Place, Source};
+use crate::transport::unix::peer::{Peer, Place, Source, groups_of};
 use crate::transport::unix::reserve;
 
 /// Clients that wait to be looked up, inside and outside of sessions each. Above this, the source with the most
@@ -346,7 +346,9 @@ impl Insiders {
         if let Some((since, place)) = self.known.get(&pid) {
             if before == Some(*since) {
                 let (uid, gid, place) = (credentials.uid(), credentials.gid(), *place);
-                return Ok(Peer { uid, gid, pid: Some(pid), place });
+                // Its groups may have changed since.
+                let groups = groups_of(stream);
+                return Ok(Peer { uid, gid, groups, pid: Some(pid), place });
             }
             self.known.remove(&pid);
         }

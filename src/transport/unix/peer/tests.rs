@@ -13,7 +13,7 @@ use std::thread;
 use nix::libc;
 use nix::sys::prctl;
 use nix::sys::resource::{Resource, setrlimit};
-use nix::unistd::{getgid, getpid, getppid, getuid};
+use nix::unistd::{Gid, getgid, getpid, getppid, getuid, setgroups};
 
 use crate::session::pty::environment::SESSION_MARK;
 use crate::shim::mark;
@@ -66,6 +66,26 @@ fn the_kernel_tells_user_group_and_process_of_the_peer() {
     let peer = Peer::of(&ours, us()).unwrap();
     assert_eq!((peer.uid, peer.gid), (getuid().as_raw(), getgid().as_raw()));
     assert_eq!(peer.pid, Some(us().0));
+}
+
+#[test]
+fn the_kernel_tells_every_supplementary_group_of_the_peer() {
+    let name = "transport::unix::peer::tests::\
+                the_kernel_tells_every_supplementary_group_of_the_peer";
+    if !getuid().is_root() {
+        eprintln!("only root can change its groups");
+        return;
+    }
+    if alone::argument(name).is_none() {
+        return alone::run(name, Path::new("/"));
+    }
+    for count in [0, 1, 64, 65, 5_000] {
+        let groups: Vec<u32> = (70_000..70_000 + count).collect();
+        setgroups(&groups.iter().map(|gid| Gid::from_raw(*gid)).collect::<Vec<_>>()).unwrap();
+        let (ours, _theirs) = UnixStream::pair().unwrap();
+        setgroups(&[Gid::from_raw(1)]).unwrap();
+        assert_eq!(Peer::of(&ours, us()).unwrap().groups, groups, "those at the connection");
+    }
 }
 
 #[test]
@@ -138,7 +158,7 @@ fn who_carries_a_mark_is_inside_also_when_its_shim_is_gone() {
 fn a_process_that_is_not_there_is_unknown_and_counts_as_inside() {
     let place = Place::of(NOBODY, us()).unwrap();
     assert_eq!(place, Place::Unknown);
-    assert!(Peer { uid: 0, gid: 0, pid: None, place }.lives_inside());
+    assert!(Peer { uid: 0, gid: 0, groups: Vec::new(), pid: None, place }.lives_inside());
 }
 
 #[test]
