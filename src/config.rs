@@ -6,6 +6,7 @@ pub mod key;
 pub mod paths;
 pub mod policy;
 pub mod problem;
+pub mod sockets;
 pub mod sources;
 pub mod tokens;
 
@@ -14,6 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::config::key::{Applies, ConfigKey, KEYS, Value};
+use crate::config::sockets::SocketsConfig;
 use crate::core::event::EventKinds;
 use crate::core::keys::control::ControlKey;
 use crate::core::policy::rules::PolicyRules;
@@ -37,6 +39,7 @@ pub struct Config {
     pub holding: HoldingConfig,
     /// Whether interactive shells mark their prompts and commands.
     pub shell_marks: bool,
+    pub sockets: SocketsConfig,
     pub connections: Quota,
     pub connection: ConnectionConfig,
     pub subscriptions: Quota,

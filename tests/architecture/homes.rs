@@ -96,6 +96,8 @@ const SERDE: &[&str] = &[
 ];
 
 const NIX: &[&str] = &[
+    // The names of groups.
+    "config/sockets",
     "session/pty",
     "session/clock",
     "session/ring",
