@@ -17,6 +17,7 @@ pub mod doctor;
 pub mod duration;
 pub mod events;
 pub mod exit;
+pub mod expected;
 pub mod failure;
 pub mod hint;
 pub mod history;

@@ -7,6 +7,7 @@ pub mod key;
 pub mod paths;
 pub mod policy;
 pub mod problem;
+pub mod sockets;
 pub mod sources;
 pub mod tenants;
 pub mod tokens;
@@ -16,6 +17,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::config::key::{Applies, ConfigKey, KEYS, Value};
+use crate::config::sockets::SocketsConfig;
 use crate::core::event::EventKinds;
 use crate::core::keys::control::ControlKey;
 use crate::core::policy::rules::PolicyRules;
@@ -40,6 +42,7 @@ pub struct Config {
     pub holding: HoldingConfig,
     /// Whether interactive shells mark their prompts and commands.
     pub shell_marks: bool,
+    pub sockets: SocketsConfig,
     pub connections: Quota,
     pub connection: ConnectionConfig,
     pub subscriptions: Quota,

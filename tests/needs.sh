@@ -22,6 +22,7 @@ optional=(
 )
 # What is used where it is there and not worth changing a machine for.
 welcome=(
+  "setpriv --reuid=70001 --regid=70001 --clear-groups true : the right to be other users, for sockets of others"
   "systemd-analyze --version : systemd"
   "unshare --map-root-user --mount mount -t tmpfs none /mnt : the right to mount, to try a full disk"
 )

@@ -22,6 +22,7 @@ mod harness {
 
 mod outlive {
     mod aside;
+    mod audience;
     mod bridged;
     mod busy;
     mod client;

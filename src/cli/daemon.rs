@@ -13,6 +13,7 @@ use serde_json::{Map, Value, json};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout};
 
+use crate::cli::expected::expected_at;
 use crate::cli::failure::CliFailure;
 use crate::cli::output::{CommandOutput, CommandReport};
 use crate::transport::client::exchange::PendingReply;
@@ -57,7 +58,7 @@ impl DaemonClient {
 
     /// Connects to the daemon at this socket, for callers that handle a missing daemon.
     pub async fn try_connect(path: &Path) -> Result<Self, ConnectError> {
-        let client = Client::connect(path).await?;
+        let client = Client::connect(path, expected_at(path)).await?;
         Ok(Self { news: client.news(), client, path: path.to_owned() })
     }
 

@@ -18,6 +18,7 @@ use crate::session::pty::sidecar_files::Remains;
 use crate::transport::client::{ClientError, ConnectError};
 use crate::transport::daemon::DaemonError;
 use crate::transport::tokens::{SecretError, StoreError};
+use crate::transport::unix::impostor::Impostor;
 use crate::transport::unix::lock::LockError;
 use crate::wire::error::ErrorWire;
 
@@ -199,6 +200,19 @@ impl CliFailure {
             Self::Request(ClientError::Closed) => Some(
                 "it ended, or was upgraded; sessions that still run keep their ids. If this command \
                  changes anything, check whether it did before you run it again",
+            ),
+            Self::Unreachable { source: ConnectError::Impostor(Impostor::User { .. }), .. } => {
+                Some(
+                    "nothing was sent to it. If you mean the daemon of that user, name its socket: \
+                 `--socket PATH` or TERMGATE_SOCKET",
+                )
+            }
+            Self::Unreachable {
+                source: ConnectError::Impostor(Impostor::Directory { .. }),
+                ..
+            } => Some(
+                "nothing was sent to it. The socket's directory must belong to that user, and only \
+                 that user and root may write to it and to the directories above",
             ),
             Self::Unreachable { source: ConnectError::Impostor(_), .. } => Some(
                 "nothing was sent to it. Find out what it is (`ps`) and end it, then start the daemon; \

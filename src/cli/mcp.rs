@@ -12,6 +12,7 @@ use clap::Args;
 use crate::cli::context::Context;
 use crate::cli::daemon::DaemonClient;
 use crate::cli::exit::CommandExit;
+use crate::cli::expected::expected_at;
 use crate::cli::failure::CliFailure;
 use crate::cli::logging::{LogFormat, start_logging};
 use crate::cli::start::{DaemonStart, StartRights, Stay, connect_or_start};
@@ -116,7 +117,9 @@ impl McpCommand {
 impl Way {
     async fn dial(&self, dial: Dial) -> Result<Upstream, CliFailure> {
         let secret = self.token_file.as_deref().map(secret_in).transpose()?;
-        let connect = async || Upstream::connect(&self.socket, secret.as_ref()).await;
+        let connect = async || {
+            Upstream::connect(&self.socket, expected_at(&self.socket), secret.as_ref()).await
+        };
         let start = self.start.as_ref().filter(|_| dial == Dial::ConnectOrStart);
         match connect_or_start(connect, start).await? {
             Ok(upstream) => Ok(upstream),

@@ -93,7 +93,7 @@ impl DaemonStart {
         &self,
         connect: impl AsyncFn() -> Result<T, ConnectError>,
     ) -> Result<Result<T, ConnectError>, CliFailure> {
-        directory::prepare(&self.paths).context("cannot start a daemon")?;
+        directory::create(&self.paths).context("cannot start a daemon")?;
         let log = Log::open(&self.paths).context("cannot start a daemon")?;
         let mut child = spawn(&log, self.rights, self.stay).context("cannot start a daemon")?;
         let mut ended_at = None;

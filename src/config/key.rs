@@ -273,6 +273,8 @@ const fn event_kinds(
 const KIB: u64 = 1024;
 const MIB: u64 = 1024 * KIB;
 const HOUR_MS: u64 = 3_600_000;
+/// Longer than any system lets the name of a group be.
+const GROUP_NAME_MAX: usize = 256;
 
 /// All keys. Limits that are not here are fixed; `config/termgate.toml` lists them and explains why.
 pub const KEYS: &[ConfigKey] = &[
@@ -327,6 +329,8 @@ pub const KEYS: &[ConfigKey] = &[
     }),
     switch("sessions.overwrite_unread", NewSessions, |it| &mut it.holding.overwrite_unread),
     switch("sessions.shell_marks", NewSessions, |it| &mut it.shell_marks),
+    text("sockets.clients", GROUP_NAME_MAX, Restart, |it| &mut it.sockets.clients),
+    text("sockets.observers", GROUP_NAME_MAX, Restart, |it| &mut it.sockets.observers),
     count("connections.max", (16, 65_536), AtOnce, |it| &mut it.connections.own),
     count("connections.others_max", (1, 4_096), AtOnce, |it| &mut it.connections.others),
     count("connections.message_bytes", (64 * KIB, 4 * MIB), NewConnections, |it| {

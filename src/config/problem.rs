@@ -5,6 +5,7 @@ use std::fmt;
 use std::path::PathBuf;
 
 use crate::config::key::{Tighten, Value, ValueKind};
+use crate::config::sockets::GroupError;
 use crate::core::counted::counted;
 
 /// Where a value or a problem is written.
@@ -61,6 +62,8 @@ pub enum Fault {
     NoVariable(Option<String>),
     #[error("{found} is not {expected}")]
     Unfit { found: String, expected: ValueKind },
+    #[error(transparent)]
+    Group(#[from] GroupError),
     /// What is wrong with a rule of policy.
     #[error("{0}")]
     Rule(String),

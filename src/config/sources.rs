@@ -11,9 +11,10 @@ use crate::config::Config;
 use crate::config::accounts::Accounts;
 use crate::config::environment;
 use crate::config::file::{self, FILE_MAX, Given};
-use crate::config::key::{ConfigKey, Value};
+use crate::config::key::{ConfigKey, KEYS, Value};
 use crate::config::policy;
 use crate::config::problem::{ConfigError, Fault, Problem, ValueOrigin};
+use crate::config::sockets::SocketAudience;
 use crate::config::tenants;
 use crate::core::policy::rules::PolicyRules;
 use crate::core::policy::tenants::Tenants;
@@ -147,6 +148,7 @@ impl Sources {
                 });
             }
         }
+        problems.extend(effective.unknown_groups());
         problems.extend(self.lay_policy(&mut effective));
         problems.extend(self.lay_tenants(&mut effective));
         if problems.is_empty() { Ok(effective) } else { Err(ConfigError(problems)) }
@@ -217,7 +219,10 @@ impl Sources {
                 drop(effective.lay_file(source));
             }
         }
-        let problems = effective.lay_file(&ConfigSource { layer, path: path.to_owned() });
+        let mut problems = effective.lay_file(&ConfigSource { layer, path: path.to_owned() });
+        if !of_project {
+            problems.extend(effective.unknown_groups());
+        }
         if problems.is_empty() { Ok(effective.notes) } else { Err(ConfigError(problems)) }
     }
 }
@@ -255,6 +260,18 @@ impl Effective {
         problems.sort_by_key(Problem::position);
         self.notes.sort_by_key(Problem::position);
         problems
+    }
+
+    /// The groups of `[sockets]` that this machine does not have.
+    fn unknown_groups(&self) -> Vec<Problem> {
+        let is_of_sockets = |key: &&ConfigKey| key.section() == "sockets";
+        let unknown = KEYS.iter().filter(is_of_sockets).filter_map(|key| {
+            let Value::Text(name) = key.value(&self.config) else { return None };
+            let fault = Fault::Group(SocketAudience::of(&name).err()?);
+            let origin = self.origin(key).clone();
+            Some(Problem { origin, key: Some(key.name.to_owned()), fault })
+        });
+        unknown.collect()
     }
 
     fn lay(&mut self, given: Given) {

@@ -64,6 +64,8 @@ pub enum Reach {
     Tenant,
     /// This one alone.
     Session(SessionId),
+    /// This one alone, and to view it whatever its tenant: whoever may open the socket may watch.
+    Watched(SessionId),
     /// None: a program inside a managed session that hides which one it lives in.
     Nothing,
 }
@@ -107,23 +109,29 @@ impl Standing {
     pub fn roles_at(&self, session: &impl RightsSubject) -> Roles {
         match self.reach {
             Reach::Tenant => {}
-            Reach::Session(only) if only == session.id() => {}
-            Reach::Session(_) | Reach::Nothing => return Roles::NONE,
+            Reach::Session(only) | Reach::Watched(only) if only == session.id() => {}
+            Reach::Session(_) | Reach::Watched(_) | Reach::Nothing => return Roles::NONE,
         }
         if self.is_operator() {
             return Roles::ALL;
         }
         let tenant = &self.caller.tenant;
         let private = session.tenant().is_private().then(|| self.private_tenant());
-        self.rights.at(session, tenant, private.as_ref())
+        let opened = match self.reach {
+            Reach::Watched(_) => Role::View.into(),
+            Reach::Tenant | Reach::Session(_) | Reach::Nothing => Roles::NONE,
+        };
+        self.rights.at(session, tenant, private.as_ref()).and(opened)
     }
 
     /// What the caller may do in a whole tenant.
     pub fn roles_in(&self, tenant: &TenantId) -> Roles {
         match self.reach {
             Reach::Nothing => Roles::NONE,
-            Reach::Tenant | Reach::Session(_) if self.is_operator() => Roles::ALL,
-            Reach::Tenant | Reach::Session(_) => self.rights.in_tenant(tenant, &self.caller.tenant),
+            _ if self.is_operator() => Roles::ALL,
+            Reach::Tenant | Reach::Session(_) | Reach::Watched(_) => {
+                self.rights.in_tenant(tenant, &self.caller.tenant)
+            }
         }
     }
 

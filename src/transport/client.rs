@@ -21,7 +21,7 @@ use tokio::time::{Instant, sleep, timeout};
 use crate::mcp::request_class::OBSERVE_METHOD;
 use crate::transport::client::exchange::{OpenRequests, PendingReply};
 use crate::transport::unix::dial::{ROOM_MAX, connect_or_wait};
-use crate::transport::unix::impostor::{Impostor, check_listener};
+use crate::transport::unix::impostor::{ExpectedDaemon, Impostor, check_listener};
 use crate::wire::error::ErrorWire;
 
 /// Deltas that may wait for an observer. Above this, the client stops reading from the daemon.
@@ -83,18 +83,19 @@ impl From<Impostor> for ConnectError {
         match impostor {
             // As if it had hung up before it ended.
             Impostor::Ended => Self::HungUp,
-            Impostor::User { .. } | Impostor::Inside { .. } | Impostor::Unknown { .. } => {
-                Self::Impostor(impostor)
-            }
+            Impostor::User { .. }
+            | Impostor::Directory { .. }
+            | Impostor::Inside { .. }
+            | Impostor::Unknown { .. } => Self::Impostor(impostor),
         }
     }
 }
 
 /// Connects to the daemon whose socket is at `path`, to which nothing was said yet; waits up to [`ROOM_MAX`]
 /// where too many others do.
-pub async fn dial(path: impl AsRef<Path>) -> Result<UnixStream, ConnectError> {
-    let stream = connect_or_wait(path.as_ref(), ROOM_MAX).await?;
-    check_listener(&stream)?;
+pub async fn dial(path: &Path, expected: ExpectedDaemon) -> Result<UnixStream, ConnectError> {
+    let stream = connect_or_wait(path, ROOM_MAX).await?;
+    check_listener(&stream, path, expected)?;
     Ok(stream)
 }
 
@@ -145,8 +146,8 @@ pub struct Client {
 
 impl Client {
     /// Connects to the daemon whose socket is at `path`, and greets it.
-    pub async fn connect(path: impl AsRef<Path>) -> Result<Self, ConnectError> {
-        let (reader, writer) = dial(path).await?.into_split();
+    pub async fn connect(path: &Path, expected: ExpectedDaemon) -> Result<Self, ConnectError> {
+        let (reader, writer) = dial(path, expected).await?.into_split();
         Self::over(reader, writer).await
     }
 

@@ -25,11 +25,11 @@ use tokio_util::task::TaskTracker;
 
 use crate::config::Config;
 use crate::config::paths::RuntimePaths;
+use crate::config::sockets::SocketAccess;
 use crate::config::sources::Sources;
 use crate::core::event::Event;
 use crate::core::ids::{SessionId, TenantId};
 use crate::core::input::WriteWindow;
-use crate::core::policy::Door;
 use crate::core::policy::switches::{Scope, Switches};
 use crate::gateway::Gateway;
 use crate::mcp::attach::Names;
@@ -61,7 +61,9 @@ use crate::transport::daemon::event_commands::run_event_commands;
 use crate::transport::daemon::indexing::{Indexing, index_of};
 use crate::transport::daemon::journal::{journal_of, keep_journal, recorder};
 use crate::transport::daemon::kept_switches::{KeptSwitches, SwitchOrigin};
-use crate::transport::daemon::sessions::{open_session_doors, recover_sessions, shims_of};
+use crate::transport::daemon::sessions::{
+    listen_for_all, open_session_doors, recover_sessions, shims_of,
+};
 use crate::transport::daemon::settings::{Reloading, limits_of_doors, session_limits};
 use crate::transport::daemon::startup_lock::{lost, take_in_turn};
 use crate::transport::daemon::upgrade::DaemonProgram;
@@ -72,7 +74,7 @@ use crate::transport::notify::{News, Notifier, keep_alive, tell_status};
 use crate::transport::shell_scripts::{or_told, place_scripts};
 use crate::transport::signals::{Hangups, Signals};
 use crate::transport::tokens::TokenStore;
-use crate::transport::unix::directory::{DirectoryError, prepare};
+use crate::transport::unix::directory::{DirectoryError, create, prepare};
 use crate::transport::unix::handed::onward::ignores_hangup;
 use crate::transport::unix::handed::{Handed, HandedError};
 use crate::transport::unix::limits::{DescriptorLimit, own_uid, raise_descriptor_limit};
@@ -163,8 +165,10 @@ pub async fn serve(
     // Listen for signals before any process can find this one.
     let (signals, hangups) = (Signals::listen()?, Hangups::listen()?);
     handed.check(&[paths.gateway(), &paths.gateway_read_only(), &paths.operator()])?;
-    prepare(&paths)?;
+    create(&paths)?;
     let lock = Arc::new(take_in_turn(&paths, TURN_MAX).await?);
+    let access = SocketAccess::of(&config.sockets).map_err(DirectoryError::Group)?;
+    prepare(&paths, access)?;
     let stale = remove_stale(&paths.sessions(), &lock)?;
     tracing::debug!(stale, "sockets of an earlier daemon removed");
     let found = FoundAtStart { sockets, hangup_ignored, descriptors: prepare_process()? };
@@ -183,7 +187,7 @@ pub async fn serve(
     tasks.spawn(keep_journal(journal.clone(), daemon.sessions.clock()));
     let begun_at = *journal.newest_event().borrow();
     let Listening { facts, announcements } = listening;
-    let doors_of_sessions = (doors.clone(), paths.clone(), Arc::clone(&lock));
+    let doors_of_sessions = (doors.clone(), paths.clone(), access, Arc::clone(&lock));
     watched.push(tasks.spawn(open_session_doors(announcements, doors_of_sessions)));
     let kept = KeptSwitches::at(paths.switches(), &lock);
     let write_from = kept.resume(&daemon.switchboard, read_only, daemon.now());
@@ -191,12 +195,8 @@ pub async fn serve(
     // The first client finds every earlier session.
     tasks.spawn(recover_sessions(Arc::clone(&daemon)).await);
     let indexing = Indexing::start(&daemon);
-    let gateway = handed.listen(paths.gateway(), &lock)?;
-    let observers = handed.listen(&paths.gateway_read_only(), &lock)?;
-    let operator = handed.listen(&paths.operator(), &lock)?.always_open();
+    let listeners = listen_for_all(&mut handed, &paths, access, &lock)?.into_iter();
     let open = |listener, door| doors.clone().keep_open_always(listener, door);
-    let doors_of_all = [Door::Gateway, Door::ObserverGateway, Door::Operator];
-    let listeners = [gateway, observers, operator].into_iter().zip(doors_of_all);
     watched.extend(listeners.map(|(listener, door)| tasks.spawn(open(listener, door))));
     watched.extend(keep_house(&mut tasks, facts, Arc::clone(&shared)));
     ready(&Banner::of(&daemon, write_from, &paths));

@@ -12,6 +12,7 @@ use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::config::sockets::SocketAudience;
 use crate::core::caller::{Caller, Kind};
 use crate::core::ids::{ConnectionId, PrincipalId, TenantId};
 use crate::core::policy::tenants::Identity;
@@ -40,6 +41,8 @@ const AGAIN_INTERVAL: Duration = Duration::from_secs(1);
 pub struct DoorLimits {
     pub users: Most,
     pub connection: Limits,
+    /// Who may watch a session of any tenant at its read-only socket.
+    pub observers: SocketAudience,
 }
 
 /// A client before it has said anything.
@@ -105,7 +108,7 @@ impl Doors {
 
     /// Serves an admitted client in its own task.
     fn receive(&self, Arrival { link, peer }: Arrival, door: Door) {
-        let DoorLimits { users, connection: limits } = self.limits.borrow().clone();
+        let DoorLimits { users, connection: limits, observers } = self.limits.borrow().clone();
         let Some(ticket) = self.admit(&peer, door, users) else { return };
         let limits = Limits { incoming: ticket.incoming(), ..limits };
         let limits = if door.only_watches() { limits.observing() } else { limits };
@@ -113,8 +116,13 @@ impl Doors {
         let number = self.numbers.fetch_add(1, Ordering::Relaxed);
         let (present, doors) = (self.presence.enter(), self.clone());
         self.tasks.spawn(async move {
-            let standing = standing(&peer, door, ticket.party(), number);
-            let groups = peer.groups.iter().copied().chain([peer.gid]).collect();
+            let groups: Arc<[u32]> = peer.groups.iter().copied().chain([peer.gid]).collect();
+            let mut standing = standing(&peer, door, ticket.party(), number);
+            if let (Reach::Session(session), Door::Observer(_)) = (standing.reach, door)
+                && observers.includes(&groups)
+            {
+                standing.reach = Reach::Watched(session);
+            }
             let client = NewClient { standing, source: peer.source(), groups };
             let serving = doors.serve(link.in_lines(&limits), client, &limits);
             // An ending daemon disconnects its remaining clients.

@@ -2,11 +2,13 @@
 //!
 //! This module trusts only the kernel and the owners and modes of files. It decides nothing about rights.
 
+pub mod access;
 pub mod changes;
 pub mod dial;
 pub mod directory;
 pub mod event_command;
 pub mod fair_queue;
+pub mod file_identity;
 pub mod handed;
 pub mod impostor;
 pub mod limits;

@@ -97,6 +97,8 @@ const SERDE: &[&str] = &[
 ];
 
 const NIX: &[&str] = &[
+    // The names of groups.
+    "config/sockets",
     "session/pty",
     "config/accounts",
     "session/clock",

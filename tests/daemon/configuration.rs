@@ -1,6 +1,7 @@
 //! The configuration as an operator meets it: the program itself, its files, variables and signals.
 
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::process::{Command, Output};
 
@@ -132,6 +133,35 @@ fn the_files_that_count_are_listed_in_their_order() {
     let given = place.data("config path --config my.toml --json")["files"].clone();
     let path = place.path("home/project/my.toml");
     assert_eq!(given[0], json!({"layer": "given", "path": path, "exists": false}));
+}
+
+#[test]
+fn an_unknown_group_ends_a_check_and_a_start_and_is_told_how_to_make() {
+    let place = Place::new();
+    place.configure("sockets.observers = 'no-such-group'\n");
+    for words in ["config check", "serve"] {
+        let output = place.run(words);
+        assert_eq!(output.status.code(), Some(2), "{words}: {output:?}");
+        let told = told(&output);
+        assert!(told.contains("groupadd no-such-group"), "{words}: {told}");
+    }
+    assert!(!place.0.runtime("").exists(), "nothing was made");
+}
+
+#[tokio::test]
+async fn who_may_connect_changes_when_the_daemon_restarts() {
+    let place = Place::new();
+    let served = place.serve("").await;
+    let mode = |name: &str| fs::symlink_metadata(place.0.runtime(name)).unwrap().mode() & 0o777;
+    place.configure("sockets.observers = '*'\n");
+    let told = served.reload(AGAIN).await;
+    assert!(told.contains("setting changes when the daemon restarts"), "{told}");
+    assert_eq!((mode(""), mode("gateway.ro.sock")), (0o700, 0o600));
+    served.stop().await;
+    let served = place.serve("").await;
+    assert_eq!((mode(""), mode("gateway.ro.sock")), (0o711, 0o666));
+    assert_eq!((mode("gateway.sock"), mode("operator.sock")), (0o600, 0o600));
+    served.stop().await;
 }
 
 #[test]

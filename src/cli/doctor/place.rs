@@ -1,8 +1,9 @@
 //! The daemon's files: the directory, its sockets, the log.
 
+use std::env;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use crate::cli::doctor::check::Check;
@@ -10,6 +11,8 @@ use crate::cli::doctor::ground::{DoctorFacts, FoundDaemon};
 use crate::cli::start::log::log_path;
 use crate::cli::status::bytes;
 use crate::config::paths::{RuntimePaths, SOCKET_PATH_MAX};
+use crate::config::sockets::{SocketAccess, SocketAudience};
+use crate::config::sources::Sources;
 use crate::transport::unix::directory::{self, DirectoryError};
 
 /// `doctor` warns about a log larger than this, in bytes.
@@ -21,7 +24,7 @@ pub(super) fn runtime_directory(ground: &DoctorFacts) -> Vec<Check> {
     let Ok(paths) = &ground.paths else { return Vec::new() };
     let shown = paths.root().display();
     vec![match directory::inspect(paths) {
-        Ok(()) => Check::ok(NAME, format!("{shown}, yours alone (0700)")),
+        Ok(()) => Check::ok(NAME, format!("{shown}, {}", openness(paths.root()))),
         Err(DirectoryError::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {
             Check::ok(NAME, format!("{shown} is not there yet; a daemon makes it"))
         }
@@ -49,21 +52,25 @@ pub(super) fn sockets(ground: &DoctorFacts) -> Vec<Check> {
     const NAME: &str = "sockets";
     let Ok(paths) = &ground.paths else { return Vec::new() };
     let there = sockets_of(paths);
-    let open: Vec<&PathBuf> = there.iter().filter(|path| is_open_to_others(path)).collect();
-    if let Some(path) = open.first() {
-        let path = path.display();
+    let access = access_as_configured(ground);
+    let mode_of = |path: &Path| audience_of(path, paths, access).socket_mode();
+    if let Some(path) = there.iter().find(|path| is_open_beyond(path, mode_of(path))) {
+        let (mode, path) = (mode_of(path), path.display());
         return vec![Check::fail(
             NAME,
-            format!("{path} can be used by others"),
-            format!("Run: chmod 600 {path}"),
+            format!("{path} can be used by others than [sockets] of the configuration names"),
+            format!("Run: chmod {mode:03o} {path}"),
         )];
     }
+    let open = if access == SocketAccess::default() {
+        "yours alone (0600)"
+    } else {
+        "open only to whom [sockets] of the configuration names"
+    };
     let count = there.len();
     vec![match (&ground.daemon, count) {
         (_, 0) => Check::ok(NAME, "none"),
-        (FoundDaemon::Running(_), _) => {
-            Check::ok(NAME, format!("{count}, all of them yours alone (0600)"))
-        }
+        (FoundDaemon::Running(_), _) => Check::ok(NAME, format!("{count}, all of them {open}")),
         (FoundDaemon::Broken(_), _) => Check::warn(
             NAME,
             format!("{count} of a daemon that does not answer"),
@@ -102,6 +109,33 @@ fn sockets_of(paths: &RuntimePaths) -> Vec<PathBuf> {
     files.filter(is_socket).map(|entry| entry.path()).collect()
 }
 
-fn is_open_to_others(path: &Path) -> bool {
-    path.symlink_metadata().is_ok_and(|found| found.permissions().mode() & 0o077 != 0)
+/// Who can pass through a directory of sockets.
+fn openness(directory: &Path) -> String {
+    let Ok(found) = directory.symlink_metadata() else { return "yours".to_owned() };
+    let mode = found.permissions().mode() & 0o777;
+    match mode & 0o011 {
+        0 => format!("yours alone ({mode:04o})"),
+        0o010 => format!("yours; group {} may connect in it ({mode:04o})", found.gid()),
+        _ => format!("yours; other users may connect in it ({mode:04o})"),
+    }
+}
+
+/// Whom the sockets are open to; only the owner where the configuration cannot be read, of which another check tells.
+fn access_as_configured(ground: &DoctorFacts) -> SocketAccess {
+    let directory = env::current_dir().unwrap_or_default();
+    let effective = Sources::new(None, &directory, &ground.environment).load();
+    let access = effective.ok().and_then(|read| SocketAccess::of(&read.config.sockets).ok());
+    access.unwrap_or_default()
+}
+
+fn audience_of(socket: &Path, paths: &RuntimePaths, access: SocketAccess) -> SocketAudience {
+    if socket == paths.operator() {
+        return SocketAudience::Owner;
+    }
+    let read_only = socket.to_string_lossy().ends_with(".ro.sock");
+    if read_only { access.observers() } else { access.clients() }
+}
+
+fn is_open_beyond(path: &Path, mode: u32) -> bool {
+    path.symlink_metadata().is_ok_and(|found| found.permissions().mode() & 0o077 & !mode != 0)
 }

@@ -94,6 +94,30 @@ fn each_layer_is_laid_over_those_before_it() {
 }
 
 #[test]
+fn a_group_that_the_machine_does_not_have_is_a_problem_of_the_value_that_holds() {
+    let mut place = Place::new();
+    let file = place.user("[sockets]\nclients = 'root'\nobservers = 'no-such-group'");
+    let [problem] = &place.problems()[..] else { panic!("one problem") };
+    let at = "home/.config/termgate/termgate.toml:3:1: sockets.observers: ";
+    assert!(problem.starts_with(at), "{problem}");
+    assert!(problem.contains("no group \"no-such-group\""), "{problem}");
+    let checked = place.sources().check(&file).unwrap_err();
+    assert_eq!(checked.0.len(), 1, "{checked}");
+
+    place.set("TERMGATE_SOCKETS__OBSERVERS", "*");
+    let config = place.sources().load().unwrap().config;
+    assert_eq!((&*config.sockets.clients, &*config.sockets.observers), ("root", "*"));
+}
+
+#[test]
+fn a_project_opens_no_socket() {
+    let place = Place::new();
+    place.project("sockets.observers = '*'");
+    let problems = place.problems();
+    assert!(problems[0].contains("only the operator may set this"), "{problems:?}");
+}
+
+#[test]
 fn a_given_file_stands_in_for_those_of_the_system_and_the_user_only() {
     let place = Place::new();
     place.user("lease.auto = true");

@@ -11,6 +11,7 @@ use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use super::*;
 use crate::core::code::Code;
 use crate::transport::connection::link;
+use crate::transport::unix::impostor::ExpectedDaemon;
 
 /// How long a test waits for what must come; only a broken bridge ever lets it pass.
 const SAFETY: Duration = Duration::from_secs(30);
@@ -89,7 +90,7 @@ async fn run(path: PathBuf, stream: DuplexStream) {
     let dial = async |_| {
         let undialed =
             |error| Undialed { code: Code::UpstreamUnavailable, reason: format!("{error}") };
-        Upstream::connect(&path, None).await.map_err(undialed)
+        Upstream::connect(&path, ExpectedDaemon::Ours, None).await.map_err(undialed)
     };
     let upstream = dial(Dial::ConnectOrStart).await.unwrap();
     let (reader, writer) = tokio::io::split(stream);

@@ -18,6 +18,7 @@ use crate::transport::client::{ConnectError, GREETING_MAX, dial};
 use crate::transport::framing::AUTHENTICATE_METHOD;
 use crate::transport::framing::lines::{InputLine, LineInput, LineReader};
 use crate::transport::limits::{ANSWER_MAX, Limits};
+use crate::transport::unix::impostor::ExpectedDaemon;
 use crate::wire::error::ErrorWire;
 
 /// The id of the bridge's own requests. They end one by one before the client's first message is sent.
@@ -32,8 +33,12 @@ pub struct Upstream {
 
 impl Upstream {
     /// Connects to the daemon at `path`, shows the token if there is one, and waits for the first answer.
-    pub async fn connect(path: &Path, secret: Option<&Secret>) -> Result<Self, ConnectError> {
-        let (reader, writer) = dial(path).await?.into_split();
+    pub async fn connect(
+        path: &Path,
+        expected: ExpectedDaemon,
+        secret: Option<&Secret>,
+    ) -> Result<Self, ConnectError> {
+        let (reader, writer) = dial(path, expected).await?.into_split();
         let mut upstream =
             Self { lines: LineReader::new(reader, &Limits::patient(ANSWER_MAX)), writer };
         let meeting = async {

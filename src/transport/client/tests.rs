@@ -196,7 +196,13 @@ async fn whoever_hangs_up_at_once_is_told_apart_from_one_that_is_silent() {
 async fn a_missing_and_a_stale_socket_are_told_apart() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("gateway.sock");
-    assert!(matches!(Client::connect(&path).await, Err(ConnectError::Absent)));
+    assert!(matches!(
+        Client::connect(&path, ExpectedDaemon::Ours).await,
+        Err(ConnectError::Absent)
+    ));
     drop(tokio::net::UnixListener::bind(&path).unwrap());
-    assert!(matches!(Client::connect(&path).await, Err(ConnectError::Refused)));
+    assert!(matches!(
+        Client::connect(&path, ExpectedDaemon::Ours).await,
+        Err(ConnectError::Refused)
+    ));
 }

@@ -8,6 +8,7 @@ use tokio::task::JoinSet;
 use tokio::time::sleep;
 
 use crate::config::paths::RuntimePaths;
+use crate::config::sockets::{SocketAccess, SocketAudience};
 use crate::core::event::{Event, EventScope};
 use crate::core::ids::{SessionId, TenantId};
 use crate::core::policy::Door;
@@ -16,8 +17,10 @@ use crate::session::recover::finding::Unanswered;
 use crate::session::registry::Announcement;
 use crate::surface::call::Daemon;
 use crate::transport::door::Doors;
-use crate::transport::unix::directory::prepare;
-use crate::transport::unix::listener::Listener;
+use crate::transport::unix::directory::{closed_above, prepare};
+use crate::transport::unix::handed::Handed;
+use crate::transport::unix::limits::own_uid;
+use crate::transport::unix::listener::{BindError, Listener};
 use crate::transport::unix::lock::DaemonLock;
 
 /// The delay before a silent shim is asked again.
@@ -73,10 +76,39 @@ async fn recover(daemon: &Daemon, left: Vec<SessionId>) -> Unanswered {
     unanswered
 }
 
+/// Listens at the sockets that are there as long as the daemon.
+pub(super) fn listen_for_all(
+    handed: &mut Handed,
+    paths: &RuntimePaths,
+    access: SocketAccess,
+    lock: &DaemonLock,
+) -> Result<[(Listener, Door); 3], BindError> {
+    warn_of_others(paths, access);
+    let read_only = paths.gateway_read_only();
+    let gateway = handed.listen(paths.gateway(), access.clients(), lock)?;
+    let observers = handed.listen(&read_only, access.observers(), lock)?;
+    // Whatever the configuration says: who gets in here may be an operator.
+    let operator = handed.listen(&paths.operator(), SocketAudience::Owner, lock)?.always_open();
+    Ok([(gateway, Door::Gateway), (observers, Door::ObserverGateway), (operator, Door::Operator)])
+}
+
+/// Warns where the configuration lets other users in and means something else by it than it does.
+fn warn_of_others(paths: &RuntimePaths, access: SocketAccess) {
+    if let Some(path) = closed_above(paths, access.directories()) {
+        let path = path.display();
+        tracing::warn!(%path, "other users do not reach the sockets: this directory does not let them pass");
+    }
+    if access.clients() != SocketAudience::Owner && own_uid() == 0 {
+        tracing::warn!(
+            "sessions of other users run as root as well: where writing is allowed, each of them is root"
+        );
+    }
+}
+
 /// Opens both sockets of every session that is created.
 pub(super) async fn open_session_doors(
     mut announcements: mpsc::Receiver<Announcement>,
-    (doors, paths, lock): (Doors, RuntimePaths, Arc<DaemonLock>),
+    (doors, paths, access, lock): (Doors, RuntimePaths, SocketAccess, Arc<DaemonLock>),
 ) {
     // Dropping the set closes the sockets.
     let mut open = JoinSet::new();
@@ -84,16 +116,16 @@ pub(super) async fn open_session_doors(
         while open.try_join_next().is_some() {}
         let id = session.id();
         // The directories may have been removed since.
-        if let Err(error) = prepare(&paths) {
+        if let Err(error) = prepare(&paths, access) {
             tracing::warn!(session = %id, %error, "its sockets may belong to another process, and are not created");
             continue;
         }
         let pair = [
-            (paths.session(id), Door::Session(id)),
-            (paths.session_read_only(id), Door::Observer(id)),
+            (paths.session(id), Door::Session(id), access.clients()),
+            (paths.session_read_only(id), Door::Observer(id), access.observers()),
         ];
-        for (path, door) in pair {
-            match Listener::bind(&path, &lock) {
+        for (path, door, audience) in pair {
+            match Listener::bind(&path, audience, &lock) {
                 Ok(listener) => {
                     let (doors, session) = (doors.clone(), session.clone());
                     open.spawn(async move {

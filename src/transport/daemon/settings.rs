@@ -8,6 +8,7 @@ use std::sync::atomic::Ordering;
 use tokio::sync::watch;
 
 use crate::config::key::Applies;
+use crate::config::sockets::SocketAudience;
 use crate::config::sources::Sources;
 use crate::config::{Change, Config, HoldingConfig, NotifyConfig};
 use crate::core::event::Event;
@@ -149,7 +150,9 @@ pub(super) fn limits_of_doors(config: &Config, parsing: ReadingRoom) -> DoorLimi
         connections: config.connections.clone(),
         incoming: config.connection.incoming.clone(),
     };
-    DoorLimits { users, connection }
+    // An unknown group was reported at the start.
+    let observers = SocketAudience::of(&config.sockets.observers).unwrap_or_default();
+    DoorLimits { users, connection, observers }
 }
 
 #[cfg(test)]

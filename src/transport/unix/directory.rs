@@ -10,6 +10,8 @@ use std::path::{Path, PathBuf};
 use nix::unistd::Uid;
 
 use crate::config::paths::{RUNTIME_DIR, RuntimePaths};
+use crate::config::sockets::{GroupError, SocketAccess, SocketAudience};
+use crate::transport::unix::access::open_directory;
 
 #[derive(Debug, thiserror::Error)]
 pub enum DirectoryError {
@@ -20,6 +22,13 @@ pub enum DirectoryError {
     Owner { path: PathBuf, owner: u32, us: u32 },
     #[error("{path} has mode {mode:04o} and must have 0700; run: chmod 700 {path}")]
     Mode { path: PathBuf, mode: u32 },
+    #[error(transparent)]
+    Group(GroupError),
+    #[error(
+        "cannot open {path} to whom `sockets` in the configuration names: {source}; the daemon's user \
+         must be a member of the group"
+    )]
+    Audience { path: PathBuf, source: io::Error },
     #[error(
         "{path} can be written to by others, its mode is {mode:04o}; run: chmod go-w {path}, or \
          set {RUNTIME_DIR} to another place"
@@ -33,19 +42,54 @@ pub enum DirectoryError {
     Io { path: PathBuf, source: io::Error },
 }
 
-/// Creates the missing directories of a daemon and checks all of them.
+/// The modes of directories of sockets, as daemons make them: for their own user, a group, every user. Others than the
+/// owner can list or change none of them.
+const MADE: [u32; 3] = [0o700, 0o710, 0o711];
+/// The mode of directories that are never open to others.
+const NEVER_OPEN: [u32; 1] = [0o700];
+
+/// Creates the missing directories of a daemon, for its own user, and checks all of them.
 ///
-/// * Our own directories must belong to us, have mode 0700 and be no symbolic links.
+/// * Our own directories must belong to us, have a mode that a daemon makes, and be no symbolic links.
 /// * Directories above may also belong to root. Only the owner may write to them, unless they are sticky.
 /// * The directory of a gateway placed elsewhere is checked like one above and is not created.
 ///
 /// # Errors
 /// Returns the first directory that cannot be created or trusted.
-pub fn prepare(paths: &RuntimePaths) -> Result<(), DirectoryError> {
+pub fn create(paths: &RuntimePaths) -> Result<(), DirectoryError> {
     check_all(paths, make)
 }
 
-/// Checks the directories of a daemon like [`prepare`], without creating any.
+/// Creates and checks the directories like [`create`], and opens those of sockets to whom `access` names and to nobody
+/// else. Only under the daemon's lock: a daemon that runs may have opened them to others.
+///
+/// # Errors
+/// Returns the first directory that cannot be created, trusted or opened.
+pub fn prepare(paths: &RuntimePaths, access: SocketAccess) -> Result<(), DirectoryError> {
+    create(paths)?;
+    for path in [paths.root().to_owned(), paths.sessions()] {
+        open_directory(&path, access.directories())
+            .map_err(|source| DirectoryError::Audience { path, source })?;
+    }
+    Ok(())
+}
+
+/// The first directory above a daemon's own that does not let this audience pass, so that it reaches no socket.
+pub fn closed_above(paths: &RuntimePaths, audience: SocketAudience) -> Option<PathBuf> {
+    let lets_pass = |directory: &Path| {
+        let Ok(found) = fs::metadata(directory) else { return true };
+        let (mode, group) = (found.permissions().mode(), found.gid());
+        match audience {
+            SocketAudience::Owner => true,
+            SocketAudience::Group(theirs) if theirs == group => mode & 0o010 != 0,
+            SocketAudience::Group(_) | SocketAudience::Everyone => mode & 0o001 != 0,
+        }
+    };
+    let mut above = from_the_top(paths.root().parent()?).into_iter();
+    above.find(|directory| !lets_pass(directory)).map(Path::to_owned)
+}
+
+/// Checks the directories of a daemon like [`create`], without creating any.
 ///
 /// # Errors
 /// Returns the first directory that is missing or cannot be trusted.
@@ -63,15 +107,34 @@ fn check_all(
         first(parent)?;
         check_above(parent, us)?;
     }
-    for ours in [root, &paths.sessions(), &paths.shims()] {
+    let (sessions, shims) = (paths.sessions(), paths.shims());
+    let of_sockets = [root, &sessions].map(|path| (path, &MADE[..]));
+    for (ours, modes) in of_sockets.into_iter().chain([(&*shims, &NEVER_OPEN[..])]) {
         first(ours)?;
-        Found::at(ours)?.judge_ours(ours, us)?;
+        Found::at(ours)?.judge_ours(ours, us, modes)?;
     }
     let gateway = paths.gateway().parent().filter(|parent| *parent != root);
     for parent in gateway.map(from_the_top).unwrap_or_default() {
         check_above(parent, us)?;
     }
     Ok(())
+}
+
+/// Whether nobody but this owner, root and we can have put the socket at this path: the directory is the owner's, and
+/// only they can write to it and to those above it.
+pub fn belongs_to(socket: &Path, owner: u32) -> bool {
+    let Ok(socket) = std::path::absolute(socket) else { return false };
+    let Some(directory) = socket.parent() else { return false };
+    let Ok(real) = fs::canonicalize(directory) else { return false };
+    let owners = [owner, 0, Uid::effective().as_raw()];
+    let is_safe = |path| Found::at(path).is_ok_and(|found| found.is_safe_above(&owners));
+    let is_the_owners = |found: Found| {
+        found.kind == EntryKind::Directory && found.owner == owner && found.mode & 0o022 == 0
+    };
+    Found::at(&real).is_ok_and(is_the_owners)
+        && from_the_top(&real).into_iter().chain(from_the_top(directory)).all(is_safe)
+        // A link could lead to a directory of somebody else.
+        && Found::at(&socket).is_ok_and(|found| found.kind == EntryKind::Other)
 }
 
 /// A path and its ancestors, topmost first.
@@ -139,7 +202,7 @@ impl Found {
         Self { kind, owner: metadata.uid(), mode: metadata.permissions().mode() & 0o1777 }
     }
 
-    fn judge_ours(self, path: &Path, us: u32) -> Result<(), DirectoryError> {
+    fn judge_ours(self, path: &Path, us: u32, modes: &[u32]) -> Result<(), DirectoryError> {
         let Self { kind, owner, mode } = self;
         let path = path.to_owned();
         match kind {
@@ -150,7 +213,7 @@ impl Found {
         if owner != us {
             return Err(DirectoryError::Owner { path, owner, us });
         }
-        if mode != 0o700 {
+        if !modes.contains(&mode) {
             return Err(DirectoryError::Mode { path, mode });
         }
         Ok(())
@@ -168,11 +231,26 @@ impl Found {
             EntryKind::Other => return Err(DirectoryError::NotADirectory { path }),
             EntryKind::Directory => {}
         }
-        // In a sticky directory, other users can add names but cannot replace ours.
-        if mode & 0o022 != 0 && mode & 0o1000 == 0 {
+        if self.is_writable() {
             return Err(DirectoryError::Writable { path, mode });
         }
         Ok(())
+    }
+
+    /// Whether others than the owner can replace what is in the directory.
+    fn is_writable(self) -> bool {
+        // In a sticky directory, other users can add names but cannot replace ours.
+        self.mode & 0o022 != 0 && self.mode & 0o1000 == 0
+    }
+
+    /// Whether only these owners can change what a path below leads to.
+    fn is_safe_above(self, owners: &[u32]) -> bool {
+        let is_safe = match self.kind {
+            EntryKind::Link => true,
+            EntryKind::Other => false,
+            EntryKind::Directory => !self.is_writable(),
+        };
+        is_safe && owners.contains(&self.owner)
     }
 }
 

@@ -16,6 +16,7 @@ use std::path::{Path, PathBuf};
 use nix::fcntl::{FcntlArg, FdFlag, fcntl};
 use nix::sys::socket::{SockType, getsockopt, sockopt};
 
+use crate::config::sockets::SocketAudience;
 use crate::transport::unix::handed::onward::keep_open;
 use crate::transport::unix::listener::{BindError, Listener};
 use crate::transport::unix::lock::DaemonLock;
@@ -110,22 +111,27 @@ impl Handed {
         }
     }
 
-    /// Listens at a path with the passed socket for it, or with a new one.
+    /// Listens at a path with the passed socket for it, or with a new one, for this audience.
     ///
     /// # Errors
     /// See [`Listener::bind`] and [`Listener::adopt`]. Also returns [`BindError::InUse`] when a service manager
     /// listens there and passed us no socket. The check does not connect, because that would start the manager's
     /// service.
-    pub fn listen(&mut self, path: &Path, lock: &DaemonLock) -> Result<Listener, BindError> {
+    pub fn listen(
+        &mut self,
+        path: &Path,
+        audience: SocketAudience,
+        lock: &DaemonLock,
+    ) -> Result<Listener, BindError> {
         if let Some(index) = self.sockets.iter().position(|(handed, _)| handed == path) {
             let (_, socket) = self.sockets.swap_remove(index);
-            return Listener::adopt(socket, path, lock);
+            return Listener::adopt(socket, path, audience, lock);
         }
         // Daemons bind a temporary name, so another program bound this one.
         if is_bound(path) {
             return Err(BindError::InUse { path: path.to_owned() });
         }
-        Listener::bind(path, lock)
+        Listener::bind(path, audience, lock)
     }
 }
 

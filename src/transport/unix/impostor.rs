@@ -1,18 +1,34 @@
-//! Checks that the process listening at a socket can be a daemon of its user.
+//! Checks that the process listening at a socket can be the daemon that the client means.
 //!
 //! A program in a session can rename a daemon's socket and listen in its place. Clients must send it nothing.
 
 use std::os::fd::AsFd;
+use std::path::Path;
 
 use crate::shim::family::listens_inside;
 use crate::shim::socket::Other;
+use crate::transport::unix::directory::belongs_to;
 use crate::transport::unix::limits::own_uid;
+
+/// Whose daemon may listen at a socket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ExpectedDaemon {
+    /// That of our user, or one that root runs.
+    Ours,
+    /// That of any user, since its socket was named: of the user to whom the socket's directory belongs.
+    Named,
+}
 
 /// Why the client must not talk to the listener.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Impostor {
     #[error("process {pid}, which listens there, belongs to user {uid}")]
     User { pid: i32, uid: u32 },
+    #[error(
+        "process {pid}, which listens there, belongs to user {uid}, and others may have put the socket \
+         there"
+    )]
+    Directory { pid: i32, uid: u32 },
     #[error(
         "process {pid}, which listens there, lives in a session, or its limit `ulimit -Hx` was lowered"
     )]
@@ -26,30 +42,43 @@ pub enum Impostor {
 
 /// Checks the process that listens at the other end of this connection.
 ///
-/// Root may connect to every user, and a system service manager may listen for every user.
+/// Root may connect to every user, and a system service manager may listen for every user. `path` is the socket's.
 ///
 /// # Errors
 /// Returns the reason why the client must send nothing.
-pub fn check_listener(connection: &impl AsFd) -> Result<(), Impostor> {
+pub fn check_listener(
+    connection: &impl AsFd,
+    path: &Path,
+    expected: ExpectedDaemon,
+) -> Result<(), Impostor> {
     let listener = Other::of(connection.as_fd()).map_err(|_| Impostor::Ended)?;
-    let (pid, uid) = (listener.pid, listener.uid);
-    let judged = if ![0, uid].contains(&own_uid()) && uid != 0 {
-        Err(Impostor::User { pid, uid })
-    } else {
+    let pid = listener.pid;
+    let judged = check_user(&listener, path, expected).and_then(|()| {
         match listens_inside(pid, std::process::id().cast_signed()) {
             Ok(false) => Ok(()),
             Ok(true) => Err(Impostor::Inside { pid }),
             Err(_) => Err(Impostor::Unknown { pid }),
         }
-    };
+    });
     // The result is valid only if the listener kept its process number during the check.
     if listener.lives() { judged } else { Err(Impostor::Ended) }
+}
+
+fn check_user(listener: &Other, path: &Path, expected: ExpectedDaemon) -> Result<(), Impostor> {
+    let Other { pid, uid, .. } = *listener;
+    if uid == 0 || [0, uid].contains(&own_uid()) {
+        return Ok(());
+    }
+    match expected {
+        ExpectedDaemon::Ours => Err(Impostor::User { pid, uid }),
+        ExpectedDaemon::Named if belongs_to(path, uid) => Ok(()),
+        ExpectedDaemon::Named => Err(Impostor::Directory { pid, uid }),
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use std::os::unix::net::{UnixListener, UnixStream};
-    use std::path::Path;
 
     use super::*;
     use crate::shim::mark;
@@ -77,9 +106,9 @@ mod tests {
                     who_listens_outside_of_all_sessions_is_spoken_with_until_it_ends";
         let other = listening(test, false, &path);
         let connection = UnixStream::connect(&path).unwrap();
-        assert_eq!(check_listener(&connection), Ok(()));
+        assert_eq!(check_listener(&connection, &path, ExpectedDaemon::Ours), Ok(()));
         other.kill();
-        assert_eq!(check_listener(&connection), Err(Impostor::Ended));
+        assert_eq!(check_listener(&connection, &path, ExpectedDaemon::Ours), Err(Impostor::Ended));
     }
 
     #[test]
@@ -90,12 +119,15 @@ mod tests {
         let other = listening(test, true, &path);
         let connection = UnixStream::connect(&path).unwrap();
         let pid = other.pid();
-        assert_eq!(check_listener(&connection), Err(Impostor::Inside { pid }));
+        assert_eq!(
+            check_listener(&connection, &path, ExpectedDaemon::Ours),
+            Err(Impostor::Inside { pid })
+        );
     }
 
     #[test]
     fn this_process_is_spoken_with() {
         let (ours, _theirs) = UnixStream::pair().unwrap();
-        assert_eq!(check_listener(&ours), Ok(()));
+        assert_eq!(check_listener(&ours, Path::new("/"), ExpectedDaemon::Ours), Ok(()));
     }
 }

@@ -1,4 +1,4 @@
-//! A Unix socket that listens at a path, with mode 0600 from its first moment.
+//! A Unix socket that listens at a path, and that only its audience can connect to, from its first moment.
 //!
 //! The path is replaced in one step and only under the daemon's lock, so clients always find the old daemon or the new
 //! one.
@@ -23,7 +23,10 @@ use tokio::net::{UnixListener, UnixStream};
 use tokio::time::{sleep, timeout};
 use tracing::warn;
 
+use crate::config::sockets::SocketAudience;
+use crate::transport::unix::access::open_socket;
 use crate::transport::unix::changes::Changes;
+use crate::transport::unix::file_identity::FileIdentity;
 use crate::transport::unix::lock::DaemonLock;
 use crate::transport::unix::reserve::{self, Lent};
 
@@ -46,6 +49,11 @@ pub enum BindError {
         "others may use the socket {path}, its mode is {mode:04o}; set SocketMode=0600 in its unit"
     )]
     Mode { path: PathBuf, mode: u32 },
+    #[error(
+        "cannot open {path} to whom `sockets` in the configuration names: {source}; the daemon's user \
+         must own it and be a member of the group"
+    )]
+    Audience { path: PathBuf, source: io::Error },
     #[error("another daemon has taken the place of this one, and listens at {path}")]
     Replaced { path: PathBuf },
     #[error("cannot listen at {path}: {source}")]
@@ -86,7 +94,7 @@ enum SocketOwner {
     Manager,
 }
 
-/// A listening socket with mode 0600. Its [`SocketFile`] removes it from its path, unless a service manager owns it.
+/// A listening socket. Its [`SocketFile`] removes it from its path, unless a service manager owns it.
 #[derive(Debug)]
 pub struct Listener {
     listener: UnixListener,
@@ -100,9 +108,9 @@ pub struct Listener {
 #[derive(Debug)]
 pub struct SocketFile {
     path: PathBuf,
-    /// Device and inode.
-    identity: (u64, u64),
+    identity: FileIdentity,
     owner: SocketOwner,
+    audience: SocketAudience,
     // The path may be removed only under the lock, so the lock lives as long.
     lock: DaemonLock,
 }
@@ -110,7 +118,7 @@ pub struct SocketFile {
 impl SocketFile {
     /// Whether the file is still at its path, so that clients can find it.
     fn is_in_place(&self) -> bool {
-        identity(&self.path).is_ok_and(|there| there == self.identity)
+        FileIdentity::of(&self.path).is_ok_and(|there| there == self.identity)
     }
 
     /// Completes when the file is not at its path any more. Never for a socket of a service manager.
@@ -136,18 +144,22 @@ impl SocketFile {
     /// # Errors
     /// As for [`Listener::bind`].
     pub fn bind_again(&self) -> Result<Listener, BindError> {
-        Listener::bind(&self.path, &self.lock)
+        Listener::bind(&self.path, self.audience, &self.lock)
     }
 }
 
 impl Listener {
-    /// Listens at a path and replaces a stale socket there. Call it within a runtime.
+    /// Listens at a path, for this audience, and replaces a stale socket there. Call it within a runtime.
     ///
     /// A path outside the lock's directory is replaced only when no process accepts connections there.
     ///
     /// # Errors
     /// Returns what prevents the replacement, or the kernel's error.
-    pub fn bind(path: &Path, lock: &DaemonLock) -> Result<Self, BindError> {
+    pub fn bind(
+        path: &Path,
+        audience: SocketAudience,
+        lock: &DaemonLock,
+    ) -> Result<Self, BindError> {
         let failed = |source| BindError::Io { path: path.to_owned(), source };
         check_replaceable(path)?;
         if !lock.covers(path) && net::UnixStream::connect(path).is_ok() {
@@ -157,52 +169,64 @@ impl Listener {
         check_replaceable(&temporary)?;
         check_counts(lock, path)?;
         remove(&temporary).map_err(failed)?;
-        let listener = listen_at(&temporary).map_err(failed)?;
-        let file = identity(&temporary).map_err(failed)?;
+        let socket = bind_alone(&temporary).map_err(failed)?;
+        let file = FileIdentity::of(&temporary).map_err(failed)?;
+        // Nobody can connect yet: the socket listens only once its mode is right.
+        let opened = open_to(&temporary, path, audience);
+        let listening = opened.and_then(|()| listen_with(socket).map_err(failed));
         // Check as late as possible: another daemon may have taken the path.
-        let counts = check_counts(lock, path);
-        let placed = counts.and_then(|()| fs::rename(&temporary, path).map_err(failed));
-        placed.inspect_err(|_| {
+        let placed = listening.and_then(|listener| {
+            check_counts(lock, path)?;
+            fs::rename(&temporary, path).map_err(failed)?;
+            Ok(listener)
+        });
+        let listener = placed.inspect_err(|_| {
             // The first error is returned. The next attempt replaces a leftover file.
-            if identity(&temporary).is_ok_and(|there| there == file) {
+            if FileIdentity::of(&temporary).is_ok_and(|there| there == file) {
                 let _ = remove(&temporary);
             }
         })?;
-        Ok(Self::new(listener, path, file, SocketOwner::Ours, lock))
+        Ok(Self::new(listener, path, (file, SocketOwner::Ours, audience), lock))
     }
 
-    /// Takes over a socket that a service manager bound to this path. Call it within a runtime.
+    /// Takes over a socket that a service manager bound to this path, and opens it to this audience. Call it within a
+    /// runtime.
     ///
     /// # Errors
-    /// Returns [`BindError::Mode`] when other users could connect, [`BindError::Replaced`] when another daemon has the
+    /// Returns [`BindError::Mode`] when others than the audience could connect, [`BindError::Replaced`] when another daemon has the
     /// lock, otherwise the kernel's error.
     pub fn adopt(
         socket: net::UnixListener,
         path: &Path,
+        audience: SocketAudience,
         lock: &DaemonLock,
     ) -> Result<Self, BindError> {
         let failed = |source| BindError::Io { path: path.to_owned(), source };
         check_counts(lock, path)?;
-        let mode = path.symlink_metadata().map_err(failed)?.mode() & 0o777;
-        if mode & 0o077 != 0 {
+        let found = path.symlink_metadata().map_err(failed)?;
+        let mode = found.mode() & 0o777;
+        let is_theirs = audience.group().is_none_or(|group| group == found.gid());
+        let as_told = mode == audience.socket_mode() && is_theirs;
+        if mode & 0o077 != 0 && !as_told {
             return Err(BindError::Mode { path: path.to_owned(), mode });
         }
+        open_to(path, path, audience)?;
         socket.set_nonblocking(true).map_err(failed)?;
         let listener = UnixListener::from_std(socket).map_err(failed)?;
-        let file = identity(path).map_err(failed)?;
-        Ok(Self::new(listener, path, file, SocketOwner::Manager, lock))
+        let file = FileIdentity::of(path).map_err(failed)?;
+        Ok(Self::new(listener, path, (file, SocketOwner::Manager, audience), lock))
     }
 
     fn new(
         listener: UnixListener,
         path: &Path,
-        file: (u64, u64),
-        owner: SocketOwner,
+        (identity, owner, audience): (FileIdentity, SocketOwner, SocketAudience),
         lock: &DaemonLock,
     ) -> Self {
         reserve::fill();
         let (path, when_full) = (path.to_owned(), WhenFull::TurnAway);
-        let file = SocketFile { path: path.clone(), identity: file, owner, lock: lock.clone() };
+        let lock = lock.clone();
+        let file = SocketFile { path: path.clone(), identity, owner, audience, lock };
         Self { listener, path, file: Some(file), when_full }
     }
 
@@ -340,20 +364,26 @@ fn remove(path: &Path) -> io::Result<()> {
     }
 }
 
-fn listen_at(path: &Path) -> io::Result<UnixListener> {
+/// Binds a socket to a path with mode 0600. It does not listen yet.
+fn bind_alone(path: &Path) -> io::Result<OwnedFd> {
     let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
     let socket: OwnedFd = socket(AddressFamily::Unix, SockType::Stream, flags, None)?;
     // `bind` copies the mode of the socket to the file. Other users never get a moment to connect, and the umask stays
     // unchanged.
     fchmod(&socket, Mode::S_IRUSR | Mode::S_IWUSR)?;
     bind(socket.as_raw_fd(), &UnixAddr::new(path)?)?;
-    listen(&socket, Backlog::MAXCONN)?;
-    UnixListener::from_std(net::UnixListener::from(socket))
+    Ok(socket)
 }
 
-fn identity(path: &Path) -> io::Result<(u64, u64)> {
-    let metadata = path.symlink_metadata()?;
-    Ok((metadata.dev(), metadata.ino()))
+/// Opens the file of the socket at `path`, which may have a temporary name.
+fn open_to(file: &Path, path: &Path, audience: SocketAudience) -> Result<(), BindError> {
+    let failed = |source| BindError::Audience { path: path.to_owned(), source };
+    open_socket(file, audience).map_err(failed)
+}
+
+fn listen_with(socket: OwnedFd) -> io::Result<UnixListener> {
+    listen(&socket, Backlog::MAXCONN)?;
+    UnixListener::from_std(net::UnixListener::from(socket))
 }
 
 #[cfg(test)]

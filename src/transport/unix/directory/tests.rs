@@ -6,6 +6,8 @@ use std::os::unix::fs::symlink;
 
 use tempfile::TempDir;
 
+use crate::config::sockets::SocketsConfig;
+
 /// A directory with mode 0700, below which a daemon's directory is to be.
 fn home() -> TempDir {
     tempfile::tempdir().unwrap()
@@ -20,7 +22,7 @@ fn mode(path: &Path) -> u32 {
 }
 
 fn prepare_at(root: &Path) -> Result<(), DirectoryError> {
-    prepare(&RuntimePaths::at(root.to_owned()).unwrap())
+    prepare(&RuntimePaths::at(root.to_owned()).unwrap(), SocketAccess::default())
 }
 
 #[test]
@@ -67,7 +69,7 @@ fn a_directory_of_ours_that_others_can_see_into_is_refused_with_the_command_that
     let home = home();
     let root = home.path().join("run");
     prepare_at(&root).unwrap();
-    for wrong in [0o701, 0o710, 0o740, 0o750, 0o755, 0o777, 0o1777, 0o500] {
+    for wrong in [0o701, 0o712, 0o730, 0o740, 0o750, 0o755, 0o777, 0o1777, 0o1711, 0o500] {
         set_mode(&root, wrong);
         let error = prepare_at(&root).unwrap_err();
         let mode = wrong;
@@ -80,6 +82,118 @@ fn a_directory_of_ours_that_others_can_see_into_is_refused_with_the_command_that
     }
     set_mode(&root, 0o700);
     prepare_at(&root).unwrap();
+}
+
+/// The access that these values of the keys mean.
+fn access(clients: &str, observers: &str) -> SocketAccess {
+    let (clients, observers) = (clients.into(), observers.into());
+    SocketAccess::of(&SocketsConfig { clients, observers }).unwrap()
+}
+
+#[test]
+fn directories_of_sockets_are_opened_as_configured_and_closed_again() {
+    let home = home();
+    let paths = RuntimePaths::at(home.path().join("run")).unwrap();
+    for (access, expected) in [
+        (access("", "*"), 0o711),
+        (access("", ""), 0o700),
+        (access("root", ""), 0o710),
+        (access("*", "root"), 0o711),
+        (access("", "root"), 0o710),
+    ] {
+        prepare(&paths, access).unwrap();
+        inspect(&paths).unwrap();
+        assert_eq!(mode(paths.root()), expected);
+        assert_eq!(mode(&paths.sessions()), expected);
+        assert_eq!(mode(&paths.shims()), 0o700);
+    }
+}
+
+#[test]
+fn a_directory_above_that_lets_nobody_pass_is_found() {
+    let home = home();
+    let paths = RuntimePaths::at(home.path().join("run")).unwrap();
+    let group = fs::metadata(home.path()).unwrap().gid();
+    let (of_group, other) = (SocketAudience::Group(group), SocketAudience::Group(group + 1));
+    for (mode, closed_to) in [
+        (0o700, [false, true, true, true]),
+        (0o710, [false, false, true, true]),
+        (0o711, [false, false, false, false]),
+        (0o701, [false, true, false, false]),
+    ] {
+        set_mode(home.path(), mode);
+        let audiences = [SocketAudience::Owner, of_group, other, SocketAudience::Everyone];
+        for (audience, closed) in audiences.into_iter().zip(closed_to) {
+            let expected = closed.then(|| home.path().to_owned());
+            assert_eq!(closed_above(&paths, audience), expected, "{mode:o}, {audience:?}");
+        }
+    }
+}
+
+#[test]
+fn who_starts_a_daemon_leaves_its_directories_as_open_as_they_are() {
+    let home = home();
+    let paths = RuntimePaths::at(home.path().join("run")).unwrap();
+    prepare(&paths, access("", "*")).unwrap();
+    create(&paths).unwrap();
+    assert_eq!(mode(paths.root()), 0o711);
+}
+
+#[test]
+fn the_directory_of_shims_is_never_open() {
+    let home = home();
+    let paths = RuntimePaths::at(home.path().join("run")).unwrap();
+    prepare(&paths, access("", "*")).unwrap();
+    set_mode(&paths.shims(), 0o711);
+    let error = prepare(&paths, access("", "*")).unwrap_err();
+    assert!(matches!(error, DirectoryError::Mode { mode: 0o711, .. }), "{error}");
+}
+
+#[test]
+fn a_directory_that_was_widened_is_refused_also_where_others_may_connect() {
+    let home = home();
+    let root = home.path().join("run");
+    let paths = RuntimePaths::at(root.clone()).unwrap();
+    prepare(&paths, access("", "*")).unwrap();
+    for wrong in [0o715, 0o713, 0o731, 0o751, 0o755, 0o777, 0o1711] {
+        for ours in [&root, &paths.sessions()] {
+            set_mode(ours, wrong);
+            let error = prepare(&paths, access("", "*")).unwrap_err();
+            assert!(matches!(error, DirectoryError::Mode { mode, .. } if mode == wrong));
+            set_mode(ours, 0o711);
+        }
+    }
+}
+
+#[test]
+fn a_socket_belongs_to_the_owner_of_its_directory_where_nobody_else_can_have_put_it() {
+    let home = home();
+    let us = Uid::effective().as_raw();
+    let directory = home.path().join("run");
+    fs::create_dir(&directory).unwrap();
+    let socket = directory.join("gateway.sock");
+    assert!(!belongs_to(&socket, us), "there is none");
+    let _listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+    for (mode, safe) in [
+        (0o700, true),
+        (0o711, true),
+        (0o755, true),
+        (0o720, false),
+        (0o702, false),
+        (0o1777, false),
+    ] {
+        set_mode(&directory, mode);
+        assert_eq!(belongs_to(&socket, us), safe, "{mode:o}");
+    }
+    set_mode(&directory, 0o711);
+    assert!(!belongs_to(&socket, STRANGER));
+    for (mode, safe) in [(0o755, true), (0o775, false), (0o1777, true)] {
+        set_mode(home.path(), mode);
+        assert_eq!(belongs_to(&socket, us), safe, "above: {mode:o}");
+    }
+    let link = directory.join("link.sock");
+    symlink(&socket, &link).unwrap();
+    assert!(!belongs_to(&link, us), "a link may lead elsewhere");
 }
 
 #[test]
@@ -156,14 +270,14 @@ fn the_directory_of_a_gateway_elsewhere_is_checked_and_not_made() {
     let elsewhere = home.path().join("elsewhere");
     let paths = RuntimePaths::at(home.path().join("run")).unwrap();
     let paths = paths.with_gateway(elsewhere.join("t.sock")).unwrap();
-    let error = prepare(&paths).unwrap_err();
+    let error = prepare(&paths, SocketAccess::default()).unwrap_err();
     assert!(matches!(&error, DirectoryError::Io { path, .. } if *path == elsewhere), "{error}");
 
     fs::create_dir(&elsewhere).unwrap();
     set_mode(&elsewhere, 0o755);
-    prepare(&paths).unwrap();
+    prepare(&paths, SocketAccess::default()).unwrap();
     set_mode(&elsewhere, 0o775);
-    let error = prepare(&paths).unwrap_err();
+    let error = prepare(&paths, SocketAccess::default()).unwrap_err();
     assert!(matches!(error, DirectoryError::Writable { .. }), "{error}");
 }
 
@@ -178,9 +292,9 @@ fn directory(owner: u32) -> Found {
 #[test]
 fn a_directory_of_ours_belongs_to_us_and_not_even_to_root() {
     let path = Path::new("/run/termgate");
-    assert!(directory(US).judge_ours(path, US).is_ok());
+    assert!(directory(US).judge_ours(path, US, &MADE).is_ok());
     for owner in [ROOT, STRANGER] {
-        let error = directory(owner).judge_ours(path, US).unwrap_err();
+        let error = directory(owner).judge_ours(path, US, &MADE).unwrap_err();
         let told = matches!(error, DirectoryError::Owner { owner: told, .. } if told == owner);
         assert!(told, "{error}");
     }

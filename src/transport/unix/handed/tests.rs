@@ -35,7 +35,7 @@ async fn a_handed_socket_is_used_and_stays_when_its_listener_is_dropped() {
     let path = directory.path().join("gateway.sock");
     let socket = bound(&path, 0o600);
     let client = UnixStream::connect(&path).unwrap();
-    let listener = handed(&path, &socket).listen(&path, &lock).unwrap();
+    let listener = handed(&path, &socket).listen(&path, SocketAudience::Owner, &lock).unwrap();
     assert!(listener.is_in_place());
     listener.accept().await;
     drop((client, listener));
@@ -49,9 +49,22 @@ async fn a_handed_socket_that_others_may_use_is_refused() {
     let (directory, lock) = locked();
     let path = directory.path().join("gateway.sock");
     let socket = bound(&path, 0o666);
-    let error = handed(&path, &socket).listen(&path, &lock).unwrap_err();
+    let error = handed(&path, &socket).listen(&path, SocketAudience::Owner, &lock).unwrap_err();
     assert!(matches!(error, BindError::Mode { mode: 0o666, .. }), "{error}");
     assert!(UnixStream::connect(&path).is_ok());
+}
+
+#[tokio::test]
+async fn a_handed_socket_is_opened_to_its_audience_and_refused_when_it_is_open_to_others() {
+    for (mode, taken) in [(0o600, true), (0o666, true), (0o660, false), (0o622, false)] {
+        let (directory, lock) = locked();
+        let path = directory.path().join("gateway.sock");
+        let socket = bound(&path, mode);
+        let listened = handed(&path, &socket).listen(&path, SocketAudience::Everyone, &lock);
+        assert_eq!(listened.is_ok(), taken, "{mode:o}: {listened:?}");
+        let now = path.metadata().unwrap().permissions().mode() & 0o777;
+        assert_eq!(now, if taken { 0o666 } else { mode });
+    }
 }
 
 #[tokio::test]
@@ -59,12 +72,12 @@ async fn a_socket_that_somebody_else_listens_at_is_neither_replaced_nor_disturbe
     let (directory, lock) = locked();
     let path = directory.path().join("gateway.sock");
     let socket = bound(&path, 0o600);
-    let error = Handed::default().listen(&path, &lock).unwrap_err();
+    let error = Handed::default().listen(&path, SocketAudience::Owner, &lock).unwrap_err();
     assert!(matches!(error, BindError::InUse { .. }), "{error}");
     socket.set_nonblocking(true).unwrap();
     assert_eq!(socket.accept().unwrap_err().kind(), io::ErrorKind::WouldBlock);
     drop(socket);
-    assert!(Handed::default().listen(&path, &lock).unwrap().is_in_place());
+    assert!(Handed::default().listen(&path, SocketAudience::Owner, &lock).unwrap().is_in_place());
 }
 
 #[test]

@@ -40,7 +40,7 @@ fn leave_stale(path: &Path) {
 async fn a_client_that_has_hung_up_can_be_told_from_others() {
     let (directory, lock) = locked();
     let path = directory.path().join("gateway.sock");
-    let listener = Listener::bind(&path, &lock).unwrap();
+    let listener = Listener::bind(&path, SocketAudience::Owner, &lock).unwrap();
     let mut spoke = net::UnixStream::connect(&path).unwrap();
     spoke.write_all(b"x").unwrap();
     drop(spoke);
@@ -58,7 +58,7 @@ async fn a_client_that_has_hung_up_can_be_told_from_others() {
 async fn a_client_gets_in() {
     let (directory, lock) = locked();
     let path = directory.path().join("gateway.sock");
-    let listener = Listener::bind(&path, &lock).unwrap();
+    let listener = Listener::bind(&path, SocketAudience::Owner, &lock).unwrap();
     let mut client = net::UnixStream::connect(&path).unwrap();
     let AcceptedClient { stream, lent } = listener.accept().await;
     assert!(lent.is_none());
@@ -102,15 +102,47 @@ fn a_socket_is_for_its_owner_only_from_its_first_moment() {
         });
         let watching = Watching(&finished);
         for _ in 0..200 {
-            let listener = Listener::bind(&path, &lock).unwrap();
+            let listener = Listener::bind(&path, SocketAudience::Owner, &lock).unwrap();
             assert_eq!(mode(&path), Some(0o600));
             drop(listener);
         }
-        let _last = Listener::bind(&path, &lock).unwrap();
+        let _last = Listener::bind(&path, SocketAudience::Owner, &lock).unwrap();
         drop(watching);
         let seen = watcher.join().unwrap();
         assert!(seen.iter().all(|mode| *mode == 0o600), "{seen:?}");
     });
+}
+
+#[tokio::test]
+async fn a_socket_is_for_its_audience_also_when_it_is_made_again() {
+    let (directory, lock) = locked();
+    let path = directory.path().join("gateway.sock");
+    let group = group_that_we_can_give();
+    for (audience, mode, group) in [
+        (SocketAudience::Group(group), 0o660, Some(group)),
+        (SocketAudience::Everyone, 0o666, None),
+        (SocketAudience::Owner, 0o600, None),
+    ] {
+        let mut listener = Listener::bind(&path, audience, &lock).unwrap();
+        assert_eq!(opened(&path, group), (mode, true), "{audience:?}");
+        let file = listener.take_file().unwrap();
+        fs::remove_file(&path).unwrap();
+        let again = file.bind_again().unwrap();
+        assert_eq!(opened(&path, group), (mode, true), "{audience:?}, made again");
+        let _client = net::UnixStream::connect(&path).unwrap();
+        again.accept().await;
+    }
+}
+
+/// A group that is not that of new files: root may give any, others only their own.
+fn group_that_we_can_give() -> u32 {
+    if nix::unistd::getuid().is_root() { 70_001 } else { nix::unistd::getgid().as_raw() }
+}
+
+/// The mode of a file, and whether its group is the one it must have.
+fn opened(path: &Path, group: Option<u32>) -> (u32, bool) {
+    let found = path.symlink_metadata().unwrap();
+    (found.mode() & 0o777, group.is_none_or(|group| group == found.gid()))
 }
 
 #[tokio::test]
@@ -119,7 +151,7 @@ async fn a_stale_socket_is_replaced_and_nothing_else_is_left() {
     let path = directory.path().join("gateway.sock");
     leave_stale(&path);
     leave_stale(&temporary_name(&path));
-    let listener = Listener::bind(&path, &lock).unwrap();
+    let listener = Listener::bind(&path, SocketAudience::Owner, &lock).unwrap();
     let _client = net::UnixStream::connect(&path).unwrap();
     listener.accept().await;
     let names = fs::read_dir(directory.path()).unwrap().map(|entry| entry.unwrap().file_name());
@@ -132,7 +164,7 @@ async fn a_stale_socket_is_replaced_and_nothing_else_is_left() {
 async fn a_path_is_never_without_a_socket_while_it_is_replaced() {
     let (directory, lock) = locked();
     let path = directory.path().join("gateway.sock");
-    let mut current = Listener::bind(&path, &lock).unwrap();
+    let mut current = Listener::bind(&path, SocketAudience::Owner, &lock).unwrap();
     let finished = AtomicBool::new(false);
     let missing = thread::scope(|scope| {
         let watcher = scope.spawn(|| {
@@ -144,7 +176,7 @@ async fn a_path_is_never_without_a_socket_while_it_is_replaced() {
         });
         let watching = Watching(&finished);
         for _ in 0..200 {
-            let next = Listener::bind(&path, &lock).unwrap();
+            let next = Listener::bind(&path, SocketAudience::Owner, &lock).unwrap();
             current = next;
         }
         drop(watching);
@@ -158,7 +190,7 @@ async fn a_path_is_never_without_a_socket_while_it_is_replaced() {
 async fn a_listener_removes_its_path_when_it_is_dropped() {
     let (directory, lock) = locked();
     let path = directory.path().join("gateway.sock");
-    let listener = Listener::bind(&path, &lock).unwrap();
+    let listener = Listener::bind(&path, SocketAudience::Owner, &lock).unwrap();
     assert!(listener.is_in_place());
     drop(listener);
     assert!(!path.exists());
@@ -168,8 +200,8 @@ async fn a_listener_removes_its_path_when_it_is_dropped() {
 async fn a_listener_that_was_replaced_leaves_its_successor_alone() {
     let (directory, lock) = locked();
     let path = directory.path().join("gateway.sock");
-    let first = Listener::bind(&path, &lock).unwrap();
-    let second = Listener::bind(&path, &lock).unwrap();
+    let first = Listener::bind(&path, SocketAudience::Owner, &lock).unwrap();
+    let second = Listener::bind(&path, SocketAudience::Owner, &lock).unwrap();
     assert!(!first.is_in_place());
     drop(first);
     assert!(second.is_in_place());
@@ -180,7 +212,7 @@ async fn a_listener_that_was_replaced_leaves_its_successor_alone() {
 async fn a_listener_notices_that_its_path_is_gone() {
     let (directory, lock) = locked();
     let path = directory.path().join("gateway.sock");
-    let listener = Listener::bind(&path, &lock).unwrap();
+    let listener = Listener::bind(&path, SocketAudience::Owner, &lock).unwrap();
     fs::remove_file(&path).unwrap();
     assert!(!listener.is_in_place());
     fs::write(&path, "another's").unwrap();
@@ -191,7 +223,9 @@ async fn a_listener_notices_that_its_path_is_gone() {
 #[tokio::test]
 async fn the_lock_stays_as_long_as_a_listener_may_have_to_remove_its_path() {
     let (directory, lock) = locked();
-    let listener = Listener::bind(&directory.path().join("gateway.sock"), &lock).unwrap();
+    let listener =
+        Listener::bind(&directory.path().join("gateway.sock"), SocketAudience::Owner, &lock)
+            .unwrap();
     drop(lock);
     let again = || DaemonLock::take(&directory.path().join("daemon.lock"));
     assert!(again().is_err());
@@ -204,13 +238,13 @@ async fn what_is_not_a_socket_is_never_replaced() {
     let (directory, lock) = locked();
     let file = directory.path().join("notes.txt");
     fs::write(&file, "precious").unwrap();
-    let error = Listener::bind(&file, &lock).unwrap_err();
+    let error = Listener::bind(&file, SocketAudience::Owner, &lock).unwrap_err();
     assert!(matches!(&error, BindError::NotASocket { path } if *path == file), "{error}");
     assert_eq!(fs::read_to_string(&file).unwrap(), "precious");
 
     let link = directory.path().join("link.sock");
     std::os::unix::fs::symlink("nowhere", &link).unwrap();
-    let error = Listener::bind(&link, &lock).unwrap_err();
+    let error = Listener::bind(&link, SocketAudience::Owner, &lock).unwrap_err();
     assert!(matches!(error, BindError::NotASocket { .. }), "{error}");
 }
 
@@ -219,7 +253,7 @@ async fn a_file_in_the_place_of_the_temporary_name_is_left_alone() {
     let (directory, lock) = locked();
     let path = directory.path().join("gateway.sock");
     fs::write(temporary_name(&path), "precious").unwrap();
-    let error = Listener::bind(&path, &lock).unwrap_err();
+    let error = Listener::bind(&path, SocketAudience::Owner, &lock).unwrap_err();
     assert!(matches!(error, BindError::NotASocket { .. }), "{error}");
     assert_eq!(fs::read_to_string(temporary_name(&path)).unwrap(), "precious");
 }
@@ -230,10 +264,10 @@ async fn outside_the_lock_only_a_path_where_nobody_answers_is_replaced() {
     let elsewhere = tempfile::tempdir().unwrap();
     let path = elsewhere.path().join("shared.sock");
     let theirs = net::UnixListener::bind(&path).unwrap();
-    let error = Listener::bind(&path, &lock).unwrap_err();
+    let error = Listener::bind(&path, SocketAudience::Owner, &lock).unwrap_err();
     assert!(matches!(error, BindError::InUse { .. }), "{error}");
     drop(theirs);
-    let ours = Listener::bind(&path, &lock).unwrap();
+    let ours = Listener::bind(&path, SocketAudience::Owner, &lock).unwrap();
     assert!(ours.is_in_place());
 }
 
@@ -244,9 +278,9 @@ async fn the_longest_path_the_kernel_takes_can_be_bound() {
         let taken = directory.path().as_os_str().len() + "/.sock".len();
         directory.path().join(format!("{}.sock", "n".repeat(total - taken)))
     };
-    let listener = Listener::bind(&name(107), &lock).unwrap();
+    let listener = Listener::bind(&name(107), SocketAudience::Owner, &lock).unwrap();
     assert!(net::UnixStream::connect(listener.path()).is_ok());
-    let error = Listener::bind(&name(108), &lock).unwrap_err();
+    let error = Listener::bind(&name(108), SocketAudience::Owner, &lock).unwrap_err();
     let BindError::Io { source, .. } = &error else { panic!("{error}") };
     assert_eq!(source.raw_os_error(), Some(libc::ENAMETOOLONG));
 }
@@ -255,7 +289,7 @@ async fn the_longest_path_the_kernel_takes_can_be_bound() {
 async fn a_directory_that_is_not_there_is_told_with_the_path() {
     let (directory, lock) = locked();
     let path = directory.path().join("s/0123456789ab.sock");
-    let error = Listener::bind(&path, &lock).unwrap_err();
+    let error = Listener::bind(&path, SocketAudience::Owner, &lock).unwrap_err();
     let told = format!("cannot listen at {}: ", path.display());
     assert!(error.to_string().starts_with(&told), "{error}");
 }
@@ -292,12 +326,13 @@ async fn a_daemon_whose_lock_counts_no_more_replaces_and_removes_nothing() {
     fs::create_dir(&sessions).unwrap();
     fs::remove_file(directory.path().join("daemon.lock")).unwrap();
     let lock = DaemonLock::take(&directory.path().join("daemon.lock")).unwrap();
-    let gateway = Listener::bind(&path, &lock).unwrap();
-    let session = Listener::bind(&sessions.join("0123456789ab.sock"), &lock).unwrap();
+    let gateway = Listener::bind(&path, SocketAudience::Owner, &lock).unwrap();
+    let session =
+        Listener::bind(&sessions.join("0123456789ab.sock"), SocketAudience::Owner, &lock).unwrap();
 
     assert_eq!(remove_stale(&sessions, &former).unwrap(), 0);
     for taken in [&path, session.path()] {
-        let error = Listener::bind(taken, &former).unwrap_err();
+        let error = Listener::bind(taken, SocketAudience::Owner, &former).unwrap_err();
         assert!(matches!(&error, BindError::Replaced { path } if path == taken), "{error}");
     }
     assert!(gateway.is_in_place() && session.is_in_place());
@@ -322,7 +357,7 @@ fn with_few_descriptors(name: &str) -> Option<PathBuf> {
 
 fn bind_alone(path: &Path) -> Listener {
     let lock = DaemonLock::take(&path.with_file_name("daemon.lock")).unwrap();
-    Listener::bind(path, &lock).unwrap()
+    Listener::bind(path, SocketAudience::Owner, &lock).unwrap()
 }
 
 #[tokio::test]

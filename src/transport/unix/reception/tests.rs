@@ -7,6 +7,7 @@ use std::os::unix::net;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use crate::config::sockets::SocketAudience;
 use crate::transport::unix::lock::DaemonLock;
 
 fn us() -> ProcessId {
@@ -15,7 +16,7 @@ fn us() -> ProcessId {
 
 fn listener(path: &Path) -> Listener {
     let lock = DaemonLock::take(&path.with_file_name("daemon.lock")).unwrap();
-    Listener::bind(path, &lock).unwrap()
+    Listener::bind(path, SocketAudience::Owner, &lock).unwrap()
 }
 
 #[tokio::test]
