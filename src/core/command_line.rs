@@ -190,6 +190,9 @@ impl ShellLineReader {
         if self.depth == LINES_DEEP_MAX || is_too_deep(text) {
             return self.note(UnknownPart::Nesting);
         }
+        if words::has_large_descriptor(text) {
+            return self.note(UnknownPart::Syntax);
+        }
         // The parser looks for the end of a here-document before it joins continued lines.
         if text.contains("<<") && text.contains("\\\n") {
             self.note(UnknownPart::Syntax);
