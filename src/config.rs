@@ -37,6 +37,8 @@ pub struct Config {
     pub holding: HoldingConfig,
     /// Whether interactive shells mark their prompts and commands.
     pub shell_marks: bool,
+    /// Whether each new session is sandboxed.
+    pub sandbox: bool,
     pub connections: Quota,
     pub connection: ConnectionConfig,
     pub subscriptions: Quota,

@@ -46,6 +46,7 @@ mod outlive {
     mod recording;
     mod retired;
     mod retried;
+    mod sandbox;
     mod search;
     mod sent;
     mod shims;

@@ -33,6 +33,9 @@ pub struct NewCommand {
     /// Record it from its first byte, for `replay`
     #[arg(long)]
     record: bool,
+    /// Sandbox it: its programs cannot signal or trace others, nor see termgate's files
+    #[arg(long)]
+    sandbox: bool,
     /// Rows of its screen [default: 40]
     #[arg(long, value_parser = number::<u64>)]
     rows: Option<u64>,
@@ -61,6 +64,7 @@ pub const TYPED: TypedNames = &[
     ("cols", "--cols"),
     ("tags", "--tag"),
     ("env", "--env"),
+    ("sandbox", "--sandbox"),
     ("command", "CMD"),
     ("args", "CMD"),
 ];
@@ -92,6 +96,7 @@ impl NewCommand {
             ("tags", json!(self.tags)),
             ("lease", json!(self.lease)),
             ("record", json!(self.record)),
+            ("sandbox", json!(self.sandbox)),
         ] {
             arguments[name] = value;
         }

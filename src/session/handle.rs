@@ -30,6 +30,7 @@ use crate::session::command::{
 };
 use crate::session::control::{Entries, GivenUp, Interrupt, Parting, Urgent};
 use crate::session::error::SessionError;
+use crate::session::records::identity::Confinement;
 use crate::session::row_followers::RowFollower;
 use crate::session::stats::{CommandTurn, Live, Participation};
 
@@ -44,6 +45,7 @@ pub struct About {
     pub tags: Vec<String>,
     /// Its shell was asked to mark its prompts and commands.
     pub marks: bool,
+    pub confinement: Confinement,
     pub created_at: Moment,
 }
 

@@ -44,6 +44,7 @@ use crate::session::handle::{About, Session, SessionEnds};
 use crate::session::pty::shell::Nonces;
 use crate::session::pty::tests::fake::{FakeTerminal, pair};
 use crate::session::recorder::tests::TestJournal;
+use crate::session::records::identity::Confinement;
 use crate::session::tests::permitted::permit;
 
 const SIZE: Size = Size { rows: 5, cols: 20 };
@@ -124,6 +125,7 @@ impl Desk {
             cwd: "/".into(),
             tags: Vec::new(),
             marks: false,
+            confinement: Confinement::default(),
             created_at: Moment::default(),
         };
         let (people, asked) = mpsc::channel(PEOPLE_COMMANDS_MAX);

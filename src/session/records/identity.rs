@@ -30,11 +30,20 @@ pub struct SessionRecord {
     pub tags: Vec<String>,
     /// What the marks of its shells carry.
     pub nonces: Nonces,
+    pub confinement: Confinement,
     pub created_at: Moment,
     /// The last size of the terminal, if it is known.
     pub size: Option<Size>,
     /// The name of the file that records it; `None` if none does.
     pub recording: Option<Arc<str>>,
+}
+
+/// What a session's programs are confined by.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Confinement {
+    /// The user that they run as; `None` for the daemon's.
+    pub user: Option<u32>,
+    pub sandbox: bool,
 }
 
 #[derive(serde::Serialize, serde::Deserialize)]
@@ -53,6 +62,10 @@ struct IdentityNote {
     nonce: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     nested_nonce: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    user: Option<u32>,
+    #[serde(default)]
+    sandbox: bool,
     /// Since boot. No session outlives a boot.
     #[serde(default)]
     created_ms: u64,
@@ -73,6 +86,7 @@ impl SessionRecord {
             cwd: PathBuf::from("/"),
             tags: Vec::new(),
             nonces: Nonces::default(),
+            confinement: Confinement::default(),
             created_at: now,
             size: None,
             recording: None,
@@ -95,6 +109,8 @@ impl SessionRecord {
             tags: self.tags.iter().take(TAGS_MAX).map(|tag| cut(tag, TAG_BYTES)).collect(),
             nonce: text_of(self.nonces.own.as_ref()),
             nested_nonce: text_of(self.nonces.nested.as_ref()),
+            user: self.confinement.user,
+            sandbox: self.confinement.sandbox,
             created_ms: millis(self.created_at.since_boot()),
             size: self.size.map(|size| (size.rows, size.cols)),
             recording: self.recording.as_deref().map(str::to_owned),
@@ -117,6 +133,8 @@ impl SessionRecord {
             created_ms,
             size,
             recording,
+            user,
+            sandbox,
             ..
         } = note;
         if of != id.to_string() {
@@ -134,7 +152,20 @@ impl SessionRecord {
         // Only the names that recordings have, since this becomes a path.
         let recording = recording.filter(|name| parse_name(name).is_some_and(|(of, _)| of == id));
         let recording = recording.map(Arc::from);
-        Ok(Self { id, tenant, name, command, cwd, tags, nonces, created_at, size, recording })
+        let confinement = Confinement { user, sandbox };
+        Ok(Self {
+            id,
+            tenant,
+            name,
+            command,
+            cwd,
+            tags,
+            nonces,
+            confinement,
+            created_at,
+            size,
+            recording,
+        })
     }
 }
 

@@ -37,11 +37,13 @@ use crate::session::pty::held::shims::{HoldingLimits, OWN_PROGRAM, ShimSetup, Sh
 use crate::session::pty::held::starter::ShimStarter;
 use crate::session::pty::kill::Survivor as LivingProcess;
 use crate::session::pty::processes::Process;
+use crate::session::pty::sandbox::SandboxPlaces;
 use crate::session::pty::shell::Nonces;
 use crate::session::pty::tests::fake::{FakePty, FakeTerminal, pair};
 use crate::session::pty::{Note, ProcessId};
 use crate::session::recorder::tests::TestJournal;
 use crate::session::recording::RecordingLimits;
+use crate::session::records::identity::Confinement;
 use crate::session::registry::creating::Creation;
 use crate::session::registry::{RenameError, SessionLimits, Settings};
 use crate::session::restore::UNTIL_END;
@@ -78,6 +80,7 @@ fn registry_by(clock: Clock, holding: Option<ShimSetup>) -> Registry {
         keep_ended: Duration::from_secs(60),
         holding: HoldingLimits { orphan_ttl: None, ring_bytes: 1 << 20, unread: Unread::Block },
         shell_marks: true,
+        sandbox: false,
         sessions_max: Quota { own: 9, others: 9 },
         recording: RecordingLimits::default(),
     };
@@ -88,6 +91,7 @@ fn registry_by(clock: Clock, holding: Option<ShimSetup>) -> Registry {
         default_cwd: PathBuf::from("/"),
         holding,
         scripts: None,
+        sandbox: SandboxPlaces::default(),
         recorder: TestJournal::default().recorder(),
         recordings: PathBuf::from("/nonexistent"),
     };
@@ -104,6 +108,7 @@ fn notes(number: u128) -> RecoveredNotes {
         cwd: PathBuf::from("/src"),
         tags: vec!["ci".to_owned()],
         nonces: Nonces::default(),
+        confinement: Confinement::default(),
         created_at: Moment::default(),
         size: Some(Size { rows: 5, cols: 20 }),
         recording: None,
@@ -453,6 +458,8 @@ async fn nothing_is_left_of_a_start_whose_shim_died() {
         name: None,
         launch: Launch::Line("true".to_owned()),
         cwd: None,
+        run_as: None,
+        sandbox: false,
         client: ClientEnvironment::default(),
         env: BTreeMap::new(),
         size: Size { rows: 5, cols: 20 },

@@ -50,6 +50,9 @@ pub struct CreateSession {
     /// Record it from its first byte, for operators
     #[serde(default)]
     record: bool,
+    /// Keep its programs from other processes and from termgate
+    #[serde(default)]
+    sandbox: bool,
 }
 
 impl Tool for CreateSession {
@@ -118,6 +121,8 @@ impl CreateSession {
             launch: Launch::new(self.command, self.args)
                 .map_err(crate::session::error::CreateError::from)?,
             cwd: self.cwd,
+            run_as: None,
+            sandbox: self.sandbox,
             client: ClientEnvironment::of(os(self.env_client)),
             env: self.env,
             size: size(rows, cols, call.cells_max())?,
