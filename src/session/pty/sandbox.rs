@@ -1,6 +1,8 @@
 //! The sandbox of a session: what its programs cannot see, change, signal or trace.
 //! bubblewrap makes it, from the words that are put together here. `docs/SECURITY.md` says what it promises.
 
+mod mounts;
+
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, DirBuilder};
@@ -15,6 +17,7 @@ use nix::unistd::{AccessFlags, faccessat};
 use crate::session::pty::account::own_uid;
 use crate::session::pty::command::{DEFAULT_PATH, find_program};
 use crate::session::pty::environment::Environment;
+use crate::session::pty::sandbox::mounts::Mounts;
 use crate::shim::sandbox::trial;
 
 /// The program that makes sandboxes.
@@ -133,7 +136,7 @@ impl SandboxRequest<'_> {
 
     /// Each place once, those above before those below, and none below one that is replaced as a whole.
     fn masks(&self) -> Result<Vec<(PathBuf, Mask)>, SandboxError> {
-        let mut found = Vec::new();
+        let (mut found, mounts) = (Vec::new(), Mounts::read());
         for (paths, mask) in
             [(&self.places.hidden, Mask::Hidden), (&self.places.protected, Mask::ReadOnly)]
         {
@@ -141,11 +144,14 @@ impl SandboxRequest<'_> {
                 // What its user cannot reach needs no mask.
                 if let Some(path) = self.pinnable(path)? {
                     check_links_in(&path)?;
+                    found.extend(mounts.aliases(&path).into_iter().map(|alias| (alias, mask)));
                     found.push((path, mask));
                 }
             }
         }
         found.extend(self.services());
+        let of_kernel = mounts.of_kernel().filter(|point| point.is_dir());
+        found.extend(of_kernel.map(|point| (point.to_owned(), Mask::Hidden)));
         found.sort();
         let mut masks: Vec<(PathBuf, Mask)> = Vec::new();
         for (path, mask) in found {

@@ -72,6 +72,15 @@ fn registry_with(holding: Option<ShimSetup>) -> Registry {
 }
 
 fn registry_by(clock: Clock, holding: Option<ShimSetup>) -> Registry {
+    registry_of(clock, holding, None)
+}
+
+/// One whose shells read scripts, that of its own user in this directory.
+pub(crate) fn registry_with_scripts(scripts: PathBuf) -> Registry {
+    registry_of(Clock::boot().unwrap(), None, Some(scripts))
+}
+
+fn registry_of(clock: Clock, holding: Option<ShimSetup>, scripts: Option<PathBuf>) -> Registry {
     let limits = SessionLimits {
         lease: LeaseLimits::default(),
         screen: ScreenLimits::default(),
@@ -90,7 +99,7 @@ fn registry_by(clock: Clock, holding: Option<ShimSetup>) -> Registry {
         environment: BTreeMap::new(),
         default_cwd: PathBuf::from("/"),
         holding,
-        scripts: None,
+        scripts,
         sandbox: SandboxPlaces::default(),
         recorder: TestJournal::default().recorder(),
         recordings: PathBuf::from("/nonexistent"),

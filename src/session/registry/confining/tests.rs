@@ -3,15 +3,19 @@
 use std::collections::BTreeMap;
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
 
 use tempfile::TempDir;
+use tokio::time::timeout;
 
 use super::*;
-use crate::core::frame::Size;
+use crate::core::frame::{Frame, Size};
 use crate::core::policy::PermittedAct;
+use crate::core::shell::activity::{ActivityState, Evidence};
 use crate::session::pty::command::Launch;
 use crate::session::pty::environment::ClientEnvironment;
-use crate::session::recover::tests::{caller, registry};
+use crate::session::recover::tests::{caller, registry, registry_with_scripts};
 use crate::session::tests::permitted::permit;
 
 /// Nobody's number, and that of another group.
@@ -88,6 +92,42 @@ async fn run_as_starts_the_login_shell_of_that_user() {
     let session = create(&registry, creation(&registry, Launch::Shell, &account)).await.unwrap();
     assert_eq!(session.about().command, "/bin/sh");
     assert_eq!(session.about().confinement.user, Some(NOBODY));
+}
+
+/// The shared directory, which goes with the test if it came with it.
+struct SharedScripts {
+    were_there: bool,
+}
+
+impl Drop for SharedScripts {
+    fn drop(&mut self) {
+        if !self.were_there {
+            let _ = fs::remove_dir_all(SHARED);
+        }
+    }
+}
+
+#[tokio::test]
+async fn run_as_lets_shells_of_that_user_mark_their_prompts() {
+    let Some((account, _home)) = account() else { return };
+    let _shared = SharedScripts { were_there: Path::new(SHARED).exists() };
+    let own = tempfile::tempdir().unwrap();
+    let registry = registry_with_scripts(own.path().to_owned());
+    for shell in ["bash", "zsh", "fish"] {
+        if !Path::new("/bin").join(shell).exists() {
+            continue;
+        }
+        let launch = Launch::Program { name: shell.to_owned(), args: vec!["-i".to_owned()] };
+        let session = create(&registry, creation(&registry, launch, &account)).await.unwrap();
+        let mut frames = session.frames();
+        let is_marked = |frame: &Arc<Frame>| {
+            let activity = &frame.activity.value;
+            activity.state == ActivityState::Prompt && activity.evidence == Evidence::Osc133
+        };
+        let marked = frames.wait_for(is_marked);
+        timeout(Duration::from_secs(30), marked).await.expect(shell).unwrap();
+        assert_eq!(registry.scratch(&session).unwrap().owner, Some(NOBODY));
+    }
 }
 
 #[tokio::test]
