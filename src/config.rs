@@ -43,6 +43,8 @@ pub struct Config {
     /// Whether interactive shells mark their prompts and commands.
     pub shell_marks: bool,
     pub sockets: SocketsConfig,
+    /// Whether each new session is sandboxed.
+    pub sandbox: bool,
     pub connections: Quota,
     pub connection: ConnectionConfig,
     pub subscriptions: Quota,

@@ -15,6 +15,9 @@ fn main() -> anyhow::Result<ExitCode> {
     if words.get(1).is_some_and(|word| word == shim::WORD) {
         return Ok(shim::run_shims(&words));
     }
+    if words.get(1).is_some_and(|word| word == shim::INSIDE) {
+        return Ok(shim::inside::run(&words));
+    }
     if termgate::cli::completions::answer(&words)? {
         return Ok(ExitCode::SUCCESS);
     }

@@ -8,6 +8,7 @@ pub mod children;
 pub mod confinement;
 pub mod family;
 pub mod input;
+pub mod inside;
 pub mod kept;
 pub mod mark;
 pub mod memory;
@@ -18,12 +19,14 @@ pub mod program;
 pub mod readiness;
 pub mod ring;
 pub mod run;
+pub mod sandbox;
 pub mod socket;
 pub mod start;
 pub mod starter;
 pub mod stat;
 pub mod terminal;
 pub mod title;
+pub mod user;
 pub mod wire;
 pub mod word;
 
@@ -38,6 +41,9 @@ pub const COMM: &CStr = c"termgate-shim";
 
 /// The hidden subcommand that starts the process that forks shims.
 pub const WORD: &str = "shim";
+
+/// The hidden subcommand that is the first process of a sandbox.
+pub const INSIDE: &str = "inside";
 
 /// Runs the process that forks the shims of one daemon, and each shim until its session ends. `words` is the command
 /// line.

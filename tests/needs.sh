@@ -18,6 +18,7 @@ optional=(
   "command -v vim && command -v nano && command -v ed : vim nano ed"
   "command -v less && command -v man && command -v git : less man-db git"
   "command -v bc && command -v dc && command -v lua && command -v sqlite3 : bc dc lua5.4 sqlite3"
+  "bwrap --unshare-user --unshare-pid --bind / / --proc /proc true : bubblewrap"
   "command -v gdb && command -v watch && command -v whiptail : gdb procps whiptail"
 )
 # What is used where it is there and not worth changing a machine for.

@@ -47,6 +47,7 @@ mod outlive {
     mod recording;
     mod retired;
     mod retried;
+    mod sandbox;
     mod search;
     mod sent;
     mod shims;

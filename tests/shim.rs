@@ -25,6 +25,7 @@ mod shim {
     mod noise;
     mod orphans;
     mod output;
+    mod run_as;
     mod starter;
     mod strangers;
     mod takeover;

@@ -28,7 +28,7 @@ use crate::cli::output::CommandReport;
 pub struct DoctorCommand {}
 
 /// Every subject, in the order of the output.
-const SUBJECTS: [fn(&DoctorFacts) -> Vec<Check>; 14] = [
+const SUBJECTS: [fn(&DoctorFacts) -> Vec<Check>; 15] = [
     place::runtime_directory,
     place::socket_paths,
     place::sockets,
@@ -41,6 +41,7 @@ const SUBJECTS: [fn(&DoctorFacts) -> Vec<Check>; 14] = [
     machine::descriptors,
     machine::shells,
     machine::terminfo,
+    machine::sandbox,
     service::systemd,
     clients::clients,
 ];

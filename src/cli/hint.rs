@@ -80,6 +80,7 @@ fn of_cause(cause: RefusalCause, session: &str) -> Option<String> {
         | RefusalCause::NoTerminals
         | RefusalCause::NoMemory
         | RefusalCause::ShimDirectory
+        | RefusalCause::NoSandbox
         | RefusalCause::Other => return None,
     })
 }

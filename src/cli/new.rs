@@ -33,6 +33,9 @@ pub struct NewCommand {
     /// Record it from its first byte, for `replay`
     #[arg(long)]
     record: bool,
+    /// Sandbox it: its programs cannot signal or trace others, nor see termgate's files
+    #[arg(long)]
+    sandbox: bool,
     /// Rows of its screen [default: 40]
     #[arg(long, value_parser = number::<u64>)]
     rows: Option<u64>,
@@ -65,6 +68,7 @@ pub const TYPED: TypedNames = &[
     ("tags", "--tag"),
     ("visibility", "--visibility"),
     ("env", "--env"),
+    ("sandbox", "--sandbox"),
     ("command", "CMD"),
     ("args", "CMD"),
 ];
@@ -97,6 +101,7 @@ impl NewCommand {
             ("visibility", json!(self.visibility)),
             ("lease", json!(self.lease)),
             ("record", json!(self.record)),
+            ("sandbox", json!(self.sandbox)),
         ] {
             arguments[name] = value;
         }

@@ -44,6 +44,7 @@ pub enum Tighten {
     Lower,
     Higher,
     SwitchOff,
+    SwitchOn,
 }
 
 /// When a new value applies, after the daemon has read it again.
@@ -172,7 +173,8 @@ impl Tighten {
             (Self::Lower, Value::Number(before), Value::Number(value)) => value <= before,
             (Self::Higher, Value::Number(before), Value::Number(value)) => value >= before,
             (Self::SwitchOff, Value::Switch(before), Value::Switch(value)) => *before || !*value,
-            (Self::Lower | Self::Higher | Self::SwitchOff, _, _) => false,
+            (Self::SwitchOn, Value::Switch(before), Value::Switch(value)) => !*before || *value,
+            (Self::Lower | Self::Higher | Self::SwitchOff | Self::SwitchOn, _, _) => false,
         }
     }
 }
@@ -331,6 +333,7 @@ pub const KEYS: &[ConfigKey] = &[
     switch("sessions.shell_marks", NewSessions, |it| &mut it.shell_marks),
     text("sockets.clients", GROUP_NAME_MAX, Restart, |it| &mut it.sockets.clients),
     text("sockets.observers", GROUP_NAME_MAX, Restart, |it| &mut it.sockets.observers),
+    switch("sessions.sandbox", NewSessions, |it| &mut it.sandbox).project(Tighten::SwitchOn),
     count("connections.max", (16, 65_536), AtOnce, |it| &mut it.connections.own),
     count("connections.others_max", (1, 4_096), AtOnce, |it| &mut it.connections.others),
     count("connections.message_bytes", (64 * KIB, 4 * MIB), NewConnections, |it| {

@@ -90,6 +90,7 @@ fn only(how: Tighten, before: &Value) -> String {
         Tighten::Lower => format!("lower the {before} that holds without it"),
         Tighten::Higher => format!("raise the {before} that holds without it"),
         Tighten::SwitchOff => "switch this off".to_owned(),
+        Tighten::SwitchOn => "switch this on".to_owned(),
     }
 }
 

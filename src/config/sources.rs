@@ -130,6 +130,12 @@ impl Sources {
         self.operator.iter().cloned().chain(found).collect()
     }
 
+    /// The directories of the operator's files, with their policy files.
+    pub fn operator_directories(&self) -> Vec<PathBuf> {
+        let parents = self.operator.iter().filter_map(|source| source.path.parent());
+        parents.filter(|parent| parent.is_absolute()).map(Path::to_owned).collect()
+    }
+
     /// Reads and merges all layers.
     pub fn load(&self) -> Result<Effective, ConfigError> {
         let (mut effective, mut problems) = (Effective::built_in(), Vec::new());

@@ -45,6 +45,9 @@ struct TenantTable {
     tokens: Vec<String>,
     roles: Option<Vec<RoleWord>>,
     visibility: Option<VisibilityWord>,
+    run_as: Option<String>,
+    #[serde(default)]
+    sandbox: bool,
     tools: Option<Vec<String>>,
     #[serde(default)]
     limits: LimitsTable,
@@ -203,12 +206,22 @@ fn named(name: &str) -> Result<TenantId, String> {
 impl TenantTable {
     /// The tenant, or all that is wrong with it.
     fn tenant(self, accounts: Accounts) -> Result<NamedTenant, Vec<String>> {
-        let Self { users, groups, tokens, roles, visibility, tools, limits } = self;
+        let Self { users, groups, tokens, roles, visibility, run_as, sandbox, tools, limits } =
+            self;
         let mut wrong = Vec::new();
         let members = members((users, groups, tokens), accounts, &mut wrong);
         let tools = tools.map(Patterns::new).transpose();
         let tools = tools.map_err(|problem| wrong.push(format!("tools: {problem}")));
         let limits = limits.check(&mut wrong);
+        if let Some(user) = &run_as {
+            match (accounts.uid)(user) {
+                None => wrong.push(format!("run_as: there is no user {user}")),
+                Some(uid) if accounts.own != 0 && uid != accounts.own => {
+                    wrong.push("run_as: only a daemon of root runs programs as others".to_owned());
+                }
+                Some(_) => {}
+            }
+        }
         if !wrong.is_empty() {
             return Err(wrong);
         }
@@ -216,6 +229,8 @@ impl TenantTable {
             members,
             roles: roles.map(|roles| roles.into_iter().map(Role::from).collect::<Roles>()),
             visibility: visibility.map(Visibility::from).unwrap_or_default(),
+            run_as: run_as.map(Arc::from),
+            sandbox,
             tools: tools.ok().flatten().map(Arc::new),
             limits,
         })

@@ -361,7 +361,9 @@ fn create(error: &CreateError) -> ErrorWire {
             | CommandError::NotFound { .. }
             | CommandError::NotExecutable { .. } => parameter("command"),
             CommandError::NulByte => parameter("args"),
-            CommandError::BadDirectory { .. } => parameter("cwd"),
+            CommandError::BadDirectory { .. } | CommandError::BadDirectoryOf { .. } => {
+                parameter("cwd")
+            }
         },
         CreateError::Environment(_) => parameter("env"),
         CreateError::Spawn(spawn) => match (spawn.shortage(), spawn) {
@@ -372,11 +374,18 @@ fn create(error: &CreateError) -> ErrorWire {
             (None, SpawnError::Place { .. }) => {
                 ErrorWire::because(Code::StorageError, error).cause(RefusalCause::ShimDirectory)
             }
+            (None, SpawnError::Sandbox(_)) => {
+                ErrorWire::because(Code::NotSupported, error).cause(RefusalCause::NoSandbox)
+            }
             (None, SpawnError::Superseded) => ErrorWire::because(Code::DaemonRunning, error),
             (None, SpawnError::Terminal(_) | SpawnError::Shim(_)) => {
                 ErrorWire::because(Code::Internal, error)
             }
         },
+        CreateError::Account(_) => ErrorWire::because(Code::NotSupported, error),
+        CreateError::Sandbox(_) => {
+            ErrorWire::because(Code::NotSupported, error).cause(RefusalCause::NoSandbox)
+        }
         CreateError::Ending => ErrorWire::because(Code::Busy, error),
     }
 }

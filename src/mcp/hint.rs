@@ -4,6 +4,12 @@
 
 use crate::wire::error::RefusalCause;
 
+const NO_SANDBOX: &str = "Ask the operator to install bubblewrap (package `bubblewrap`) and to allow user \
+     namespaces; `termgate doctor` says what is missing.";
+const NO_DESCRIPTORS: &str = "Every session and connection needs some file descriptors, and the daemon may have no \
+     more: end sessions that are not needed, or let an operator raise its hard limit \
+     (`ulimit -Hn`, `LimitNOFILE=`) and restart it.";
+
 /// What to do about an error with this cause; none where the advice of its code is enough.
 pub fn for_models(cause: RefusalCause) -> Option<&'static str> {
     Some(match cause {
@@ -56,11 +62,7 @@ pub fn for_models(cause: RefusalCause) -> Option<&'static str> {
         RefusalCause::Offered => {
             "It returns to you within 10 s if it is not taken up; acquire_lease takes it back."
         }
-        RefusalCause::NoDescriptors => {
-            "Every session and connection needs some file descriptors, and the daemon may have no \
-             more: end sessions that are not needed, or let an operator raise its hard limit \
-             (`ulimit -Hn`, `LimitNOFILE=`) and restart it."
-        }
+        RefusalCause::NoDescriptors => NO_DESCRIPTORS,
         RefusalCause::NoProcesses => {
             "The user may have no more processes: end what is not needed, or let an operator raise \
              the limit (`ulimit -u`, `TasksMax=`)."
@@ -74,6 +76,7 @@ pub fn for_models(cause: RefusalCause) -> Option<&'static str> {
             "The directory must be the daemon's user's own, with mode 0700 and room in it; what is \
              missing of it is made again with the next session."
         }
+        RefusalCause::NoSandbox => NO_SANDBOX,
         RefusalCause::Other => return None,
     })
 }

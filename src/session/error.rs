@@ -8,8 +8,10 @@ use crate::core::input::request::WriteError;
 use crate::core::journal::NotRecorded;
 use crate::core::keys::mouse::MouseError;
 use crate::core::policy::Denial;
+use crate::session::pty::account::AccountError;
 use crate::session::pty::command::CommandError;
 use crate::session::pty::environment::EnvironmentError;
+use crate::session::pty::sandbox::SandboxError;
 use crate::session::pty::spawn::SpawnError;
 
 #[derive(Debug, thiserror::Error)]
@@ -78,6 +80,10 @@ pub enum CreateError {
     Environment(#[from] EnvironmentError),
     #[error(transparent)]
     Spawn(#[from] SpawnError),
+    #[error(transparent)]
+    Account(#[from] AccountError),
+    #[error(transparent)]
+    Sandbox(#[from] SandboxError),
     #[error("the daemon is ending")]
     Ending,
 }

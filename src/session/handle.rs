@@ -31,6 +31,7 @@ use crate::session::command::{
 };
 use crate::session::control::{Entries, GivenUp, Interrupt, Parting, Urgent};
 use crate::session::error::SessionError;
+use crate::session::records::identity::Confinement;
 use crate::session::row_followers::RowFollower;
 use crate::session::stats::{CommandTurn, Live, Participation};
 
@@ -47,6 +48,7 @@ pub struct About {
     pub is_listed: bool,
     /// Its shell was asked to mark its prompts and commands.
     pub marks: bool,
+    pub confinement: Confinement,
     pub created_at: Moment,
 }
 

@@ -2,6 +2,7 @@
 //! No code above it sees a file descriptor; no code below it knows a screen or a lease.
 //! It is a trait because a shim, the daemon itself or a fake in tests can keep the terminal.
 
+pub mod account;
 pub mod blocking_call;
 pub mod census;
 pub mod command;
@@ -14,6 +15,7 @@ pub mod orphaned;
 pub mod own;
 pub mod processes;
 pub mod reaper;
+pub mod sandbox;
 pub mod shell;
 pub mod sidecar_files;
 pub mod signal;

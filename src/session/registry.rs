@@ -2,6 +2,7 @@
 //!
 //! It finds sessions and never waits for one; a session that ended its task is forgotten here.
 
+pub mod confining;
 pub mod creating;
 mod events;
 pub mod limits;
@@ -11,7 +12,7 @@ pub mod silent;
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -30,6 +31,7 @@ use crate::session::error::{CreateError, SessionError};
 use crate::session::facts::Board;
 use crate::session::handle::Session;
 use crate::session::pty::held::shims::{HoldOptions, ShimSetup, Shims};
+use crate::session::pty::sandbox::SandboxPlaces;
 use crate::session::recorder::ActRecorder;
 use crate::session::records::identity::SessionRecord;
 use crate::session::registry::limits::SessionLimits;
@@ -49,6 +51,8 @@ pub struct Settings {
     /// Where the scripts of [`SCRIPTS`](crate::session::pty::shell::SCRIPTS) are; none where shells
     /// are started as they are.
     pub scripts: Option<PathBuf>,
+    /// What sandboxed programs may not see or change.
+    pub sandbox: SandboxPlaces,
     pub recorder: ActRecorder,
     /// The directory of recordings, which need not exist.
     pub recordings: PathBuf,
@@ -93,6 +97,7 @@ struct RegistryState {
     default_cwd: PathBuf,
     holding: Option<ShimSetup>,
     scripts: Option<PathBuf>,
+    sandbox: SandboxPlaces,
     recorder: ActRecorder,
     recordings: PathBuf,
     limits: watch::Sender<Arc<SessionLimits>>,
@@ -139,13 +144,14 @@ impl Registry {
         let facts = Board::default();
         let (announcements, announced) = mpsc::channel(64);
         let Settings { limits, own_tenant, environment, default_cwd, .. } = settings;
-        let Settings { holding, scripts, recorder, recordings, .. } = settings;
+        let Settings { holding, scripts, sandbox, recorder, recordings, .. } = settings;
         let shared = RegistryState {
             own_tenant,
             environment,
             default_cwd,
             holding,
             scripts,
+            sandbox,
             recorder,
             recordings,
             limits: watch::Sender::new(Arc::new(limits)),
@@ -222,14 +228,6 @@ impl Registry {
         }
     }
 
-    pub(in crate::session) fn environment(&self) -> &BTreeMap<OsString, OsString> {
-        &self.0.environment
-    }
-
-    pub(in crate::session) fn default_cwd(&self) -> &Path {
-        &self.0.default_cwd
-    }
-
     /// Where shims listen; none where sessions end with the daemon.
     pub(in crate::session) fn shims(&self) -> Option<&Shims> {
         self.0.holding.as_ref().map(|holding| &holding.shims)
@@ -243,16 +241,6 @@ impl Registry {
     pub(in crate::session) fn hold_options(&self) -> Option<HoldOptions> {
         let ShimSetup { shims, starter } = self.0.holding.clone()?;
         Some(HoldOptions { shims, starter, limits: self.limits().holding })
-    }
-
-    /// Where files may lie for a moment that the shells of sessions read, if there is such a place.
-    pub fn scratch(&self) -> Option<&Path> {
-        self.0.scripts.as_deref()
-    }
-
-    /// Where the scripts are that shells which are started now read; none where they read none.
-    pub(in crate::session) fn scripts(&self) -> Option<&Path> {
-        self.0.scripts.as_deref().filter(|_| self.limits().shell_marks)
     }
 
     pub(in crate::session) fn outlets(&self, live: Arc<Live>) -> Outlets {
@@ -302,6 +290,7 @@ impl Registry {
         for lease in entry.into_iter().flat_map(|(_, entry)| entry.leases) {
             self.index().leases.remove(&lease);
         }
+        self.remove_scratch(session);
         self.tell_listed(session);
     }
 

@@ -57,8 +57,8 @@ impl ChildEnds {
 
 impl Children {
     /// The children of this process. `leader` has just started.
-    pub fn new(ChildEnds(ends): ChildEnds, leader: u32) -> io::Result<Self> {
-        Ok(Self { ends, leader: ProcessIdentity::of(leader)?, leader_ended: None })
+    pub fn new(ChildEnds(ends): ChildEnds, leader: ProcessIdentity) -> Self {
+        Self { ends, leader, leader_ended: None }
     }
 
     /// Readable when a child has ended.
@@ -75,12 +75,17 @@ impl Children {
         self.leader_ended
     }
 
+    /// Notes how the leader ended, which another process has reaped.
+    pub(super) fn on_leader_ended(&mut self, ended: ProgramEnd) {
+        self.leader_ended.get_or_insert(ended);
+    }
+
     /// Reaps all children that have ended. Returns whether any child is left.
     pub fn reap(&mut self) -> bool {
         // One signal can stand for several children, so the loop below asks until no ended child is left.
         while let Ok(Some(_)) = self.ends.read_signal() {}
         loop {
-            match wait_now() {
+            match wait(libc::WNOHANG) {
                 Ok(Some((pid, ended))) if pid == self.leader.pid => {
                     // Once reaped, the pid can belong to another child.
                     self.leader_ended.get_or_insert(ended);
@@ -122,12 +127,36 @@ fn children() -> Vec<Pid> {
     pids.into_iter().map(Pid::from_raw).collect()
 }
 
-/// Reaps one child that has ended. Does not wait; `None` while all children run.
+/// Kills all children and their descendants of a process that has not begun to watch for their ends.
+pub(super) fn end_children() {
+    loop {
+        for child in children() {
+            // The pid stays valid until the child is reaped.
+            let _ = kill(child, Signal::SIGKILL);
+        }
+        if wait_for_child().is_none() {
+            return;
+        }
+    }
+}
+
+/// Waits for the end of a child; `None` without any.
+pub(super) fn wait_for_child() -> Option<(i32, ProgramEnd)> {
+    loop {
+        match wait(0) {
+            Ok(Some(ended)) => return Some(ended),
+            Ok(None) | Err(Errno::EINTR) => {}
+            Err(_) => return None,
+        }
+    }
+}
+
+/// Reaps one child that has ended; `None` while all children run.
 #[allow(unsafe_code)]
-fn wait_now() -> Result<Option<(i32, ProgramEnd)>, Errno> {
+fn wait(flags: i32) -> Result<Option<(i32, ProgramEnd)>, Errno> {
     let mut status = 0;
     // SAFETY: the status outlives the call that fills it.
-    let pid = Errno::result(unsafe { libc::waitpid(-1, &raw mut status, libc::WNOHANG) })?;
+    let pid = Errno::result(unsafe { libc::waitpid(-1, &raw mut status, flags) })?;
     let ended = if libc::WIFEXITED(status) {
         ProgramEnd::Code(libc::WEXITSTATUS(status))
     } else if libc::WIFSIGNALED(status) {

@@ -17,6 +17,7 @@ use crate::shim::orphan_timeout::{OrphanStep, Solitude};
 use crate::shim::output::OutputRelay;
 use crate::shim::place::SocketPlace;
 use crate::shim::readiness::{self, Events, HANGUP, READABLE, WRITABLE};
+use crate::shim::sandbox;
 use crate::shim::socket::{self, Descriptors};
 use crate::shim::terminal;
 use crate::shim::wire::from_shim::{Attached, FromShim, ProcessIdentity, StartFailure, StartStage};
@@ -31,6 +32,8 @@ pub struct RunningShim {
     pub(super) place: SocketPlace,
     pub(super) process: ProcessIdentity,
     pub(super) children: Children,
+    /// Tells how a leader in a sandbox ended, until it has.
+    pub(super) reports: Option<OwnedFd>,
     pub(super) master: OwnedFd,
     /// The slave end, open until the leader has ended. Without it, a program that closes its streams and
     /// reopens the terminal would look as if it had ended.
@@ -52,6 +55,7 @@ pub struct RunningShim {
 
 struct Ready {
     ends: Events,
+    reports: Events,
     listener: Events,
     newcomer: Events,
     daemon: Events,
@@ -85,7 +89,10 @@ impl RunningShim {
             }
             let Ok(ready) = self.wait(now) else { return };
             self.input.wake(ready.input != 0);
-            if ready.ends != 0 {
+            if ready.reports != 0 {
+                self.on_report(room);
+            }
+            if ready.ends != 0 || ready.reports != 0 {
                 self.on_child_ended();
             }
             self.relay_input();
@@ -134,9 +141,10 @@ impl RunningShim {
             true => deadline.map(|deadline| deadline.saturating_sub(now)),
             false => Some(Duration::ZERO),
         };
-        let [ends, listener, newcomer, daemon, input, master] = readiness::wait(
+        let [ends, reports, listener, newcomer, daemon, input, master] = readiness::wait(
             [
                 (Some(self.children.ends()), READABLE),
+                (self.reports.as_ref().map(AsFd::as_fd), READABLE),
                 (Some(self.place.listener()), READABLE),
                 (self.newcomer.as_ref().map(AsFd::as_fd), READABLE),
                 (self.daemon.as_ref().map(AsFd::as_fd), READABLE | HANGUP),
@@ -145,7 +153,7 @@ impl RunningShim {
             ],
             most,
         )?;
-        Ok(Ready { ends, listener, newcomer, daemon, input, master })
+        Ok(Ready { ends, reports, listener, newcomer, daemon, input, master })
     }
 
     /// The events to wait for on the terminal. Without room for output or pending input there are none.
@@ -185,6 +193,14 @@ impl RunningShim {
             let all_is_there = self.output.is_over() || self.output.has_room(self.when_full());
             self.input.answer(AnsweredQuestion { question, all_is_there });
             self.output.ring_bell();
+        }
+    }
+
+    fn on_report(&mut self, room: &mut Frame) {
+        let reports = self.reports.as_ref().map(AsFd::as_fd);
+        if let Some(ended) = reports.and_then(|reports| sandbox::hear_end(reports, room)) {
+            self.children.on_leader_ended(ended);
+            self.reports = None;
         }
     }
 

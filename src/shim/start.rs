@@ -21,6 +21,7 @@ use crate::shim::place::SocketPlace;
 use crate::shim::program::Program;
 use crate::shim::readiness::{self, READABLE};
 use crate::shim::run::RunningShim;
+use crate::shim::sandbox::{self, NotStarted, SandboxedProgram};
 use crate::shim::socket::{self, Descriptors};
 use crate::shim::terminal;
 use crate::shim::title;
@@ -142,13 +143,13 @@ fn set_up(
     let number =
         terminal::number(opened.master.as_fd()).map_err(failed_at(StartStage::Terminal))?;
     let descriptors = (start.descriptors > 0).then_some(start.descriptors);
-    let leader = program.start(&opened.slave, descriptors, session);
-    let leader = leader.map_err(failed_at(StartStage::Program))?;
+    let (leader, reports) = start_program(program, &opened.slave, descriptors, session)?;
     let ttl = Duration::from_millis(start.orphan_ttl_ms);
     let shim = RunningShim {
         place,
         process,
-        children: Children::new(ends, leader).map_err(&own)?,
+        children: Children::new(ends, leader),
+        reports,
         master: opened.master,
         slave: Some(opened.slave),
         terminal: number,
@@ -165,4 +166,23 @@ fn set_up(
         reply: frame(),
     };
     Ok((shim, memory))
+}
+
+/// Starts the program, in its sandbox if it has one, from where its end is told then.
+fn start_program(
+    program: &Program,
+    slave: &OwnedFd,
+    descriptors: Option<u64>,
+    session: u64,
+) -> Result<(ProcessIdentity, Option<OwnedFd>), StartFailure> {
+    if program.sandbox.is_empty() {
+        let leader = program.start(slave, descriptors, session);
+        let leader = leader.map_err(failed_at(StartStage::Program))?;
+        return Ok((ProcessIdentity::of(leader).map_err(failed_at(StartStage::Shim))?, None));
+    }
+    match sandbox::start(program, slave, descriptors, session) {
+        Ok(SandboxedProgram { leader, reports }) => Ok((leader, Some(reports))),
+        Err(NotStarted::Program(error)) => Err(failed_at(StartStage::Program)(error)),
+        Err(NotStarted::Sandbox(error)) => Err(failed_at(StartStage::Sandbox)(error)),
+    }
 }

@@ -46,6 +46,7 @@ use crate::session::pty::ProcessId;
 use crate::session::pty::held::shims::ShimSetup;
 use crate::session::pty::held::starter::ShimStarter;
 use crate::session::pty::reaper::{become_subreaper, reap_orphans};
+use crate::session::pty::sandbox::SandboxPlaces;
 use crate::session::pty::spawn::give_children_descriptors;
 use crate::session::registry::{Listening, Registry, Settings as SessionSettings};
 use crate::store::index::writer::SearchIndex;
@@ -60,11 +61,13 @@ use crate::transport::daemon::ending::{DaemonEnd, FoundAtStart, Teardown};
 use crate::transport::daemon::event_commands::run_event_commands;
 use crate::transport::daemon::indexing::{Indexing, index_of};
 use crate::transport::daemon::journal::{journal_of, keep_journal, recorder};
-use crate::transport::daemon::kept_switches::{KeptSwitches, SwitchOrigin};
+use crate::transport::daemon::kept_switches::{KeptSwitches, SwitchOrigin, close_switches};
 use crate::transport::daemon::sessions::{
     listen_for_all, open_session_doors, recover_sessions, shims_of,
 };
-use crate::transport::daemon::settings::{Reloading, limits_of_doors, session_limits};
+use crate::transport::daemon::settings::{
+    Reloading, limits_of_doors, sandbox_places, session_limits,
+};
 use crate::transport::daemon::startup_lock::{lost, take_in_turn};
 use crate::transport::daemon::upgrade::DaemonProgram;
 use crate::transport::door::{DoorLimits, Doors};
@@ -179,7 +182,9 @@ pub async fn serve(
     let journal = journal_of(&paths, state.as_deref(), &config, &lock);
     let index = index_of(&config, paths.index(state.as_deref()));
     let (recordings, holding) = (paths.recordings(state.as_deref()), Some(holding));
-    let places = Places { index, environment, default_cwd, holding, scripts, state, recordings };
+    let sandbox = sandbox_places(&paths, state.as_deref(), &sources);
+    let places =
+        Places { index, environment, default_cwd, holding, scripts, sandbox, state, recordings };
     let Assembly { registry, daemon, doors, listening, door_limits, upgrades } =
         Assembly::new(&config, places, &journal)?;
     let shared = Arc::clone(&doors.shared);
@@ -195,9 +200,9 @@ pub async fn serve(
     // The first client finds every earlier session.
     tasks.spawn(recover_sessions(Arc::clone(&daemon)).await);
     let indexing = Indexing::start(&daemon);
-    let listeners = listen_for_all(&mut handed, &paths, access, &lock)?.into_iter();
-    let open = |listener, door| doors.clone().keep_open_always(listener, door);
-    watched.extend(listeners.map(|(listener, door)| tasks.spawn(open(listener, door))));
+    let open = |(listener, door)| doors.clone().keep_open_always(listener, door);
+    let listeners = listen_for_all(&mut handed, &paths, access, &lock)?;
+    watched.extend(listeners.map(|listener| tasks.spawn(open(listener))));
     watched.extend(keep_house(&mut tasks, facts, Arc::clone(&shared)));
     ready(&Banner::of(&daemon, write_from, &paths));
     notifier.tell(News::Ready).await;
@@ -265,6 +270,8 @@ pub(in crate::transport) struct Places {
     pub(in crate::transport) holding: Option<ShimSetup>,
     /// The directory of the shell integration scripts, if there is one.
     pub(in crate::transport) scripts: Option<PathBuf>,
+    /// What sandboxed programs may not see or change.
+    pub(in crate::transport) sandbox: SandboxPlaces,
     /// The directory of the tokens. `None` when tokens are not used.
     pub(in crate::transport) state: Option<PathBuf>,
     /// The directory of the recordings.
@@ -287,8 +294,8 @@ impl Assembly {
         places: Places,
         journal: &Journal,
     ) -> io::Result<Self> {
-        let Places { index, environment, default_cwd, holding, scripts, state, recordings } =
-            places;
+        let Places { index, environment, default_cwd, holding, scripts, .. } = places;
+        let Places { sandbox, state, recordings, .. } = places;
         let clock = Clock::boot()?;
         let started = clock.now();
         let own_tenant = TenantId::of_uid(own_uid());
@@ -300,6 +307,7 @@ impl Assembly {
             default_cwd,
             holding,
             scripts,
+            sandbox,
             recorder: recorder(journal, &clock),
             recordings,
         };
@@ -372,29 +380,6 @@ async fn tell_shims(facts: Board, shared: Arc<ServerShared>) {
         }
         if superseded {
             shared.superseded.cancel();
-        }
-    }
-}
-
-/// Ends write switches at their time, which may change meanwhile.
-async fn close_switches(daemon: Arc<Daemon>) {
-    let clock = daemon.sessions.clock();
-    let mut changes = daemon.switchboard.changes();
-    loop {
-        let deadline = daemon.switchboard.deadline();
-        let due = async {
-            match deadline {
-                Some(deadline) => clock.sleep_until(deadline).await,
-                None => std::future::pending().await,
-            }
-        };
-        tokio::select! {
-            () = due => daemon.switchboard.on_time(&daemon.sessions, clock.now()),
-            changed = changes.changed() => {
-                if changed.is_err() {
-                    return;
-                }
-            }
         }
     }
 }

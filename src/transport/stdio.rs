@@ -20,6 +20,7 @@ use crate::core::policy::{Door, Reach, Standing};
 use crate::mcp::connection::Connection;
 use crate::mcp::server::Server;
 use crate::session::clock::Clock;
+use crate::session::pty::sandbox::SandboxPlaces;
 use crate::session::registry::Listening;
 use crate::store::journal::writer::{Journal, JournalLimits};
 use crate::transport::connection::{link, serve};
@@ -60,6 +61,8 @@ pub async fn serve_stdio(
         holding: None,
         state: None,
         recordings: state.join("recordings").join("stdio"),
+        // Those sessions cannot be sandboxed.
+        sandbox: SandboxPlaces::default(),
         scripts: scripts.as_ref().map(|scripts| scripts.directory().to_owned()),
     };
     let clock = Clock::boot()?;

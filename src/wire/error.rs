@@ -161,6 +161,8 @@ pub enum RefusalCause {
     NoMemory,
     /// The directory of the shims cannot be used.
     ShimDirectory,
+    /// No sandbox can be made.
+    NoSandbox,
     /// What a newer daemon adds; this one never writes it.
     #[serde(other)]
     Other,
@@ -194,7 +196,7 @@ mod tests {
     use super::*;
 
     impl RefusalCause {
-        pub(crate) const ALL: [Self; 26] = [
+        pub(crate) const ALL: [Self; 27] = [
             Self::NoSession,
             Self::NotAKey,
             Self::ControlCharacters,
@@ -221,6 +223,7 @@ mod tests {
             Self::NoTerminals,
             Self::NoMemory,
             Self::ShimDirectory,
+            Self::NoSandbox,
         ];
     }
 

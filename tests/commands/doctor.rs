@@ -50,6 +50,7 @@ fn where_all_is_well_nothing_fails_and_every_subject_is_told() {
         "descriptors",
         "shells",
         "terminfo",
+        "sandbox",
         "service",
         "clients",
     ] {

@@ -317,7 +317,7 @@ pub(crate) fn spec(launch: Launch) -> SpawnSpec {
     SpawnSpec::resolve(launch, session, PathBuf::from("/"), environment(), SIZE).unwrap()
 }
 
-fn environment() -> Environment {
+pub(crate) fn environment() -> Environment {
     let path = ("PATH".into(), "/usr/local/bin:/usr/bin:/bin".into());
     let base = Environment::from([path, ("SHELL".into(), "/bin/bash".into())]);
     clean_environment(&base, &ClientEnvironment::default(), &BTreeMap::new()).unwrap()

@@ -255,6 +255,8 @@ fn whatever_a_shim_is_started_with_it_says_so_or_ends() {
         args: vec!["-c".into(), "exec sleep 1000".into()],
         cwd: "/".into(),
         environment: vec![("PATH".into(), "/usr/bin:/bin".into())],
+        user: None,
+        sandbox: Vec::new(),
     };
     let valid = [vec![golden("start"); 8], vec![golden("attach"), golden("end")]].concat();
     let starter = ShimStarter::of(PROGRAM);

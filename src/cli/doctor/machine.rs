@@ -1,4 +1,4 @@
-//! The machine's resources: terminals, descriptors, shells, and the terminfo entry.
+//! The machine's resources: terminals, descriptors, shells, the terminfo entry, and sandboxes.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use crate::cli::doctor::check::Check;
 use crate::cli::doctor::ground::DoctorFacts;
 use crate::session::pty::command::{find_program, user_shell};
+use crate::session::pty::sandbox::{self, SandboxError};
 use crate::shim::terminal::open_terminal;
 use crate::shim::wire::Window;
 use crate::transport::unix::limits::hard_descriptor_limit;
@@ -110,6 +111,30 @@ pub(super) fn terminfo(ground: &DoctorFacts) -> Vec<Check> {
             NAME,
             format!("{TERMINAL} is nowhere, and full-screen programs will fail"),
             "Install the package ncurses-base, or set TERMINFO.",
+        ),
+    }]
+}
+
+/// Whether sandboxed sessions can be created.
+pub(super) fn sandbox(ground: &DoctorFacts) -> Vec<Check> {
+    const NAME: &str = "sandbox";
+    vec![match sandbox::check(&ground.environment) {
+        Ok(maker) => Check::ok(NAME, format!("{} makes sandboxes", maker.display())),
+        Err(error @ SandboxError::NotInstalled) => Check::warn(
+            NAME,
+            error.to_string(),
+            "Sessions with --sandbox are refused: install the package bubblewrap.",
+        ),
+        Err(
+            error @ (SandboxError::NotWorking(_)
+            | SandboxError::Link(_)
+            | SandboxError::Place { .. }
+            | SandboxError::NoShim),
+        ) => Check::warn(
+            NAME,
+            error.to_string(),
+            "Sessions with --sandbox are refused: allow user namespaces, as \
+             `sysctl user.max_user_namespaces` and AppArmor's profile for bwrap say.",
         ),
     }]
 }

@@ -34,6 +34,8 @@ fn a_file_is_read_as_it_is_written() {
         tokens = ["ci"]
         roles = ["view", "approve"]
         visibility = "private"
+        run_as = "me"
+        sandbox = true
         tools = ["read_*", "run"]
         limits = { sessions = 3, calls_per_second = 0 }
 
@@ -52,6 +54,7 @@ fn a_file_is_read_as_it_is_written() {
     assert_eq!(web.members.tokens, [Arc::from("ci")]);
     assert_eq!(web.roles, Some(Roles::from(Role::Approve)));
     assert_eq!(web.visibility, Visibility::Private);
+    assert_eq!((web.run_as.as_deref(), web.sandbox), (Some("me"), true));
     let tools = web.tools.as_ref().unwrap();
     assert!(tools.matches("read_screen") && tools.matches("run") && !tools.matches("send_text"));
     let limits =
@@ -86,6 +89,10 @@ fn what_cannot_be_meant_is_a_problem_that_says_where_and_what() {
         (
             "[tenant.web]\nlimits = { sessions = 0 }",
             "tenants.toml:1:1: tenant.web: limits.sessions: 0 is not within 1 to 4096",
+        ),
+        (
+            "[tenant.web]\nrun_as = \"alice\"",
+            "tenants.toml:1:1: tenant.web: run_as: only a daemon of root runs programs as others",
         ),
         ("[tenant.web]\ntools = []", "tenants.toml:1:1: tenant.web: tools: no pattern is given"),
         (

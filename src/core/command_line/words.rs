@@ -173,8 +173,7 @@ impl ShellLineReader {
 /// Whether a redirection may name a descriptor with more digits than the parser reads, on which it would panic.
 pub(super) fn has_large_descriptor(text: &str) -> bool {
     const DIGITS_MAX: usize = 9;
-    let ends_large = |before: &str| {
-        before.bytes().rev().take_while(u8::is_ascii_digit).count() > DIGITS_MAX
-    };
+    let ends_large =
+        |before: &str| before.bytes().rev().take_while(u8::is_ascii_digit).count() > DIGITS_MAX;
     text.match_indices(['<', '>']).any(|(at, _)| ends_large(&text[..at]))
 }

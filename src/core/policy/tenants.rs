@@ -95,6 +95,10 @@ pub struct NamedTenant {
     pub roles: Option<Roles>,
     /// Of sessions that say nothing else.
     pub visibility: Visibility,
+    /// The user whom its programs run as; without, whoever creates the session.
+    pub run_as: Option<Arc<str>>,
+    /// Whether each of its sessions is sandboxed.
+    pub sandbox: bool,
     /// The names of the tools that exist for it; all without.
     pub tools: Option<Arc<Patterns>>,
     pub limits: TenantLimits,

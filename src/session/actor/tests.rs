@@ -44,6 +44,7 @@ use crate::session::handle::{About, Session, SessionEnds};
 use crate::session::pty::shell::Nonces;
 use crate::session::pty::tests::fake::{FakeTerminal, pair};
 use crate::session::recorder::tests::TestJournal;
+use crate::session::records::identity::Confinement;
 use crate::session::tests::permitted::permit;
 
 const SIZE: Size = Size { rows: 5, cols: 20 };
@@ -125,6 +126,7 @@ impl Desk {
             tags: Vec::new(),
             is_listed: false,
             marks: false,
+            confinement: Confinement::default(),
             created_at: Moment::default(),
         };
         let (people, asked) = mpsc::channel(PEOPLE_COMMANDS_MAX);

@@ -5,11 +5,13 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use nix::unistd::{AccessFlags, Uid, User, access};
+use nix::fcntl::{AT_FDCWD, AtFlags};
+use nix::unistd::{AccessFlags, Uid, User, faccessat};
 
 use crate::core::frame::Size;
 use crate::core::ids::SessionId;
 use crate::session::pty::environment::Environment;
+use crate::shim::user::ProgramUser;
 
 pub const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
@@ -65,6 +67,8 @@ pub enum CommandError {
     NotExecutable { path: PathBuf },
     #[error("{path} is not a directory that can be entered")]
     BadDirectory { path: PathBuf },
+    #[error("{path} is not a directory that user {user} can enter")]
+    BadDirectoryOf { path: PathBuf, user: String },
     #[error("an argument contains a NUL byte")]
     NulByte,
 }
@@ -82,6 +86,10 @@ pub struct SpawnSpec {
     pub cwd: PathBuf,
     pub environment: Environment,
     pub size: Size,
+    /// `None` for the daemon's user.
+    pub user: Option<ProgramUser>,
+    /// The command line that makes its sandbox. None without a sandbox.
+    pub sandbox: Vec<OsString>,
 }
 
 impl SpawnSpec {
@@ -113,7 +121,8 @@ impl SpawnSpec {
             return Err(CommandError::NulByte);
         }
         let args = args.into_iter().map(OsString::from).collect();
-        Ok(Self { session, program, name, args, cwd, environment, size })
+        let (user, sandbox) = (None, Vec::new());
+        Ok(Self { session, program, name, args, cwd, environment, size, user, sandbox })
     }
 }
 
@@ -134,7 +143,12 @@ fn is_shell(path: &Path) -> bool {
 }
 
 fn is_executable(path: &Path) -> bool {
-    path.is_file() && access(path, AccessFlags::X_OK).is_ok()
+    path.is_file() && may_execute(path)
+}
+
+/// By the rights of this thread, which may be those of another user.
+fn may_execute(path: &Path) -> bool {
+    faccessat(AT_FDCWD, path, AccessFlags::X_OK, AtFlags::AT_EACCESS).is_ok()
 }
 
 fn base_name(path: &Path) -> OsString {
@@ -142,7 +156,7 @@ fn base_name(path: &Path) -> OsString {
 }
 
 fn check_directory(path: &Path) -> Result<(), CommandError> {
-    let usable = path.is_absolute() && path.is_dir() && access(path, AccessFlags::X_OK).is_ok();
+    let usable = path.is_absolute() && path.is_dir() && may_execute(path);
     if usable { Ok(()) } else { Err(CommandError::BadDirectory { path: path.to_owned() }) }
 }
 

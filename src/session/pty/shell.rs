@@ -15,6 +15,7 @@ use crate::session::pty::command::SpawnSpec;
 use crate::shim::program::SECRET;
 
 pub mod nested;
+pub mod shared;
 
 /// The scripts: each path below the script directory, and its text.
 pub const SCRIPTS: [(&str, &str); 5] = [

@@ -45,6 +45,8 @@ pub enum SpawnError {
     Place { path: PathBuf, source: io::Error },
     #[error("cannot start {program}: {source}")]
     Program { program: String, source: io::Error },
+    #[error("cannot start the sandbox: {0}")]
+    Sandbox(#[source] io::Error),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,6 +64,7 @@ impl SpawnError {
             Self::Command(_) | Self::Superseded => return None,
             Self::Terminal(source)
             | Self::Shim(source)
+            | Self::Sandbox(source)
             | Self::Place { source, .. }
             | Self::Program { source, .. } => source,
         };
@@ -101,6 +104,8 @@ pub(crate) fn program_of(spec: &SpawnSpec) -> Program {
         args: spec.args.clone(),
         cwd: spec.cwd.clone().into(),
         environment: environment.into_iter().collect(),
+        user: spec.user.clone(),
+        sandbox: spec.sandbox.clone(),
     }
 }
 

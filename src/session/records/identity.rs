@@ -32,11 +32,20 @@ pub struct SessionRecord {
     pub is_listed: bool,
     /// What the marks of its shells carry.
     pub nonces: Nonces,
+    pub confinement: Confinement,
     pub created_at: Moment,
     /// The last size of the terminal, if it is known.
     pub size: Option<Size>,
     /// The name of the file that records it; `None` if none does.
     pub recording: Option<Arc<str>>,
+}
+
+/// What a session's programs are confined by.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Confinement {
+    /// The user that they run as; `None` for the daemon's.
+    pub user: Option<u32>,
+    pub sandbox: bool,
 }
 
 #[derive(serde::Serialize, serde::Deserialize)]
@@ -57,6 +66,10 @@ struct IdentityNote {
     nonce: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     nested_nonce: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    user: Option<u32>,
+    #[serde(default)]
+    sandbox: bool,
     /// Since boot. No session outlives a boot.
     #[serde(default)]
     created_ms: u64,
@@ -78,6 +91,7 @@ impl SessionRecord {
             tags: Vec::new(),
             is_listed: false,
             nonces: Nonces::default(),
+            confinement: Confinement::default(),
             created_at: now,
             size: None,
             recording: None,
@@ -101,6 +115,8 @@ impl SessionRecord {
             listed: self.is_listed,
             nonce: text_of(self.nonces.own.as_ref()),
             nested_nonce: text_of(self.nonces.nested.as_ref()),
+            user: self.confinement.user,
+            sandbox: self.confinement.sandbox,
             created_ms: millis(self.created_at.since_boot()),
             size: self.size.map(|size| (size.rows, size.cols)),
             recording: self.recording.as_deref().map(str::to_owned),
@@ -124,6 +140,8 @@ impl SessionRecord {
             created_ms,
             size,
             recording,
+            user,
+            sandbox,
             ..
         } = note;
         if of != id.to_string() {
@@ -141,6 +159,7 @@ impl SessionRecord {
         // Only the names that recordings have, since this becomes a path.
         let recording = recording.filter(|name| parse_name(name).is_some_and(|(of, _)| of == id));
         let recording = recording.map(Arc::from);
+        let confinement = Confinement { user, sandbox };
         Ok(Self {
             id,
             tenant,
@@ -150,6 +169,7 @@ impl SessionRecord {
             tags,
             is_listed,
             nonces,
+            confinement,
             created_at,
             size,
             recording,

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use uuid::Uuid;
 
 use super::commands::{CommandsRecord, UncoveredCommand};
-use super::identity::SessionRecord;
+use super::identity::{Confinement, SessionRecord};
 use super::lease::{from_note, to_note};
 use super::*;
 use crate::core::caller::{Caller, Kind};
@@ -38,6 +38,7 @@ fn session() -> SessionRecord {
             own: Some("0123456789abcdef0123456789abcdef".parse().unwrap()),
             nested: Some("fedcba9876543210fedcba9876543210".parse().unwrap()),
         },
+        confinement: Confinement { user: Some(1000), sandbox: true },
         created_at: moment(86_400_123),
         size: Some(Size { rows: 40, cols: 120 }),
         recording: Some(format!("{}-1700000000123.cast", id()).into()),
@@ -229,8 +230,13 @@ fn a_call_that_cannot_have_sent_a_command_is_not_believed() {
 fn the_first_version_of_the_notes_is_read_by_every_later_one() {
     let note = br#"{"v":1,"id":"000000000007","tenant":"uid:1000","name":"build",
         "command":"make \"all\"","cwd":"/src","tags":["ci"],"created_ms":86400123}"#;
-    let expected =
-        SessionRecord { nonces: Nonces::default(), size: None, recording: None, ..session() };
+    let expected = SessionRecord {
+        nonces: Nonces::default(),
+        confinement: Confinement::default(),
+        size: None,
+        recording: None,
+        ..session()
+    };
     assert_eq!(SessionRecord::from_note(note, id()).unwrap(), expected);
     let note = br#"{"v":1,"epoch":41,"holding":{"lease":"00000000-0000-0000-0000-000000000009",
         "tenant":"uid:1000","kind":"agent","label":"claude-code","ttl_ms":45000,

@@ -37,11 +37,13 @@ use crate::session::pty::held::shims::{HoldingLimits, OWN_PROGRAM, ShimSetup, Sh
 use crate::session::pty::held::starter::ShimStarter;
 use crate::session::pty::kill::Survivor as LivingProcess;
 use crate::session::pty::processes::Process;
+use crate::session::pty::sandbox::SandboxPlaces;
 use crate::session::pty::shell::Nonces;
 use crate::session::pty::tests::fake::{FakePty, FakeTerminal, pair};
 use crate::session::pty::{Note, ProcessId};
 use crate::session::recorder::tests::TestJournal;
 use crate::session::recording::RecordingLimits;
+use crate::session::records::identity::Confinement;
 use crate::session::registry::creating::Creation;
 use crate::session::registry::limits::SessionLimits;
 use crate::session::registry::{RenameError, Settings};
@@ -71,6 +73,15 @@ fn registry_with(holding: Option<ShimSetup>) -> Registry {
 }
 
 fn registry_by(clock: Clock, holding: Option<ShimSetup>) -> Registry {
+    registry_of(clock, holding, None)
+}
+
+/// One whose shells read scripts, that of its own user in this directory.
+pub(crate) fn registry_with_scripts(scripts: PathBuf) -> Registry {
+    registry_of(Clock::boot().unwrap(), None, Some(scripts))
+}
+
+fn registry_of(clock: Clock, holding: Option<ShimSetup>, scripts: Option<PathBuf>) -> Registry {
     let limits = SessionLimits {
         lease: LeaseLimits::default(),
         screen: ScreenLimits::default(),
@@ -79,6 +90,7 @@ fn registry_by(clock: Clock, holding: Option<ShimSetup>) -> Registry {
         keep_ended: Duration::from_secs(60),
         holding: HoldingLimits { orphan_ttl: None, ring_bytes: 1 << 20, unread: Unread::Block },
         shell_marks: true,
+        sandbox: false,
         sessions_max: Quota::new(9, 9),
         tenants: Arc::default(),
         recording: RecordingLimits::default(),
@@ -89,7 +101,8 @@ fn registry_by(clock: Clock, holding: Option<ShimSetup>) -> Registry {
         environment: BTreeMap::new(),
         default_cwd: PathBuf::from("/"),
         holding,
-        scripts: None,
+        scripts,
+        sandbox: SandboxPlaces::default(),
         recorder: TestJournal::default().recorder(),
         recordings: PathBuf::from("/nonexistent"),
     };
@@ -107,6 +120,7 @@ fn notes(number: u128) -> RecoveredNotes {
         tags: vec!["ci".to_owned()],
         is_listed: false,
         nonces: Nonces::default(),
+        confinement: Confinement::default(),
         created_at: Moment::default(),
         size: Some(Size { rows: 5, cols: 20 }),
         recording: None,
@@ -456,6 +470,8 @@ async fn nothing_is_left_of_a_start_whose_shim_died() {
         name: None,
         launch: Launch::Line("true".to_owned()),
         cwd: None,
+        run_as: None,
+        sandbox: false,
         client: ClientEnvironment::default(),
         env: BTreeMap::new(),
         size: Size { rows: 5, cols: 20 },

@@ -28,8 +28,9 @@ use crate::session::command::{PEOPLE_COMMANDS_MAX, Reply};
 use crate::session::control::Parting;
 use crate::session::error::{CreateError, NAME_MAX, SessionError, check_name};
 use crate::session::handle::{About, Session, SessionEnds};
+use crate::session::pty::account::Account;
 use crate::session::pty::command::{Launch, SpawnSpec};
-use crate::session::pty::environment::{ClientEnvironment, clean_environment};
+use crate::session::pty::environment::ClientEnvironment;
 use crate::session::pty::held::HeldPty;
 use crate::session::pty::held::shims::{end_shim, socket_of};
 use crate::session::pty::orphaned::GonePty;
@@ -87,7 +88,7 @@ impl Registry {
             return Err(CreateError::Ending);
         }
         let id = creation.id;
-        let spec = resolve(self, id, &creation)?;
+        let spec = self.resolve(&creation).await?;
         let name = match &creation.name {
             Some(name) => self.take_name_of_ended(&tenant, name, id).await?,
             None => self.take_free_name(&tenant, &name_of(&creation.launch, &spec), id),
@@ -155,7 +156,12 @@ pub struct Creation {
     pub name: Option<String>,
     pub launch: Launch,
     /// `None` means the daemon's working directory.
+    /// Where the program runs as another user, that user's home.
     pub cwd: Option<PathBuf>,
+    /// The user that the program runs as. `None` means the daemon's.
+    pub run_as: Option<Account>,
+    /// Whether to sandbox it, even if not each session is.
+    pub sandbox: bool,
     /// The variables that the command line or the bridge passes on.
     pub client: ClientEnvironment,
     pub env: BTreeMap<String, String>,
@@ -195,17 +201,6 @@ fn command_text(launch: &Launch, spec: &SpawnSpec) -> String {
     }
 }
 
-/// Resolves the program, directory and environment of a new session.
-fn resolve(
-    registry: &Registry,
-    id: SessionId,
-    creation: &Creation,
-) -> Result<SpawnSpec, CreateError> {
-    let environment = clean_environment(registry.environment(), &creation.client, &creation.env)?;
-    let cwd = creation.cwd.clone().unwrap_or_else(|| registry.default_cwd().to_owned());
-    Ok(SpawnSpec::resolve(creation.launch.clone(), id, cwd, environment, creation.size)?)
-}
-
 /// The future that serves a session until it is removed.
 type SessionTask = Pin<Box<dyn Future<Output = ()> + Send>>;
 
@@ -216,8 +211,9 @@ async fn start(
     mut spec: SpawnSpec,
 ) -> Result<(Session, SessionTask), CreateError> {
     let command = command_text(&creation.launch, &spec);
-    let scripts = registry.scripts();
-    let nonces = scripts.map_or_else(Nonces::default, |scripts| shell::prepare(&mut spec, scripts));
+    let scripts = registry.scripts(creation);
+    let nonces =
+        scripts.map_or_else(Nonces::default, |scripts| shell::prepare(&mut spec, &scripts));
     let is_recorded = creation.record || registry.limits().recording.always;
     if is_recorded {
         registry.make_room_for_recording().await;
@@ -232,6 +228,7 @@ async fn start(
         tags: creation.tags.clone(),
         is_listed: creation.is_listed,
         nonces,
+        confinement: registry.confinement_of(creation),
         created_at: registry.clock().now(),
         size: Some(creation.size),
         recording,
@@ -283,8 +280,10 @@ pub(in crate::session) fn make<P: Pty>(
 ) -> (Session, SessionTask) {
     let SessionRecord { id, tenant, name, command, cwd, tags, is_listed, nonces, .. } =
         setup.record.clone();
-    let (marks, created_at) = (nonces.own.is_some(), setup.record.created_at);
-    let about = About { id, tenant, command, pid, cwd, tags, is_listed, marks, created_at };
+    let SessionRecord { confinement, created_at, .. } = setup.record.clone();
+    let marks = nonces.own.is_some();
+    let about =
+        About { id, tenant, command, pid, cwd, tags, is_listed, marks, confinement, created_at };
     let (opening, clock) = (&setup.opening, registry.clock().clone());
     let live = Arc::new(Live::new(name));
     live.set_gaps(opening.gaps.clone());

@@ -27,6 +27,8 @@ pub struct SessionLimits {
     pub holding: HoldingLimits,
     /// Whether interactive shells mark their prompts and commands.
     pub shell_marks: bool,
+    /// Whether all new sessions are sandboxed.
+    pub sandbox: bool,
     /// How many sessions each tenant may have.
     pub sessions_max: Quota,
     pub tenants: Arc<Tenants>,

@@ -87,6 +87,7 @@ pub enum StartStage {
     Shim,
     Terminal,
     Program,
+    Sandbox,
 }
 
 impl<'a> FromShim<'a> {
@@ -99,6 +100,7 @@ impl<'a> FromShim<'a> {
                     StartStage::Shim => 0,
                     StartStage::Terminal => 1,
                     StartStage::Program => 2,
+                    StartStage::Sandbox => 3,
                 });
                 out.u16(0);
                 out.i32(failed.errno);
@@ -222,6 +224,7 @@ impl StartFailure {
             0 => StartStage::Shim,
             1 => StartStage::Terminal,
             2 => StartStage::Program,
+            3 => StartStage::Sandbox,
             _ => return Err(Malformed::Value),
         };
         from.u16()?;

@@ -147,7 +147,8 @@ proptest! {
 fn frames_without_variety_come_back_as_they_were_written() {
     sent_to_shim(ToShim::Attach { version: VERSION });
     sent_to_shim(ToShim::End);
-    for stage in [StartStage::Shim, StartStage::Terminal, StartStage::Program] {
+    for stage in [StartStage::Shim, StartStage::Terminal, StartStage::Program, StartStage::Sandbox]
+    {
         sent_from_shim(&FromShim::Failed(StartFailure { stage, errno: 2 }));
     }
 }

@@ -7,15 +7,17 @@ use std::sync::{Arc, OnceLock};
 
 use schemars::JsonSchema;
 use serde::Deserialize;
+use tokio::task::spawn_blocking;
 
 use crate::core::caller::Caller;
 use crate::core::frame::Size;
 use crate::core::ids::TenantId;
 use crate::core::lease::request::AcquireRequest;
-use crate::core::policy::decide_operate;
 use crate::core::policy::tenants::Visibility;
-use crate::session::error::TAGS_MAX;
+use crate::core::policy::{Standing, decide_operate};
+use crate::session::error::{CreateError, TAGS_MAX};
 use crate::session::handle::Session;
+use crate::session::pty::account::{Account, own_uid};
 use crate::session::pty::command::Launch;
 use crate::session::pty::environment::ClientEnvironment;
 use crate::session::registry::creating::Creation;
@@ -54,6 +56,9 @@ pub struct CreateSession {
     /// Record it from its first byte, for operators
     #[serde(default)]
     record: bool,
+    /// Keep its programs from other processes and from termgate
+    #[serde(default)]
+    sandbox: bool,
 }
 
 /// Who may know of a session.
@@ -89,7 +94,8 @@ impl Tool for CreateSession {
 
     async fn call(self, mut call: Call) -> Result<Answer<Created>, SurfaceError> {
         let permit = call.take_permit()?;
-        let creation = self.creation(&call)?;
+        let run_as = account_of(&call).await?;
+        let creation = self.creation(&call, run_as)?;
         let sessions = &call.daemon.sessions;
         let (daemon, touched) = (Arc::clone(&call.daemon), Arc::clone(&call.touched));
         // The recording of a short program is over before the answer.
@@ -118,7 +124,7 @@ impl Tool for CreateSession {
 }
 
 impl CreateSession {
-    fn creation(self, call: &Call) -> Result<Creation, SurfaceError> {
+    fn creation(self, call: &Call, run_as: Option<Account>) -> Result<Creation, SurfaceError> {
         let rows = self.rows.unwrap_or(40);
         let cols = self.cols.unwrap_or(120);
         if self.tags.len() > TAGS_MAX {
@@ -135,13 +141,16 @@ impl CreateSession {
         }
         let visibility = self.visibility.map(Visibility::from);
         let (tenant, is_listed) = placed(call, visibility);
+        let limits = call.daemon.sessions.limits();
+        let named = limits.tenants.find(&call.standing.caller.tenant);
         let id = call.creates.unwrap_or_else(|| call.daemon.sessions.fresh_id());
         Ok(Creation {
             id,
             name: self.name,
-            launch: Launch::new(self.command, self.args)
-                .map_err(crate::session::error::CreateError::from)?,
+            launch: Launch::new(self.command, self.args).map_err(CreateError::from)?,
             cwd: self.cwd,
+            run_as,
+            sandbox: self.sandbox || named.is_some_and(|tenant| tenant.sandbox),
             client: ClientEnvironment::of(os(self.env_client)),
             env: self.env,
             size: size(rows, cols, call.cells_max())?,
@@ -152,6 +161,26 @@ impl CreateSession {
             is_listed,
         })
     }
+}
+
+/// The user whom the program of a new session runs as; `None` for the daemon's.
+///
+/// It is the one that the configuration says for the tenant, or else whoever connects: nobody gets the rights of the
+/// daemon's user by that alone.
+async fn account_of(call: &Call) -> Result<Option<Account>, SurfaceError> {
+    let Standing { caller, uid, token, .. } = &call.standing;
+    let limits = call.daemon.sessions.limits();
+    let named = limits.tenants.find(&caller.tenant).and_then(|tenant| tenant.run_as.clone());
+    let has_daemons = token.is_some() || *uid == own_uid() || *uid == 0;
+    let user = match named {
+        Some(name) => name.to_string(),
+        None if has_daemons => return Ok(None),
+        None => uid.to_string(),
+    };
+    // The user database may be somewhere in the network.
+    let finding = spawn_blocking(move || Account::find(&user)).await;
+    let found = finding.map_err(|error| SurfaceError::Internal(error.to_string()))?;
+    Ok(Some(found.map_err(CreateError::from)?))
 }
 
 /// The tenant of a new session, and whether other tenants learn its name.

@@ -7,7 +7,7 @@ pub mod sending;
 
 use std::fs::{self, OpenOptions};
 use std::io::Write;
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{OpenOptionsExt, chown};
 use std::path::PathBuf;
 
 use schemars::JsonSchema;
@@ -19,7 +19,9 @@ use crate::core::policy::PermittedAct;
 use crate::core::shell::commands::EndsBy;
 use crate::session::command::Accepted;
 use crate::session::error::SessionError;
+use crate::session::handle::Session;
 use crate::session::registry::Registry;
+use crate::session::registry::confining::ScratchPlace;
 use crate::surface::argument::millis;
 use crate::surface::call::Call;
 use crate::surface::error::SurfaceError;
@@ -184,7 +186,7 @@ impl Script {
     /// [`SessionError::LineTooLong`] where there is no place for such files, and what the kernel
     /// said.
     pub fn needed(
-        sessions: &Registry,
+        (sessions, session): (&Registry, &Session),
         text: &str,
         line: &str,
         ends_by: EndsBy,
@@ -192,7 +194,7 @@ impl Script {
         if !needs_file(line, ends_by) {
             return Ok(None);
         }
-        let Some(directory) = sessions.scratch() else {
+        let Some(ScratchPlace { directory, owner }) = sessions.scratch(session) else {
             let (bytes, max) = (text.len(), CANONICAL_LINE_MAX);
             return Err(SessionError::LineTooLong { bytes, max }.into());
         };
@@ -202,7 +204,8 @@ impl Script {
         let written = options.write(true).create_new(true).mode(0o600).open(&script.path);
         let written = written.and_then(|mut file| {
             file.write_all(text.as_bytes())?;
-            file.write_all(b"\n")
+            file.write_all(b"\n")?;
+            owner.map_or(Ok(()), |owner| chown(&script.path, Some(owner), None))
         });
         written.map_err(SessionError::Terminal)?;
         Ok(Some(script))

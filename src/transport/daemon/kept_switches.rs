@@ -303,5 +303,28 @@ impl SwitchEntry {
     }
 }
 
+/// Ends write switches at their time, which may change meanwhile.
+pub(super) async fn close_switches(daemon: Arc<Daemon>) {
+    let clock = daemon.sessions.clock();
+    let mut changes = daemon.switchboard.changes();
+    loop {
+        let deadline = daemon.switchboard.deadline();
+        let due = async {
+            match deadline {
+                Some(deadline) => clock.sleep_until(deadline).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            () = due => daemon.switchboard.on_time(&daemon.sessions, clock.now()),
+            changed = changes.changed() => {
+                if changed.is_err() {
+                    return;
+                }
+            }
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests;

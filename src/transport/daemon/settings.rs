@@ -2,12 +2,14 @@
 //!
 //! A reload leaves write switches unchanged that an operator has set.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use tokio::sync::watch;
 
 use crate::config::key::Applies;
+use crate::config::paths::RuntimePaths;
 use crate::config::sockets::SocketAudience;
 use crate::config::sources::Sources;
 use crate::config::{Change, Config, HoldingConfig, NotifyConfig};
@@ -15,6 +17,7 @@ use crate::core::event::Event;
 use crate::core::lease::limits::LeaseLimits;
 use crate::mcp::shared::ServerShared;
 use crate::session::pty::held::shims::HoldingLimits;
+use crate::session::pty::sandbox::SandboxPlaces;
 use crate::session::recording::RecordingLimits;
 use crate::session::registry::limits::SessionLimits;
 use crate::shim::wire::to_shim::Unread;
@@ -123,6 +126,7 @@ pub(super) fn session_limits(config: &Config) -> SessionLimits {
         keep_ended: config.keep_ended,
         holding: holding_limits(&config.holding),
         shell_marks: config.shell_marks,
+        sandbox: config.sandbox,
         sessions_max: config.sessions.clone(),
         tenants: Arc::clone(&config.tenants),
         recording: RecordingLimits {
@@ -131,6 +135,16 @@ pub(super) fn session_limits(config: &Config) -> SessionLimits {
             total_bytes_max: config.recording.total_bytes as u64,
         },
     }
+}
+
+/// The directories that sandboxed programs may not see, and those that they may not change.
+pub(super) fn sandbox_places(
+    paths: &RuntimePaths,
+    state: Option<&Path>,
+    sources: &Sources,
+) -> SandboxPlaces {
+    let hidden = [Some(paths.root()), state].into_iter().flatten().map(Path::to_owned);
+    SandboxPlaces { hidden: hidden.collect(), protected: sources.operator_directories() }
 }
 
 fn holding_limits(config: &HoldingConfig) -> HoldingLimits {

@@ -15,6 +15,7 @@ use crate::core::policy::PermittedAct;
 use crate::session::command::Accepted;
 use crate::session::pty::command::Launch;
 use crate::session::pty::environment::ClientEnvironment;
+use crate::session::pty::sandbox::SandboxPlaces;
 use crate::session::registry::creating::Creation;
 use crate::store::index::writer::SearchIndex;
 use crate::store::journal::writer::Journal;
@@ -50,6 +51,7 @@ async fn what_a_client_took_after_its_right_had_ended_ends_with_its_connection()
         default_cwd: "/".into(),
         index: SearchIndex::off(),
         holding: None,
+        sandbox: SandboxPlaces::default(),
         scripts: None,
         state: None,
     };
@@ -69,6 +71,8 @@ async fn what_a_client_took_after_its_right_had_ended_ends_with_its_connection()
         name: None,
         launch: Launch::Program { name: "/bin/cat".to_owned(), args: Vec::new() },
         cwd: None,
+        run_as: None,
+        sandbox: false,
         client: ClientEnvironment::of(std::iter::empty()),
         env: BTreeMap::new(),
         size: Size { rows: 5, cols: 20 },

@@ -9,7 +9,8 @@ fn tenant(name: &str) -> TenantId {
 
 fn named(members: Members) -> NamedTenant {
     let limits = TenantLimits::default();
-    NamedTenant { members, roles: None, visibility: Visibility::Tenant, tools: None, limits }
+    let (visibility, run_as, sandbox) = (Visibility::Tenant, None, false);
+    NamedTenant { members, roles: None, visibility, run_as, sandbox, tools: None, limits }
 }
 
 fn users(users: &[u32]) -> Members {

@@ -85,6 +85,7 @@ fn not_started(failure: StartFailure, spec: &SpawnSpec, socket: &Path) -> SpawnE
         StartStage::Shim => SpawnError::Shim(error),
         StartStage::Terminal => SpawnError::Terminal(error),
         StartStage::Program => SpawnError::program(spec, error),
+        StartStage::Sandbox => SpawnError::Sandbox(error),
     }
 }
 

@@ -140,6 +140,8 @@ mod tests {
             cwd: PathBuf::from("/"),
             environment: own.collect::<BTreeMap<_, _>>(),
             size: Size { rows: 24, cols: 80 },
+            user: None,
+            sandbox: Vec::new(),
         }
     }
 

@@ -30,6 +30,8 @@ fn spec(program: &str, args: &[&str]) -> SpawnSpec {
         cwd: PathBuf::from("/"),
         environment: BTreeMap::from([("HOME".into(), "/home/ada".into())]),
         size: Size { rows: 24, cols: 80 },
+        user: None,
+        sandbox: Vec::new(),
     }
 }
 

@@ -45,6 +45,8 @@ fn creation() -> Creation {
         name: None,
         launch: Launch::Program { name: "/bin/cat".to_owned(), args: Vec::new() },
         cwd: None,
+        run_as: None,
+        sandbox: false,
         client: ClientEnvironment::of(std::iter::empty()),
         env: BTreeMap::new(),
         size: Size { rows: 5, cols: 20 },

@@ -212,7 +212,8 @@ impl Sending<'_> {
         } else {
             self.text.to_owned()
         };
-        let script = Script::needed(&self.call.daemon.sessions, self.text, &line, takes)?;
+        let place = (&self.call.daemon.sessions, &self.target.session);
+        let script = Script::needed(place, self.text, &line, takes)?;
         let typed = script.as_ref().map_or(line, Script::line);
         let paste = paste_rule(&typed, takes);
         Ok(WriteOrder {
