@@ -331,9 +331,9 @@ pub const KEYS: &[ConfigKey] = &[
     }),
     switch("sessions.overwrite_unread", NewSessions, |it| &mut it.holding.overwrite_unread),
     switch("sessions.shell_marks", NewSessions, |it| &mut it.shell_marks),
+    switch("sessions.sandbox", NewSessions, |it| &mut it.sandbox).project(Tighten::SwitchOn),
     text("sockets.clients", GROUP_NAME_MAX, Restart, |it| &mut it.sockets.clients),
     text("sockets.observers", GROUP_NAME_MAX, Restart, |it| &mut it.sockets.observers),
-    switch("sessions.sandbox", NewSessions, |it| &mut it.sandbox).project(Tighten::SwitchOn),
     count("connections.max", (16, 65_536), AtOnce, |it| &mut it.connections.own),
     count("connections.others_max", (1, 4_096), AtOnce, |it| &mut it.connections.others),
     count("connections.message_bytes", (64 * KIB, 4 * MIB), NewConnections, |it| {

@@ -198,21 +198,16 @@ impl Sources {
     /// Checks one file and returns the values that would be ignored. A file with the name of a project file
     /// is checked against the operator's files, and one with the name of a policy or tenants file as that.
     pub fn check(&self, path: &Path) -> Result<Vec<Problem>, ConfigError> {
-        let read: Option<&dyn Fn(&str, &Path) -> Vec<Problem>> =
-            match path.file_name().and_then(OsStr::to_str) {
-                Some(POLICY) => {
-                    Some(&|text, path| policy::read(text, path, &mut PolicyRules::default()))
+        let name = path.file_name().and_then(OsStr::to_str);
+        if name == Some(POLICY) || name == Some(TENANTS) {
+            let problems = match (file::text(path), name) {
+                (Err(error), _) => vec![unreadable(path, &error)],
+                (Ok(text), Some(TENANTS)) => {
+                    tenants::read(&text, path, Accounts::of_system(), &mut Tenants::default())
                 }
-                Some(TENANTS) => Some(&|text, path| {
-                    let accounts = Accounts::of_system();
-                    tenants::read(text, path, accounts, &mut Tenants::default())
-                }),
-                Some(_) | None => None,
-            };
-        if let Some(read) = read {
-            let problems = match file::text(path) {
-                Ok(text) => read(&text, path),
-                Err(error) => vec![unreadable(path, &error)],
+                (Ok(text), Some(_) | None) => {
+                    policy::read(&text, path, &mut PolicyRules::default())
+                }
             };
             return if problems.is_empty() { Ok(Vec::new()) } else { Err(ConfigError(problems)) };
         }

@@ -43,8 +43,12 @@ pub fn said(text: impl ToString) -> String {
     ends(&text.to_string(), SAID_BYTES_MAX)
 }
 
-/// When it is worth asking again for what others have to give back first. Nobody knows when they do.
+/// When to ask again for what others have to give back first. Nobody knows when they do.
 const QUOTA_RETRY_MS: u64 = 1_000;
+
+fn over_quota(error: impl ToString) -> ErrorWire {
+    ErrorWire::because(Code::QuotaExceeded, error).retry_after(QUOTA_RETRY_MS)
+}
 
 impl ErrorWire {
     fn because(code: Code, error: impl ToString) -> Self {
@@ -113,11 +117,10 @@ impl From<&SurfaceError> for ErrorWire {
             SurfaceError::DaemonLeaves => {
                 Self::because(Code::UpstreamUnavailable, error).retry_after(NEXT_DAEMON_MS)
             }
-            SurfaceError::UnreadableRecording(_) => Self::because(Code::StorageError, error),
-            SurfaceError::Unreadable(_) => Self::because(Code::StorageError, error),
-            SurfaceError::Quota(_) => {
-                Self::because(Code::QuotaExceeded, error).retry_after(QUOTA_RETRY_MS)
+            SurfaceError::UnreadableRecording(_) | SurfaceError::Unreadable(_) => {
+                Self::because(Code::StorageError, error)
             }
+            SurfaceError::Quota(_) => over_quota(error),
             SurfaceError::RateLimited { retry_after } => {
                 // Round up, so that a client that waits this long is not refused again.
                 let millis = retry_after.as_micros().div_ceil(1_000) as u64;
@@ -327,9 +330,7 @@ fn lease(error: &LeaseError) -> ErrorWire {
         LeaseError::Superseded => ErrorWire::because(Code::LeaseSuperseded, error),
         // To the caller, the session does not exist.
         LeaseError::OtherTenant => ErrorWire::because(Code::SessionNotFound, error),
-        LeaseError::QueueFull { .. } => {
-            ErrorWire::because(Code::QuotaExceeded, error).retry_after(QUOTA_RETRY_MS)
-        }
+        LeaseError::QueueFull { .. } => over_quota(error),
         LeaseError::TtlOutOfBounds { .. } => {
             ErrorWire::because(Code::InvalidArgument, error).parameter("ttl_ms")
         }
@@ -353,9 +354,7 @@ fn create(error: &CreateError) -> ErrorWire {
         CreateError::Denied(denial) => denied(*denial),
         CreateError::NameTaken(_) => ErrorWire::because(Code::SessionExists, error),
         CreateError::BadName(_) => parameter("name"),
-        CreateError::TooMany(_) => {
-            ErrorWire::because(Code::QuotaExceeded, error).retry_after(QUOTA_RETRY_MS)
-        }
+        CreateError::TooMany(_) => over_quota(error),
         CreateError::Command(command) => match command {
             CommandError::NoCommand
             | CommandError::NotFound { .. }

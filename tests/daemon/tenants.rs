@@ -469,7 +469,10 @@ async fn a_token_with_the_role_approves_for_its_tenant_and_nobody_approves_its_o
         "unknown = \"allow\"\n[[rule]]\nname = \"ask\"\neffect = \"ask\"\ntool = \"send_text\"",
     )
     .await;
-    let session = house.session("ci", "desk", "tenant").await;
+    let mut maker = house.enter("ci").await;
+    // What is typed changes nothing on the screen.
+    let session = maker.start("stty -echo; echo up; exec cat > /dev/null").await;
+    maker.wait_for(json!({"session": session, "text": "up", "since": 0})).await;
     let write =
         json!({"session": session, "text": "x", "until": {"idle_ms": 1}, "wait_ms": 60_000});
     let mut boss = house.enter("boss").await;
