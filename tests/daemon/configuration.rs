@@ -124,12 +124,15 @@ fn the_files_that_count_are_listed_in_their_order() {
     fs::write(place.path("home/project/.termgate.toml"), "").unwrap();
     let files = place.data("config path --json")["files"].clone();
     let layers: Vec<&Value> = files.as_array().unwrap().iter().map(|file| &file["layer"]).collect();
-    assert_eq!(layers, ["system", "user", "project", "system", "user"]);
+    assert_eq!(layers, ["system", "user", "project", "system", "user", "system", "user"]);
     assert_eq!(files[0]["path"], "/etc/termgate/termgate.toml");
     assert_eq!(files[1], json!({"layer": "user", "path": user, "exists": true}));
     assert_eq!(files[3]["path"], "/etc/termgate/policy.toml");
     let policy = user.with_file_name("policy.toml");
     assert_eq!(files[4], json!({"layer": "user", "path": policy, "exists": false}));
+    assert_eq!(files[5]["path"], "/etc/termgate/tenants.toml");
+    let tenants = user.with_file_name("tenants.toml");
+    assert_eq!(files[6], json!({"layer": "user", "path": tenants, "exists": false}));
     let given = place.data("config path --config my.toml --json")["files"].clone();
     let path = place.path("home/project/my.toml");
     assert_eq!(given[0], json!({"layer": "given", "path": path, "exists": false}));

@@ -341,3 +341,73 @@ async fn a_member_is_served_by_the_daemon_that_lets_it_in() {
     let _own = Client::find(&home.runtime("gateway.ro.sock")).await;
     daemon.kill().await;
 }
+
+/// A user with an account of Debian's, who is in the group.
+const ACCOUNT: User = User { uid: 1, group: Some(GROUP) };
+
+#[tokio::test]
+async fn each_user_of_roots_daemon_runs_programs_as_itself_and_sees_its_own() {
+    if !can_be_others() {
+        return;
+    }
+    let home = open_home(&keys("*", ""));
+    let daemon = home.serve().await;
+    let own = start(&mut home.client().await, "exec cat").await;
+    let program = home.path("termgate");
+    fs::copy(PROGRAM, &program).unwrap();
+    let gateway = home.runtime("gateway.sock");
+    let run = |user: User, words: &str| {
+        let output = user.run(&program, &format!("--socket {} {words}", gateway.display()), &[]);
+        let told: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
+        (told, output)
+    };
+    let (created, output) = run(ACCOUNT, "new --name mine --json -- cat /proc/self/status");
+    assert!(output.status.success(), "{output:?}");
+    let session = created["data"]["session"]["id"].as_str().unwrap().to_owned();
+    let (waited, output) = run(ACCOUNT, "wait mine --exit --json");
+    assert!(output.status.success(), "{output:?} {waited}");
+    let (history, _) = run(ACCOUNT, "history mine --json");
+    let uid = "Uid:\\t1\\t1\\t1\\t1";
+    let shown = history.to_string();
+    assert!(shown.contains(uid) || shown.contains("Uid:    1       1       1       1"), "{shown}");
+    let (listed, _) = run(ACCOUNT, "ls --json");
+    let ids: Vec<_> = listed["data"]["sessions"].as_array().unwrap().iter().collect();
+    assert_eq!(ids.len(), 1, "{listed}");
+    assert_eq!(ids[0]["id"], *session);
+    let (refused, _) = run(ACCOUNT, &format!("read {} --json", own.id));
+    assert_eq!(refused["error_code"], "session_not_found");
+    // Nobody gets the rights of root because it has no account.
+    let (refused, _) = run(STRANGER, "new --json -- cat");
+    assert_eq!(refused["error_code"], "not_supported", "{refused}");
+    let everything = home.envelope("ls");
+    let tenants: Vec<_> =
+        everything["data"]["sessions"].as_array().unwrap().iter().map(|it| &it["tenant"]).collect();
+    assert!(tenants.contains(&&json!("uid:1")), "{everything}");
+    daemon.kill().await;
+}
+
+#[tokio::test]
+async fn who_may_open_a_sessions_read_only_socket_watches_that_session_and_no_other() {
+    if !can_be_others() {
+        return;
+    }
+    let home = open_home(&keys("", GROUP));
+    let daemon = home.serve().await;
+    let mut client = home.client().await;
+    let (one, two) =
+        (start(&mut client, "echo seen; exec cat").await, start(&mut client, "exec cat").await);
+    let program = home.path("termgate");
+    fs::copy(PROGRAM, &program).unwrap();
+    let socket = home.runtime(&format!("s/{}.ro.sock", one.id));
+    let run = |words: &str| {
+        let words = format!("--socket {} {words} --json", socket.display());
+        let output = MEMBER.run(&program, &words, &[]);
+        serde_json::from_slice::<serde_json::Value>(&output.stdout).unwrap_or_default()
+    };
+    let seen = run(&format!("wait {} --text seen", one.id));
+    assert_eq!(seen["ok"], true, "{seen}");
+    assert_eq!(run(&format!("read {}", two.id))["error_code"], "session_not_found");
+    let typed = run(&format!("send {} x", one.id));
+    assert_eq!(typed["error_code"], "read_only", "{typed}");
+    daemon.kill().await;
+}

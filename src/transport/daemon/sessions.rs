@@ -19,7 +19,6 @@ use crate::surface::call::Daemon;
 use crate::transport::door::Doors;
 use crate::transport::unix::directory::{closed_above, prepare};
 use crate::transport::unix::handed::Handed;
-use crate::transport::unix::limits::own_uid;
 use crate::transport::unix::listener::{BindError, Listener};
 use crate::transport::unix::lock::DaemonLock;
 
@@ -97,11 +96,6 @@ fn warn_of_others(paths: &RuntimePaths, access: SocketAccess) {
     if let Some(path) = closed_above(paths, access.directories()) {
         let path = path.display();
         tracing::warn!(%path, "other users do not reach the sockets: this directory does not let them pass");
-    }
-    if access.clients() != SocketAudience::Owner && own_uid() == 0 {
-        tracing::warn!(
-            "sessions of other users run as root as well: where writing is allowed, each of them is root"
-        );
     }
 }
 
