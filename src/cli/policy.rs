@@ -18,6 +18,7 @@ use crate::config::problem::ConfigError;
 use crate::core::command_line::ParsedCommandLine;
 use crate::core::ids::TenantId;
 use crate::core::policy::Door;
+use crate::core::policy::roles::Roles;
 use crate::core::policy::rules::PolicyRules;
 use crate::core::policy::rules::facts::{CallFacts, SessionFacts};
 use crate::core::shell::activity::ActivityState;
@@ -123,7 +124,8 @@ impl CheckCommandLine {
         };
         let line = ParsedCommandLine::parse(&self.line);
         let tenant = TenantId::of_uid(own_uid());
-        let facts = CallFacts { tenant: tenant.as_str(), ..facts(&line, &directory) };
+        let facts =
+            CallFacts { tenant: tenant.as_str(), roles: Roles::MEMBER, ..facts(&line, &directory) };
         let verdict = VerdictWire::from(&rules.judge(&facts));
         let wire = ParsedLineWire::of(&line, verdict);
         let rows: Vec<[String; 4]> = wire.programs.iter().map(row).collect();

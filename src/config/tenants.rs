@@ -38,14 +38,14 @@ struct TenantsFile {
 #[serde(deny_unknown_fields)]
 struct TenantTable {
     #[serde(default)]
-    users: Vec<Account>,
+    users: Vec<AccountWord>,
     #[serde(default)]
-    groups: Vec<Account>,
+    groups: Vec<AccountWord>,
     #[serde(default)]
     tokens: Vec<String>,
     roles: Option<Vec<RoleWord>>,
     visibility: Option<VisibilityWord>,
-    run_as: Option<String>,
+    run_as: Option<AccountWord>,
     #[serde(default)]
     sandbox: bool,
     tools: Option<Vec<String>>,
@@ -55,8 +55,8 @@ struct TenantTable {
 
 /// A user or a group, by name or number.
 #[derive(Debug, Deserialize)]
-#[serde(untagged)]
-enum Account {
+#[serde(untagged, expecting = "a user or a group is a name or a number")]
+enum AccountWord {
     Number(u32),
     Name(String),
 }
@@ -115,9 +115,9 @@ struct LimitsTable {
 struct RoleTable {
     role: RoleWord,
     #[serde(default)]
-    users: Vec<Account>,
+    users: Vec<AccountWord>,
     #[serde(default)]
-    groups: Vec<Account>,
+    groups: Vec<AccountWord>,
     #[serde(default)]
     tokens: Vec<String>,
     tenant: Option<String>,
@@ -148,7 +148,15 @@ pub fn read(text: &str, path: &Path, accounts: Accounts, tenants: &mut Tenants) 
     for table in file.role {
         let at = table.span().start;
         match table.into_inner().grant(accounts) {
-            Ok(grant) => tenants.grants.push(grant),
+            Ok(grant) => match grant.tenant.as_ref().filter(|it| !tenants.knows(it)) {
+                Some(unknown) => problems.push(problem(
+                    (text, path),
+                    at,
+                    Some("role".to_owned()),
+                    Fault::Rule(format!("there is no tenant {unknown}")),
+                )),
+                None => tenants.grants.push(grant),
+            },
             Err(wrong) => problems.extend(
                 wrong
                     .into_iter()
@@ -181,10 +189,14 @@ fn add(tenants: &mut Tenants, name: &str, tenant: NamedTenant) -> Result<(), Str
     }
     for (other, known) in &tenants.named {
         let (its, known) = (&tenant.members, &known.members);
+        let group = its.groups.iter().find(|it| known.groups.contains(it));
         let user = its.users.iter().find(|it| known.users.contains(it));
         let token = its.tokens.iter().find(|it| known.tokens.contains(it));
         if let Some(user) = user {
             return Err(format!("the user {user} belongs to the tenant {other} already"));
+        }
+        if let Some(group) = group {
+            return Err(format!("the group {group} belongs to the tenant {other} already"));
         }
         if let Some(token) = token {
             return Err(format!("the token {token} belongs to the tenant {other} already"));
@@ -213,14 +225,17 @@ impl TenantTable {
         let tools = tools.map(Patterns::new).transpose();
         let tools = tools.map_err(|problem| wrong.push(format!("tools: {problem}")));
         let limits = limits.check(&mut wrong);
-        if let Some(user) = &run_as {
-            match (accounts.uid)(user) {
-                None => wrong.push(format!("run_as: there is no user {user}")),
-                Some(uid) if accounts.own != 0 && uid != accounts.own => {
-                    wrong.push("run_as: only a daemon of root runs programs as others".to_owned());
-                }
-                Some(_) => {}
-            }
+        let run_as = run_as.and_then(|user| user.number(accounts.uid, "run_as: user", &mut wrong));
+        if run_as.is_some_and(|uid| accounts.own != 0 && uid != accounts.own) {
+            wrong.push("run_as: only a daemon of root runs programs as others".to_owned());
+        }
+        let has_users = !(members.users.is_empty() && members.groups.is_empty());
+        if has_users && !members.tokens.is_empty() && run_as.is_none() {
+            wrong.push(
+                "say with run_as as whom its programs run: with users and tokens in one tenant, the users could \
+                 type into programs of the daemon's user"
+                    .to_owned(),
+            );
         }
         if !wrong.is_empty() {
             return Err(wrong);
@@ -229,11 +244,32 @@ impl TenantTable {
             members,
             roles: roles.map(|roles| roles.into_iter().map(Role::from).collect::<Roles>()),
             visibility: visibility.map(Visibility::from).unwrap_or_default(),
-            run_as: run_as.map(Arc::from),
+            run_as,
             sandbox,
             tools: tools.ok().flatten().map(Arc::new),
             limits,
         })
+    }
+}
+
+impl AccountWord {
+    /// The number of the user or group, or a complaint that there is none.
+    fn number(
+        &self,
+        of: fn(&str) -> Option<u32>,
+        kind: &str,
+        wrong: &mut Vec<String>,
+    ) -> Option<u32> {
+        match self {
+            Self::Number(number) => Some(*number),
+            Self::Name(name) => {
+                let found = of(name);
+                if found.is_none() {
+                    wrong.push(format!("there is no {kind} {name}"));
+                }
+                found
+            }
+        }
     }
 }
 
@@ -281,6 +317,11 @@ impl RoleTable {
         if tenant.as_ref().is_some_and(TenantId::is_private) {
             wrong.push("tenant: what is private is granted to nobody".to_owned());
         }
+        for (name, text) in [("tag", &tag), ("session", &session)] {
+            if text.as_ref().is_some_and(String::is_empty) {
+                wrong.push(format!("{name}: is empty"));
+            }
+        }
         if !wrong.is_empty() {
             return Err(wrong);
         }
@@ -292,7 +333,7 @@ impl RoleTable {
 
 /// The principals that a table names.
 fn members(
-    (users, groups, tokens): (Vec<Account>, Vec<Account>, Vec<String>),
+    (users, groups, tokens): (Vec<AccountWord>, Vec<AccountWord>, Vec<String>),
     accounts: Accounts,
     wrong: &mut Vec<String>,
 ) -> Members {
@@ -300,18 +341,9 @@ fn members(
         wrong.push(format!("more than {MEMBERS_MAX} principals"));
         return Members::default();
     }
-    let mut number = |account: &Account, of: fn(&str) -> Option<u32>, kind: &str| match account {
-        Account::Number(number) => Some(*number),
-        Account::Name(name) => {
-            let found = of(name);
-            if found.is_none() {
-                wrong.push(format!("there is no {kind} {name}"));
-            }
-            found
-        }
-    };
-    let users: Vec<u32> = users.iter().filter_map(|it| number(it, accounts.uid, "user")).collect();
-    let groups = groups.iter().filter_map(|it| number(it, accounts.gid, "group")).collect();
+    let users: Vec<u32> =
+        users.iter().filter_map(|it| it.number(accounts.uid, "user", wrong)).collect();
+    let groups = groups.iter().filter_map(|it| it.number(accounts.gid, "group", wrong)).collect();
     if users.contains(&accounts.own) {
         wrong.push("the daemon's own user belongs to no other tenant; name its tokens".to_owned());
     }

@@ -5,6 +5,7 @@
 
 pub(crate) mod flags;
 mod nesting;
+mod parser;
 mod redirections;
 mod shells;
 mod words;
@@ -16,7 +17,6 @@ use brush_parser::ast::{
     AndOr, AndOrList, AssignmentValue, Command, CommandPrefixOrSuffixItem, CompoundCommand,
     CompoundList, ExtendedTestExpr, Pipeline, SimpleCommand,
 };
-use brush_parser::{Parser, ParserOptions};
 
 pub use crate::core::command_line::shells::is_shell;
 
@@ -190,9 +190,6 @@ impl ShellLineReader {
         if self.depth == LINES_DEEP_MAX || is_too_deep(text) {
             return self.note(UnknownPart::Nesting);
         }
-        if words::has_large_descriptor(text) {
-            return self.note(UnknownPart::Syntax);
-        }
         // The parser looks for the end of a here-document before it joins continued lines.
         if text.contains("<<") && text.contains("\\\n") {
             self.note(UnknownPart::Syntax);
@@ -200,10 +197,7 @@ impl ShellLineReader {
         if words::has_inner_command(text) {
             self.note(UnknownPart::Expansion);
         }
-        let Ok(program) = Parser::new(text.as_bytes(), &ParserOptions::default()).parse_program()
-        else {
-            return self.note(UnknownPart::Syntax);
-        };
+        let Some(program) = parser::program(text) else { return self.note(UnknownPart::Syntax) };
         self.depth += 1;
         program.complete_commands.iter().for_each(|list| self.list(list));
         self.depth -= 1;

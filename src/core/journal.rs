@@ -2,7 +2,7 @@
 
 use crate::core::caller::Caller;
 use crate::core::event::{Event, EventScope};
-use crate::core::ids::{Epoch, SessionId};
+use crate::core::ids::{Epoch, SessionId, TenantId};
 use crate::core::policy::Door;
 use crate::core::policy::decision::DecisionId;
 
@@ -85,6 +85,8 @@ pub enum JournalEntry<'a> {
     /// An act that did not begin.
     Refused {
         intent: Intent<'a>,
+        /// Of the session, or of the one to be created.
+        tenant: &'a TenantId,
         code: &'a str,
         reason: Option<&'a str>,
         /// How many were refused before that have no record.

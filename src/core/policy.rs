@@ -118,8 +118,8 @@ impl Standing {
         let tenant = &self.caller.tenant;
         let private = session.tenant().is_private().then(|| self.private_tenant());
         let opened = match self.reach {
-            Reach::Watched(_) => Role::View.into(),
-            Reach::Tenant | Reach::Session(_) | Reach::Nothing => Roles::NONE,
+            Reach::Watched(_) if !session.tenant().is_private() => Role::View.into(),
+            Reach::Watched(_) | Reach::Tenant | Reach::Session(_) | Reach::Nothing => Roles::NONE,
         };
         self.rights.at(session, tenant, private.as_ref()).and(opened)
     }
@@ -130,28 +130,40 @@ impl Standing {
             Reach::Nothing => Roles::NONE,
             _ if self.is_operator() => Roles::ALL,
             Reach::Tenant | Reach::Session(_) | Reach::Watched(_) => {
-                self.rights.in_tenant(tenant, &self.caller.tenant)
+                let roles = self.rights.in_tenant(&tenant.of_all(), &self.caller.tenant);
+                let sees = !tenant.is_private() || *tenant == self.private_tenant();
+                if sees || roles.has(Role::Operate) { roles } else { Roles::NONE }
             }
+        }
+    }
+
+    /// The user who calls, where no token says who that is.
+    pub fn user(&self) -> Option<u32> {
+        match self.caller.principal {
+            PrincipalId::Token(_) => None,
+            PrincipalId::Connection(_) => Some(self.uid),
         }
     }
 
     /// The tenant of the sessions that are private to the caller.
     pub fn private_tenant(&self) -> TenantId {
-        let token = match self.caller.principal {
-            PrincipalId::Token(number) => Some(number),
-            PrincipalId::Connection(_) => None,
-        };
+        let token = self.user().is_none().then(|| self.caller.principal.number());
         self.caller.tenant.private_to(token, self.uid)
     }
 
     /// Whether the caller may approve some calls of others.
     pub fn approves(&self) -> bool {
-        self.is_operator() || (!self.managed && self.rights.ever(Role::Approve))
+        self.is_operator() || (self.acts() && self.rights.ever(Role::Approve))
     }
 
     /// Whether the caller may operate some sessions.
     pub fn operates_some(&self) -> bool {
-        self.is_operator() || (!self.managed && self.rights.ever(Role::Operate))
+        self.is_operator() || (self.acts() && self.rights.ever(Role::Operate))
+    }
+
+    /// Whether its place and its door let the caller do more than watch.
+    fn acts(&self) -> bool {
+        !self.managed && !self.door.only_watches()
     }
 
     /// The session that calls mean when they name none.
@@ -371,7 +383,7 @@ pub fn decide_operate_at(
     session: &impl RightsSubject,
 ) -> Result<Permit, Denial> {
     let permit = Permit::unlimited(standing, PermittedAct::Operate, Some(session.id()));
-    let may = !standing.managed && standing.roles_at(session).has(Role::Operate);
+    let may = standing.acts() && standing.roles_at(session).has(Role::Operate);
     if may { Ok(permit) } else { Err(Denial::NotOperator) }
 }
 

@@ -9,6 +9,7 @@ use serde_json::Value;
 use tokio::sync::watch;
 
 use crate::core::command_line::ParsedCommandLine;
+use crate::core::ids::TenantId;
 use crate::core::moment::Moment;
 use crate::core::policy::approvals::{Approval, ApprovalAnswer, ApprovalRequest, ApprovalState};
 use crate::core::policy::decision::{Decision, DecisionId};
@@ -18,6 +19,7 @@ use crate::session::handle::Session;
 use crate::surface::call::{Call, Daemon};
 use crate::surface::error::{RuleRefusal, SurfaceError, WhyRefused};
 use crate::surface::judge::Judge;
+use crate::surface::terminal::create_session::tenant_of_new;
 use crate::surface::tool::{ToolEntry, ToolRuns};
 
 /// How long a call waits at most, like any other.
@@ -65,7 +67,8 @@ impl JudgedCall<'_> {
             let facts = self.facts(call, line.as_ref());
             let caller = &call.standing.caller;
             let session = self.session.map(Session::id).or(call.creates);
-            let decision = daemon.judge.decide(&rules, caller, session, &facts);
+            let about = (session, self.tenant(call));
+            let decision = daemon.judge.decide(&rules, caller, about, &facts);
             call.decided(decision.id);
             match decision.verdict.effect {
                 RuleEffect::Allow => return Ok(None),
@@ -163,6 +166,14 @@ impl JudgedCall<'_> {
         Ok(used)
     }
 
+    /// The tenant of the session that the call is about, or is to create.
+    fn tenant(self, call: &Call) -> TenantId {
+        match self.session {
+            Some(session) => session.tenant().clone(),
+            None => tenant_of_new(call, self.arguments),
+        }
+    }
+
     /// How long the caller waits for what comes of its call, which is how long it waits for an approval.
     fn patience(self) -> Duration {
         let given = |name: &str| self.arguments.get(name).and_then(Value::as_u64);
@@ -189,7 +200,8 @@ impl JudgedCall<'_> {
             witness: self.witness(call),
             generation,
             by: caller.name(),
-            tenant: caller.tenant.clone(),
+            user: call.standing.user(),
+            tenant: decision.tenant.clone(),
             session: decision.session.filter(|_| self.session.is_some()),
             tool: self.entry.name,
             what: self.what(),

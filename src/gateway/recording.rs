@@ -17,6 +17,7 @@ use crate::session::recorder::ActRecorder;
 use crate::surface::answer::budget::ends;
 use crate::surface::call::Call;
 use crate::surface::error::SurfaceError;
+use crate::surface::terminal::create_session::tenant_of_new;
 use crate::surface::tool::{ToolAccess, ToolEntry};
 
 /// The longest recorded arguments, in bytes of JSON.
@@ -69,6 +70,8 @@ pub(super) struct RecordedCall {
     session: Option<Session>,
     /// The session that the call is about to create.
     creates: Option<SessionId>,
+    /// Of either session, or else of the caller.
+    about_tenant: TenantId,
     decision: Option<DecisionId>,
     /// `None` for what may be typed, which only the session may judge.
     arguments: Option<String>,
@@ -92,6 +95,9 @@ impl RecordedCall {
             recorder: recorder.clone(),
             standing: call.standing.clone(),
             act: action.unwrap_or(entry.name).to_owned(),
+            about_tenant: session
+                .as_ref()
+                .map_or_else(|| tenant_of_new(call, arguments), |session| session.tenant().clone()),
             session,
             creates: call.creates,
             decision: call.decision(),
@@ -104,12 +110,13 @@ impl RecordedCall {
         let (recorder, standing) = (recorder.clone(), standing.clone());
         let act = act.to_owned();
         let (session, creates, decision, arguments) = (None, None, None, None);
-        Self { recorder, standing, act, session, creates, decision, arguments }
+        let about_tenant = standing.caller.tenant.clone();
+        Self { recorder, standing, act, session, creates, about_tenant, decision, arguments }
     }
 
     /// A request about a session that says nothing that a record could quote.
     pub(super) fn about(self, session: Session) -> Self {
-        Self { session: Some(session), ..self }
+        Self { about_tenant: session.tenant().clone(), session: Some(session), ..self }
     }
 
     pub(super) fn tenant(&self) -> &TenantId {
@@ -126,7 +133,8 @@ impl RecordedCall {
         let reason = self.arguments.is_some().then(|| ends(&reason, REASON_MAX));
         let intent = Intent { content: ActContent::Nothing, ..self.intent() };
         let (code, reason) = (code.as_str(), reason.as_deref());
-        self.recorder.note(&JournalEntry::Refused { intent, code, reason, left_out });
+        let tenant = &self.about_tenant;
+        self.recorder.note(&JournalEntry::Refused { intent, tenant, code, reason, left_out });
     }
 
     /// Records that the call is about to take effect.

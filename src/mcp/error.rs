@@ -381,7 +381,7 @@ fn create(error: &CreateError) -> ErrorWire {
                 ErrorWire::because(Code::Internal, error)
             }
         },
-        CreateError::Account(_) => ErrorWire::because(Code::NotSupported, error),
+        CreateError::Account(_) => ErrorWire::because(Code::PolicyDenied, error),
         CreateError::Sandbox(_) => {
             ErrorWire::because(Code::NotSupported, error).cause(RefusalCause::NoSandbox)
         }

@@ -23,6 +23,7 @@ use crate::session::handle::Session;
 use crate::session::registry::silent::Known;
 use crate::store::journal::writer::Audience;
 use crate::surface::call::Daemon;
+use crate::surface::control::approvals::waiting;
 use crate::surface::control::list_events::sees;
 
 /// The shortest time between two notifications of one resource to one client.
@@ -105,19 +106,27 @@ pub fn updates(
         }),
         Watched::Sessions => list_changes(daemon, standing, listed, of_resource(&uri)),
         Watched::Leases => list_changes(daemon, standing, leased, of_resource(&uri)),
-        Watched::Approvals => approval_news(daemon, uri),
+        Watched::Approvals => approval_news(daemon, standing, uri),
         Watched::Events => event_news(daemon, standing, uri),
     }
 }
 
-/// The approvals that are asked for or decided from the return of this call on.
-fn approval_news(daemon: Arc<Daemon>, uri: String) -> ChangeNotices {
+/// The approvals that are asked for or decided from the return of this call on, and that the caller may give.
+fn approval_news(daemon: Arc<Daemon>, standing: Standing, uri: String) -> ChangeNotices {
     let mut changes = daemon.judge.changes();
+    let mut told = waiting_ids(&daemon, &standing);
     ChangeNotices::new(async move |wire: NoticeLane| {
         while changes.changed().await.is_ok() {
-            updated(&daemon, &uri, &wire).await;
+            let before = std::mem::replace(&mut told, waiting_ids(&daemon, &standing));
+            if before != told {
+                updated(&daemon, &uri, &wire).await;
+            }
         }
     })
+}
+
+fn waiting_ids(daemon: &Daemon, standing: &Standing) -> Vec<String> {
+    waiting(daemon, standing).approvals.into_iter().map(|call| call.approval_id).collect()
 }
 
 /// The events that the caller may see and that are recorded from the return of this call on.

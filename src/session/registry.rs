@@ -108,6 +108,7 @@ struct RegistryState {
     facts: Board,
     announcements: mpsc::Sender<Announcement>,
     changes: watch::Sender<u64>,
+    renames: watch::Sender<u64>,
     counters: Arc<Counters>,
     tasks: TaskTracker,
     ending: AtomicBool,
@@ -161,6 +162,7 @@ impl Registry {
             facts: facts.clone(),
             announcements,
             changes: watch::Sender::new(0),
+            renames: watch::Sender::new(0),
             counters: Arc::default(),
             tasks: TaskTracker::new(),
             ending: AtomicBool::new(false),
@@ -194,6 +196,11 @@ impl Registry {
     /// Counts up whenever a session comes, goes, ends, is renamed or falls silent, or a lease has another holder.
     pub fn changes(&self) -> watch::Receiver<u64> {
         self.0.changes.subscribe()
+    }
+
+    /// Counts the sessions that got another name.
+    pub fn renames(&self) -> watch::Receiver<u64> {
+        self.0.renames.subscribe()
     }
 
     /// Waits until a session that is being removed is forgotten.

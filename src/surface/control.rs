@@ -137,12 +137,9 @@ impl Tool for Why {
 /// Why the rules decided a call of the caller's tenant as they did.
 fn explained(call: &Call, id: &str) -> Result<Answer<Explained>, SurfaceError> {
     let id = approvals::id_of("decision_id", id)?;
-    let tenant = &call.standing.caller.tenant;
-    let own = |decision: &Arc<Decision>| {
-        decision.tenant == *tenant
-            && decision.session.is_none_or(|session| {
-                sees_id(&call.daemon.sessions, &call.standing, session, tenant)
-            })
+    let own = |decision: &Arc<Decision>| match decision.session {
+        Some(session) => sees_id(&call.daemon.sessions, &call.standing, session, &decision.tenant),
+        None => call.standing.sees_tenant(&decision.tenant),
     };
     let decision = call.daemon.judge.decision(id).filter(own);
     let decision = decision.ok_or_else(|| approvals::no_decision(id))?;

@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use crate::core::caller::Caller;
 use crate::core::event::{Event, EventScope};
-use crate::core::ids::{PrincipalId, SessionId};
+use crate::core::ids::{PrincipalId, SessionId, TenantId};
 use crate::core::moment::Moment;
 use crate::core::policy::approvals::{
     Approval, ApprovalAnswer, ApprovalError, ApprovalRequest, ApprovalScope, ApprovalState,
@@ -17,7 +17,7 @@ use crate::core::policy::decision::{Decision, DecisionId, DecisionLog};
 use crate::core::policy::roles::{Role, Roles};
 use crate::core::policy::rules::PolicyRules;
 use crate::core::policy::rules::facts::CallFacts;
-use crate::core::policy::{Denial, Permit, PermittedAct, Standing};
+use crate::core::policy::{Denial, Permit, PermittedAct, Reach, Standing};
 use crate::session::registry::Registry;
 
 /// What a daemon's rules say, and who was asked.
@@ -62,13 +62,13 @@ impl Judge {
         &self,
         rules: &PolicyRules,
         caller: &Caller,
-        session: Option<SessionId>,
+        (session, tenant): (Option<SessionId>, TenantId),
         facts: &CallFacts<'_>,
     ) -> Arc<Decision> {
         let decision = Arc::new(Decision {
             id: DecisionId::from_random(Uuid::new_v4()),
             by: caller.name(),
-            tenant: caller.tenant.clone(),
+            tenant,
             session,
             tool: facts.tool,
             verdict: rules.judge(facts),
@@ -91,10 +91,11 @@ impl Judge {
         request: ApprovalRequest,
     ) -> ApprovalAnswer {
         let (session, what) = (request.session, Arc::clone(&request.what));
+        let tenant = request.tenant.clone();
         let asked = self.approvals().ask(sessions.clock().now(), request);
         if let ApprovalAnswer::Waits { id, is_new: true, .. } = &asked {
             let (id, by) = (*id, by.clone());
-            let scope = EventScope { tenant: &by.tenant.clone(), session };
+            let scope = EventScope { tenant: &tenant, session };
             sessions.tell_event_in(scope, Event::ApprovalAsked { id, what, by });
             self.tell();
         }
@@ -233,10 +234,16 @@ impl<'a> Approver<'a> {
 
 /// Whether somebody may approve or deny a call: not its own, and only where its roles say so.
 pub fn may_decide(sessions: &Registry, standing: &Standing, call: &ApprovalRequest) -> bool {
-    let is_own = call.by.principal == standing.caller.principal;
+    // Who has no token is another principal on each connection.
+    let is_users = call.user.is_some() && call.user == standing.user();
+    let is_own =
+        call.by.principal == standing.caller.principal || (is_users && !standing.is_operator());
     let roles = match call.session.and_then(|session| sessions.known_by_id(session)) {
         Some(session) => standing.roles_at(&session),
-        None if call.session.is_none() => standing.roles_in(&call.tenant),
+        // What is to be created belongs to no door of one session.
+        None if call.session.is_none() && standing.reach == Reach::Tenant => {
+            standing.roles_in(&call.tenant)
+        }
         // Of a session that is gone, nothing waits any more.
         None => Roles::NONE,
     };

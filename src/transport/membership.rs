@@ -14,6 +14,8 @@ pub struct Membership {
     sessions: Registry,
     who: Identity,
     placement: Placement,
+    /// How many sessions had been renamed when the place was given.
+    renames: u64,
     /// The configuration that last said so.
     seen: Mutex<Arc<Tenants>>,
 }
@@ -22,7 +24,16 @@ impl Membership {
     pub fn new(sessions: Registry, who: Identity) -> Self {
         let seen = Arc::clone(&sessions.limits().tenants);
         let placement = seen.place(&who, sessions.own_tenant());
-        Self { sessions, who, placement, seen: Mutex::new(seen) }
+        let contested = seen.contested(&who);
+        if !contested.is_empty() {
+            tracing::warn!(
+                uid = who.uid,
+                ?contested,
+                "a user is in groups of several tenants, and so in none"
+            );
+        }
+        let renames = *sessions.renames().borrow();
+        Self { sessions, who, placement, renames, seen: Mutex::new(seen) }
     }
 
     /// The standing with the tenant and the rights of this place.
@@ -39,8 +50,14 @@ impl Membership {
         named.then_some(&self.placement.tenant)
     }
 
-    /// Whether the configuration still says so.
+    /// Whether the configuration still says so. Where it gives rights by names of sessions, no session may have another
+    /// name by now: what began with such a right would go on without.
     pub fn holds(&self) -> bool {
+        if self.placement.rights.depend_on_names()
+            && *self.sessions.renames().borrow() != self.renames
+        {
+            return false;
+        }
         let now = Arc::clone(&self.sessions.limits().tenants);
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         if Arc::ptr_eq(&now, &seen) {
@@ -55,9 +72,13 @@ impl Membership {
 
     /// Completes when the configuration says something else.
     pub async fn ended(&self) {
-        let mut changes = self.sessions.limit_changes();
+        let (mut changes, mut renames) = (self.sessions.limit_changes(), self.sessions.renames());
         while self.holds() {
-            if changes.changed().await.is_err() {
+            let changed = tokio::select! {
+                changed = changes.changed() => changed,
+                changed = renames.changed() => changed,
+            };
+            if changed.is_err() {
                 // The daemon ends, and this connection with it.
                 std::future::pending::<()>().await;
             }

@@ -504,6 +504,107 @@ async fn a_token_with_the_role_approves_for_its_tenant_and_nobody_approves_its_o
     house.daemon.stop().await;
 }
 
+#[tokio::test]
+async fn nobody_gets_a_role_by_giving_a_name_and_a_new_name_ends_what_the_old_one_allowed() {
+    let by_name = "
+        [tenant.web]
+        tokens = [\"ci\", \"eye\"]
+
+        [tenant.shop]
+        tokens = [\"clerk\"]
+
+        [[role]]
+        role = \"operate\"
+        tokens = [\"ci\"]
+        session = \"mine\"
+
+        [[role]]
+        role = \"write\"
+        tokens = [\"clerk\"]
+        tenant = \"web\"
+        session = \"till\"
+    ";
+    let house = House::new(by_name).await;
+    let (desk, till) =
+        (house.session("ci", "desk", "tenant").await, house.session("ci", "till", "tenant").await);
+    let rename = |session: &str, name: &str| json!({"session": session, "action": "rename", "new_name": name});
+    let mut ci = house.enter("ci").await;
+    assert_eq!(ci.error_code("manage_session", rename(&desk, "mine")).await, "policy_denied");
+    let mut clerk = house.enter("clerk").await;
+    // Which names are taken is not told.
+    assert_eq!(clerk.error_code("manage_session", rename(&till, "desk")).await, "policy_denied");
+    clerk.acquire(&till).await;
+    house.enter("operator").await.structured("manage_session", rename(&till, "safe")).await;
+    soon("the end of who had a right by the name", clerk.receiver.hears_the_end()).await;
+    let read = json!({"session": till});
+    let mut again = house.enter("clerk").await;
+    assert_eq!(again.error_code("read_screen", read).await, "session_not_found");
+    let mut eye = house.enter("eye").await;
+    let list = eye.structured("list_sessions", json!({"session": till})).await;
+    assert_eq!(list["sessions"][0]["lease"]["held"], false);
+    house.daemon.stop().await;
+}
+
+#[tokio::test]
+async fn who_only_watches_at_a_door_neither_approves_nor_operates_there() {
+    let house = House::new(TENANTS).await;
+    let door = house.daemon.paths.gateway_read_only();
+    for who in ["boss", "lead"] {
+        let mut wire = owner(&door, Era::Legacy, &house.secrets[who]).await;
+        let tools = wire.tools().await;
+        for tool in ["approve", "deny", "list_approvals", "set_write", "preempt_lease"] {
+            assert!(!tools.contains(&tool.to_owned()), "{who} {tool}");
+        }
+    }
+    house.daemon.stop().await;
+}
+
+#[tokio::test]
+async fn what_was_asked_for_in_private_is_told_to_nobody_else() {
+    let rules =
+        "[[rule]]\nname = \"ask\"\neffect = \"ask\"\ntool = [\"create_session\", \"send_text\"]";
+    let house = House::with_rules(TENANTS, rules).await;
+    let mut ci = house.enter("ci").await;
+    let private = json!({"command": "secret-program", "args": [], "visibility": "private"});
+    let refused = ci.call("create_session", private).await;
+    assert_eq!(error_code(&refused), "approval_required");
+    let decision = refused["structuredContent"]["details"]["decision_id"].clone();
+    assert_ne!(decision, Value::Null, "{refused}");
+    let told = async |who: &str| {
+        let mut wire = house.enter(who).await;
+        let events = wire.structured("list_events", json!({"limit": 500})).await.to_string();
+        let why = wire.call("why", json!({"decision_id": decision})).await;
+        (events.contains("secret-program"), events.contains("refused"), why["isError"] != true)
+    };
+    for who in ["ci", "lead", "operator"] {
+        assert_eq!(told(who).await, (true, true, true), "{who}");
+    }
+    for who in ["eye", "boss", "clerk", "self"] {
+        assert_eq!(told(who).await, (false, false, false), "{who}");
+    }
+    house.daemon.stop().await;
+}
+
+#[tokio::test]
+async fn a_user_does_not_approve_its_own_call_over_another_connection() {
+    let house = House::with_rules(
+        "[[role]]\nrole = \"approve\"\nusers = [0]\n",
+        "[[rule]]\nname = \"ask\"\neffect = \"ask\"\ntool = \"send_text\"",
+    )
+    .await;
+    let session = house.session("self", "own", "tenant").await;
+    let (mut one, mut two) = (house.enter("self").await, house.enter("self").await);
+    let write = json!({"session": session, "text": "x"});
+    let refused = one.call("send_text", write).await;
+    let id = refused["structuredContent"]["details"]["approval_id"].clone();
+    assert_eq!(two.structured("list_approvals", json!({})).await["approvals"], json!([]));
+    let approve = json!({"approval_id": id});
+    assert_eq!(two.error_code("approve", approve.clone()).await, "invalid_argument");
+    let decided = house.enter("operator").await.structured("approve", approve).await;
+    assert_eq!(decided["granted"], true);
+    house.daemon.stop().await;
+}
+
 /// Comes in as the owner of a token at a daemon of a process of its own.
 async fn owner_at(home: &Home, name: &str) -> Wire {
     let secret = fs::read_to_string(home.path(&format!("{name}.token"))).unwrap();

@@ -378,7 +378,7 @@ async fn each_user_of_roots_daemon_runs_programs_as_itself_and_sees_its_own() {
     assert_eq!(refused["error_code"], "session_not_found");
     // Nobody gets the rights of root because it has no account.
     let (refused, _) = run(STRANGER, "new --json -- cat");
-    assert_eq!(refused["error_code"], "not_supported", "{refused}");
+    assert_eq!(refused["error_code"], "policy_denied", "{refused}");
     let everything = home.envelope("ls");
     let tenants: Vec<_> =
         everything["data"]["sessions"].as_array().unwrap().iter().map(|it| &it["tenant"]).collect();

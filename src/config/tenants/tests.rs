@@ -54,7 +54,7 @@ fn a_file_is_read_as_it_is_written() {
     assert_eq!(web.members.tokens, [Arc::from("ci")]);
     assert_eq!(web.roles, Some(Roles::from(Role::Approve)));
     assert_eq!(web.visibility, Visibility::Private);
-    assert_eq!((web.run_as.as_deref(), web.sandbox), (Some("me"), true));
+    assert_eq!((web.run_as, web.sandbox), (Some(1_000), true));
     let tools = web.tools.as_ref().unwrap();
     assert!(tools.matches("read_screen") && tools.matches("run") && !tools.matches("send_text"));
     let limits =
@@ -100,6 +100,19 @@ fn what_cannot_be_meant_is_a_problem_that_says_where_and_what() {
             "tenants.toml:1:1: role: name who has it: users, groups or tokens",
         ),
         (
+            "[tenant.web]\nusers = [7]\ntokens = [\"ci\"]",
+            "tenants.toml:1:1: tenant.web: say with run_as as whom its programs run: with users and tokens in \
+             one tenant, the users could type into programs of the daemon's user",
+        ),
+        (
+            "[[role]]\nrole = \"view\"\nusers = [7]\ntenant = \"web\"",
+            "tenants.toml:1:1: role: there is no tenant web",
+        ),
+        (
+            "[[role]]\nrole = \"view\"\nusers = [7]\nsession = \"\"",
+            "tenants.toml:1:1: role: session: is empty",
+        ),
+        (
             "[[role]]\nrole = \"view\"\nusers = [7]\ntenant = \"web/u7\"",
             "tenants.toml:1:1: role: tenant: what is private is granted to nobody",
         ),
@@ -116,6 +129,8 @@ fn what_cannot_be_meant_is_a_problem_that_says_where_and_what() {
 fn nobody_is_in_two_tenants_and_no_tenant_in_two_files() {
     let user = problem_of("[tenant.a]\nusers = [7]\n[tenant.b]\nusers = [7]");
     assert!(user.ends_with("the user 7 belongs to the tenant a already"), "{user}");
+    let group = problem_of("[tenant.a]\ngroups = [7]\n[tenant.b]\ngroups = [7]");
+    assert!(group.ends_with("the group 7 belongs to the tenant a already"), "{group}");
     let token = problem_of("[tenant.a]\ntokens = [\"ci\"]\n[tenant.b]\ntokens = [\"ci\"]");
     assert!(token.ends_with("the token ci belongs to the tenant a already"), "{token}");
     let (mut tenants, _) = reading("[tenant.a]");

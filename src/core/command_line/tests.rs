@@ -260,6 +260,7 @@ fn what_cannot_be_known_is_said_and_not_guessed() {
     assert_eq!(seen(&long).1, [Length]);
     // The parser panics on such a descriptor.
     assert_eq!(seen("cat 6666666666<x").1, [Syntax]);
+    assert_eq!(seen("echo ~99999999999999999999").0, ["echo"]);
     assert_eq!(seen(&"true; ".repeat(CALLS_MAX + 1)).1, [Length]);
     for deep in ["(".repeat(5_000), "if ".repeat(5_000), "$(".repeat(5_000), "! ".repeat(5_000)] {
         assert_eq!(seen(&deep).1, [Nesting]);

@@ -1,11 +1,9 @@
 //! Words: what is left of them after their quotes are removed, and the commands inside of them.
 
-use brush_parser::ParserOptions;
 use brush_parser::ast::Word;
-use brush_parser::word::{
-    Parameter, ParameterExpr, TildeExpr, WordPiece, WordPieceWithSource, parse, parse_heredoc,
-};
+use brush_parser::word::{Parameter, ParameterExpr, TildeExpr, WordPiece, WordPieceWithSource};
 
+use crate::core::command_line::parser;
 use crate::core::command_line::{KnownWord, ShellLineReader, UnknownPart};
 
 /// Whether a shell at a prompt may read something else than this line: a part of its history, or a comment as a command.
@@ -56,8 +54,7 @@ impl ShellLineReader {
         if raw == "[" {
             return Some(raw.to_owned());
         }
-        let options = ParserOptions::default();
-        let Ok(pieces) = parse(raw, &options) else {
+        let Some(pieces) = parser::word(raw) else {
             self.note(UnknownPart::Syntax);
             return None;
         };
@@ -163,17 +160,9 @@ impl ShellLineReader {
 
     /// A here-document in which a shell expands parameters and commands.
     pub(super) fn here_document(&mut self, text: &str) {
-        match parse_heredoc(text, &ParserOptions::default()) {
-            Ok(pieces) => _ = self.pieces(&pieces, &mut String::new()),
-            Err(_) => self.note(UnknownPart::Syntax),
+        match parser::here_document(text) {
+            Some(pieces) => _ = self.pieces(&pieces, &mut String::new()),
+            None => self.note(UnknownPart::Syntax),
         }
     }
-}
-
-/// Whether a redirection may name a descriptor with more digits than the parser reads, on which it would panic.
-pub(super) fn has_large_descriptor(text: &str) -> bool {
-    const DIGITS_MAX: usize = 9;
-    let ends_large =
-        |before: &str| before.bytes().rev().take_while(u8::is_ascii_digit).count() > DIGITS_MAX;
-    text.match_indices(['<', '>']).any(|(at, _)| ends_large(&text[..at]))
 }

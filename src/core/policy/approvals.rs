@@ -25,9 +25,10 @@ pub const DENIED_FOR: Duration = Duration::from_secs(60);
 /// How long a program can be approved in a session.
 pub const PROGRAM_FOR_MAX: Duration = Duration::from_secs(60 * 60);
 
-/// How many calls of one principal wait at most, and of all.
+/// How many calls of one principal wait at most, of one tenant, and of all.
 const WAITING_MAX: usize = 16;
-const ALL_MAX: usize = 256;
+const TENANT_MAX: usize = 64;
+const ALL_MAX: usize = 1_024;
 
 /// Tells calls apart: the hash of who calls which tool with which arguments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -85,6 +86,9 @@ pub struct ApprovalRequest {
     pub fingerprint: Fingerprint,
     pub witness: Witness,
     pub by: PrincipalName,
+    /// The user who asks, where no token says who that is.
+    pub user: Option<u32>,
+    /// Of the session, or of the one to be created.
     pub tenant: TenantId,
     pub session: Option<SessionId>,
     pub tool: &'static str,
@@ -215,7 +219,9 @@ impl Approvals {
         }
         let principal = request.by.principal;
         let own = self.calls.values().filter(|call| call.request.by.principal == principal);
-        if own.count() >= WAITING_MAX || self.calls.len() >= ALL_MAX {
+        let of_tenant = self.calls.values().filter(|call| call.request.tenant == request.tenant);
+        let is_full = own.count() >= WAITING_MAX || of_tenant.count() >= TENANT_MAX;
+        if is_full || self.calls.len() >= ALL_MAX {
             return ApprovalAnswer::TooMany;
         }
         let (id, expires_at) = (request.decision, now + VALID_FOR);

@@ -134,7 +134,8 @@ impl RoleGrant {
 
     fn covers(&self, subject: &impl RightsSubject) -> bool {
         // What is private stays so: only who operates the tenant sees it.
-        let opens = !subject.tenant().is_private() || self.roles.has(Role::Operate);
+        let opens =
+            !subject.tenant().is_private() || (self.is_whole() && self.roles.has(Role::Operate));
         opens
             && subject.tenant().is_of(&self.tenant)
             && self.tag.as_ref().is_none_or(|tag| subject.has_tag(tag))
@@ -179,6 +180,11 @@ impl Rights {
         let base = if is_own || operates { self.base } else { Roles::NONE };
         let granted = self.grants.iter().filter(|grant| grant.covers(subject));
         granted.fold(base, |all, grant| all.and(grant.roles)).within(self.most)
+    }
+
+    /// Whether the name of a session gives rights to it.
+    pub fn depend_on_names(&self) -> bool {
+        self.grants.iter().any(|grant| grant.session.is_some())
     }
 
     /// Whether there is a session, existing or not, at which it gives this role.

@@ -96,7 +96,7 @@ pub struct NamedTenant {
     /// Of sessions that say nothing else.
     pub visibility: Visibility,
     /// The user whom its programs run as; without, whoever creates the session.
-    pub run_as: Option<Arc<str>>,
+    pub run_as: Option<u32>,
     /// Whether each of its sessions is sandboxed.
     pub sandbox: bool,
     /// The names of the tools that exist for it; all without.
@@ -141,7 +141,9 @@ impl Tenants {
             Some(_) => own.clone(),
             None => TenantId::of_uid(who.uid),
         };
-        let (tenant, roles, tools) = match self.tenant_of(who) {
+        // Whoever shares a tenant with the daemon's user could run programs as that user.
+        let is_daemons = who.token.is_none() && TenantId::of_uid(who.uid) == *own;
+        let (tenant, roles, tools) = match self.tenant_of(who).filter(|_| !is_daemons) {
             Some((tenant, named)) => (tenant.clone(), named.roles, named.tools.clone()),
             None => (of_user(), None, None),
         };
@@ -166,9 +168,22 @@ impl Tenants {
         Placement { rights: Rights { base, most, grants }, tenant, tools }
     }
 
+    /// Whether there can be such a tenant.
+    pub fn knows(&self, tenant: &TenantId) -> bool {
+        tenant.is_user() || self.named.contains_key(tenant)
+    }
+
     /// What the configuration says of a tenant.
     pub fn find(&self, tenant: &TenantId) -> Option<&NamedTenant> {
         self.named.get(tenant)
+    }
+
+    /// The tenants of somebody's groups if there are several, so that none of them is meant.
+    pub fn contested(&self, who: &Identity) -> Vec<&TenantId> {
+        let named = self.named.iter().filter(|(_, it)| it.members.include(who));
+        let found: Vec<&TenantId> = named.map(|(id, _)| id).collect();
+        let by_user = self.named.values().any(|it| it.members.names_user(who));
+        if found.len() > 1 && !by_user { found } else { Vec::new() }
     }
 
     fn tenant_of(&self, who: &Identity) -> Option<(&TenantId, &NamedTenant)> {

@@ -97,11 +97,13 @@ impl JudgedCall<'_> {
             };
             Some((name.clone(), text))
         };
+        let of = self.session.map_or(&standing.caller.tenant, Session::tenant).of_all();
         let types = matches!(self.entry.runs, ToolRuns::Input | ToolRuns::Text(_));
         CallFacts {
             client: if of_token { "" } else { &standing.caller.label },
             token: of_token.then_some(&*standing.caller.label),
             tenant: standing.caller.tenant.as_str(),
+            roles: standing.roles_in(&of),
             door: standing.door.as_str(),
             tool: self.entry.name,
             session: self.session.map(facts_of),

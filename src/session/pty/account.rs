@@ -45,17 +45,13 @@ pub fn own_uid() -> u32 {
 }
 
 impl Account {
-    /// Finds a user by name, or by number.
-    pub fn find(user: &str) -> Result<Self, AccountError> {
+    /// Finds a user by number.
+    pub fn of_uid(uid: u32) -> Result<Self, AccountError> {
+        let user = || uid.to_string();
         let unreadable =
-            |errno: Errno| AccountError::Unreadable { user: user.to_owned(), source: errno.into() };
-        let named = User::from_name(user).map_err(unreadable)?;
-        let found = match (named, user.parse()) {
-            (Some(found), _) => Some(found),
-            (None, Ok(uid)) => User::from_uid(Uid::from_raw(uid)).map_err(unreadable)?,
-            (None, Err(_)) => None,
-        };
-        let found = found.ok_or_else(|| AccountError::Unknown(user.to_owned()))?;
+            |errno: Errno| AccountError::Unreadable { user: user(), source: errno.into() };
+        let found = User::from_uid(Uid::from_raw(uid)).map_err(unreadable)?;
+        let found = found.ok_or_else(|| AccountError::Unknown(user()))?;
         let name = CString::new(found.name.as_str()).map_err(|_| unreadable(Errno::EINVAL))?;
         let groups = getgrouplist(&name, found.gid).map_err(unreadable)?;
         Ok(Self {
@@ -157,17 +153,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_user_is_found_by_name_and_by_number() {
-        let root = Account::find("root").unwrap();
+    fn a_user_is_found_by_number() {
+        let root = Account::of_uid(0).unwrap();
         assert_eq!((root.uid, &*root.name), (0, "root"));
-        assert_eq!(Account::find("0").unwrap(), root);
-        let unknown = Account::find("no such user").unwrap_err();
-        assert_eq!(unknown.to_string(), "there is no user \"no such user\"");
+        let unknown = Account::of_uid(4_000_000_000).unwrap_err();
+        assert_eq!(unknown.to_string(), "there is no user \"4000000000\"");
     }
 
     #[test]
     fn only_root_starts_programs_of_other_users() {
-        let account = Account { uid: 1000, ..Account::find("root").unwrap() };
+        let account = Account { uid: 1000, ..Account::of_uid(0).unwrap() };
         assert!(account.check_for(Uid::from_raw(0)).is_ok());
         assert!(account.check_for(Uid::from_raw(1000)).is_ok());
         let refused = account.check_for(Uid::from_raw(1001)).unwrap_err();

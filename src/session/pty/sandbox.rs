@@ -180,11 +180,11 @@ impl SandboxRequest<'_> {
     }
 
     /// The real path of a directory that nobody in the sandbox can replace; `None` if its user cannot reach it. Makes
-    /// a missing one, which could be made in the sandbox otherwise.
+    /// a missing one, which could be made in the sandbox otherwise. Other users' daemons read those of the system.
     fn pinnable(&self, path: &Path) -> Result<Option<PathBuf>, SandboxError> {
         let is_own = self.uid == own_uid();
         if !path.exists() && is_own {
-            let made = DirBuilder::new().recursive(true).mode(0o700).create(path);
+            let made = DirBuilder::new().recursive(true).mode(0o755).create(path);
             match made {
                 Err(error) if error.kind() == io::ErrorKind::PermissionDenied => return Ok(None),
                 Err(error) if error.kind() == io::ErrorKind::ReadOnlyFilesystem => return Ok(None),

@@ -82,6 +82,7 @@ impl Registry {
         let unused = renamed.as_ref().unwrap_or(&name);
         self.free_name(session.tenant(), unused, session.id());
         renamed?;
+        self.0.renames.send_modify(|count| *count += 1);
         self.tell_event(Some(session), Event::SessionRenamed { name });
         self.tell_listed(session);
         Ok(())

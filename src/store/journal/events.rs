@@ -82,7 +82,7 @@ impl EventRecord {
             at_ms: record.at_ms,
             kind,
             session: record.session.map(Into::into),
-            tenant: record.tenant.map(Into::into),
+            tenant: record.session_tenant.or(record.tenant).map(Into::into),
             by: record.by.map(Into::into),
             epoch: record.epoch,
             details,

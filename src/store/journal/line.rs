@@ -100,6 +100,9 @@ pub struct RecordLine<'a> {
     pub by_kind: Option<Cow<'a, str>>,
     #[serde(skip_serializing_if = "Option::is_none", borrow)]
     pub tenant: Option<Cow<'a, str>>,
+    /// Of the session that a refused act was about, where it is not the caller's.
+    #[serde(skip_serializing_if = "Option::is_none", borrow)]
+    pub session_tenant: Option<Cow<'a, str>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub connection: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none", borrow)]
@@ -194,7 +197,8 @@ impl<'a> RecordLine<'a> {
             JournalEntry::Late { intent, outcome } => {
                 line(RecordKind::Late).with_intent(intent, keep_input).with_outcome(outcome)
             }
-            JournalEntry::Refused { intent, code, reason, left_out } => Self {
+            JournalEntry::Refused { intent, tenant, code, reason, left_out } => Self {
+                session_tenant: (**tenant != intent.by.tenant).then(|| tenant.to_string().into()),
                 result: Some("refused".into()),
                 code: Some((*code).into()),
                 reason: reason.map(Cow::Borrowed),

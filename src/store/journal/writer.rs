@@ -350,7 +350,7 @@ impl Audience {
     fn of(entry: &JournalEntry<'_>) -> Option<Self> {
         let (tenant, session) = match entry {
             JournalEntry::Event { scope, .. } => (scope.tenant, scope.session),
-            JournalEntry::Refused { intent, .. } => (&intent.by.tenant, intent.session),
+            JournalEntry::Refused { intent, tenant, .. } => (*tenant, intent.session),
             JournalEntry::Intent(_)
             | JournalEntry::More { .. }
             | JournalEntry::Outcome { .. }

@@ -7,6 +7,7 @@ use crate::core::human_duration::rough;
 use crate::core::ids::TenantId;
 use crate::core::input::WriteWindow;
 use crate::core::moment::Moment;
+use crate::core::policy::Denial;
 use crate::core::policy::switches::Scope;
 use crate::surface::argument::millis;
 use crate::surface::call::Call;
@@ -63,6 +64,10 @@ impl Tool for SetWrite {
                 Some(WriteWindow::Until(now + millis("for_ms", left, 1..=FOR_MS_MAX)?))
             }
         };
+        if self.state == SwitchTo::On && !call.standing.is_operator() {
+            // What a client says never makes a daemon writable.
+            return Err(Denial::NotOperator.into());
+        }
         let board = &call.daemon.switchboard;
         let mut warnings = Vec::new();
         if let Some(window) = window {
@@ -106,7 +111,9 @@ impl SetWrite {
                 if id.is_private() || !(id.is_user() || known.find(&id).is_some()) {
                     let names: Vec<&str> = known.named.keys().map(TenantId::as_str).collect();
                     let names = if names.is_empty() { "none" } else { &names.join(", ") };
-                    return Err(wrong(format!("the configuration names: {names}")));
+                    let problem =
+                        format!("such as uid:1000, or named by the configuration: {names}");
+                    return Err(wrong(problem));
                 }
                 Ok(Scope::Tenant(id))
             }

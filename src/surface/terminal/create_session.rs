@@ -5,8 +5,10 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
+use rmcp::model::JsonObject;
 use schemars::JsonSchema;
 use serde::Deserialize;
+use serde_json::Value;
 use tokio::task::spawn_blocking;
 
 use crate::core::caller::Caller;
@@ -170,17 +172,26 @@ impl CreateSession {
 async fn account_of(call: &Call) -> Result<Option<Account>, SurfaceError> {
     let Standing { caller, uid, token, .. } = &call.standing;
     let limits = call.daemon.sessions.limits();
-    let named = limits.tenants.find(&caller.tenant).and_then(|tenant| tenant.run_as.clone());
+    let named = limits.tenants.find(&caller.tenant).and_then(|tenant| tenant.run_as);
     let has_daemons = token.is_some() || *uid == own_uid() || *uid == 0;
     let user = match named {
-        Some(name) => name.to_string(),
+        Some(user) => user,
         None if has_daemons => return Ok(None),
-        None => uid.to_string(),
+        None => *uid,
     };
     // The user database may be somewhere in the network.
-    let finding = spawn_blocking(move || Account::find(&user)).await;
+    let finding = spawn_blocking(move || Account::of_uid(user)).await;
     let found = finding.map_err(|error| SurfaceError::Internal(error.to_string()))?;
     Ok(Some(found.map_err(CreateError::from)?))
+}
+
+/// The tenant of a session that a call with these arguments is to create, or that of the caller.
+pub fn tenant_of_new(call: &Call, arguments: &JsonObject) -> TenantId {
+    let visibility = arguments.get("visibility").and_then(Value::as_str);
+    match call.creates {
+        Some(_) => placed(call, visibility.and_then(Visibility::parse)).0,
+        None => call.standing.caller.tenant.clone(),
+    }
 }
 
 /// The tenant of a new session, and whether other tenants learn its name.

@@ -3,7 +3,9 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::core::policy::{Denial, Door, PermittedAct};
+use crate::core::ids::TenantId;
+use crate::core::policy::roles::Role;
+use crate::core::policy::{Denial, Door, PermittedAct, Standing};
 use crate::session::command::{Act, ManageOrder};
 use crate::session::error::check_name;
 use crate::session::pty::signal::Signal;
@@ -36,6 +38,16 @@ pub struct ManageSession {
     signal: Option<String>,
 }
 
+/// Checks that a caller may give names in a tenant: names that are taken are told, and a name may be what gives a role.
+fn check_renames(standing: &Standing, tenant: &TenantId) -> Result<(), Denial> {
+    let roles = standing.roles_in(tenant);
+    let may = match standing.rights.depend_on_names() {
+        true => roles.has(Role::Operate),
+        false => roles.has(Role::Write),
+    };
+    if may { Ok(()) } else { Err(Denial::NoRole) }
+}
+
 impl Tool for ManageSession {
     const NAME: &'static str = "manage_session";
     const TITLE: &'static str = "Manage a session";
@@ -53,6 +65,9 @@ impl Tool for ManageSession {
         if matches!(self.action, ManageAction::Rename) && call.standing.bound_session().is_some() {
             // Which names are taken is not for this door to tell.
             return Err(Denial::BoundDoor.into());
+        }
+        if matches!(self.action, ManageAction::Rename) {
+            check_renames(&call.standing, target.session.tenant())?;
         }
         let order = ManageOrder {
             caller: call.standing.caller.clone(),

@@ -18,6 +18,7 @@ fn request(number: u32, what: &str) -> ApprovalRequest {
         fingerprint: Fingerprint::of(&[what.as_bytes()]),
         witness: Witness::default(),
         by: PrincipalName { label: "a".into(), principal: PrincipalId::Connection(1) },
+        user: None,
         tenant: TenantId::of_uid(1),
         session: Some(session()),
         tool: "run",

@@ -90,6 +90,8 @@ fn another_tenants_sessions_are_seen_by_a_grant_and_its_private_ones_by_operator
     assert_eq!(at(&viewer, &here("shop/u6"), "web"), "----");
     let operator = rights(Roles::MEMBER, [grant(Role::Operate, "shop")]);
     assert_eq!(at(&operator, &here("shop/u6"), "web"), "vwao");
+    let by_name = RoleGrant { session: Some("deploy".into()), ..grant(Role::Operate, "shop") };
+    assert_eq!(at(&rights(Roles::MEMBER, [by_name]), &here("shop/u6"), "web"), "----");
 }
 
 #[test]

@@ -4,10 +4,12 @@ use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
 
 use crate::core::command_line::ParsedCommandLine;
+use crate::core::policy::roles::{Role, Roles};
 use crate::core::shell::activity::ActivityState;
 
 /// The doors, by the words that records have for them.
 const DOORS: [&str; 5] = ["gateway", "observer_gateway", "session", "observer", "operator"];
+const ROLES: [&str; 4] = ["view", "write", "approve", "operate"];
 
 /// What a terminal can be known to do.
 const TERMINALS: [&str; 6] =
@@ -21,6 +23,8 @@ pub enum Fact {
     /// The name of the token that was shown.
     Token,
     Tenant,
+    /// The roles of the caller in its tenant, or in that of the session, as a whole.
+    Role,
     Door,
     Tool,
     /// The name of the session.
@@ -36,10 +40,11 @@ pub enum Fact {
 }
 
 impl Fact {
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Client,
         Self::Token,
         Self::Tenant,
+        Self::Role,
         Self::Door,
         Self::Tool,
         Self::Session,
@@ -55,6 +60,7 @@ impl Fact {
             Self::Client => "client",
             Self::Token => "token",
             Self::Tenant => "tenant",
+            Self::Role => "role",
             Self::Door => "door",
             Self::Tool => "tool",
             Self::Session => "session",
@@ -71,6 +77,7 @@ impl Fact {
             Self::Client | Self::Session | Self::Tags | Self::Foreground => true,
             Self::Token
             | Self::Tenant
+            | Self::Role
             | Self::Door
             | Self::Tool
             | Self::Directory
@@ -82,6 +89,7 @@ impl Fact {
     pub fn words(self) -> Option<&'static [&'static str]> {
         match self {
             Self::Door => Some(&DOORS),
+            Self::Role => Some(&ROLES),
             Self::Terminal => Some(&TERMINALS),
             Self::Client
             | Self::Token
@@ -111,6 +119,7 @@ pub struct CallFacts<'a> {
     pub client: &'a str,
     pub token: Option<&'a str>,
     pub tenant: &'a str,
+    pub roles: Roles,
     pub door: &'static str,
     pub tool: &'static str,
     /// None for a call that is about no session.
@@ -134,7 +143,7 @@ impl CallFacts<'_> {
             Fact::Terminal if session.terminal == ActivityState::Unknown => None,
             Fact::Terminal => Some(vec![session.terminal.as_str()]),
             Fact::Foreground => session.foreground.as_deref().map(|value| vec![value]),
-            Fact::Client | Fact::Token | Fact::Tenant | Fact::Door | Fact::Tool => {
+            Fact::Client | Fact::Token | Fact::Tenant | Fact::Role | Fact::Door | Fact::Tool => {
                 Some(self.own_value(fact))
             }
         }
@@ -146,6 +155,10 @@ impl CallFacts<'_> {
             Fact::Client => vec![self.client],
             Fact::Token => self.token.into_iter().collect(),
             Fact::Tenant => vec![self.tenant],
+            Fact::Role => {
+                let has = |role: &Role| self.roles.has(*role);
+                Role::ALL.into_iter().filter(has).map(Role::as_str).collect()
+            }
             Fact::Door => vec![self.door],
             Fact::Tool => vec![self.tool],
             Fact::Session | Fact::Tags | Fact::Directory | Fact::Terminal | Fact::Foreground => {
@@ -201,6 +214,7 @@ mod tests {
             Door::Operator,
         ];
         assert_eq!(doors.map(Door::as_str), DOORS);
+        assert_eq!(Role::ALL.map(Role::as_str), ROLES);
         let states = [
             ActivityState::Prompt,
             ActivityState::Running,

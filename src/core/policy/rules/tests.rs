@@ -1,6 +1,7 @@
 //! Rules judge by what is known, and nothing is allowed by what is not.
 
 use super::*;
+use crate::core::policy::roles::Roles;
 use crate::core::policy::rules::facts::SessionFacts;
 use crate::core::shell::activity::ActivityState;
 
@@ -227,6 +228,16 @@ fn a_rule_matches_where_each_of_its_conditions_holds() {
     assert_eq!(judge("send_text", tagged(&["a"])), (RuleEffect::Allow, Some("tags".into())));
     assert_eq!(judge("send_text", None), (RuleEffect::Allow, Some("tags".into())));
     assert_eq!(judge("run", tagged(&["prod"])), (RuleEffect::Allow, Some("tool".into())));
+}
+
+#[test]
+fn a_rule_may_be_for_whoever_has_a_role() {
+    let operators = [(Fact::Role, patterns(&["operate"]))];
+    let operators = Rule { facts: operators.into(), ..rule("operators", RuleEffect::Allow) };
+    let rules = PolicyRules { default: RuleEffect::Ask, ..rules(vec![operators]) };
+    let judge = |roles| rules.judge(&CallFacts { roles, ..CallFacts::default() }).effect;
+    assert_eq!(judge(Roles::ALL), RuleEffect::Allow);
+    assert_eq!(judge(Roles::MEMBER), RuleEffect::Ask);
 }
 
 #[test]

@@ -74,6 +74,14 @@ fn who_shows_a_token_is_not_placed_by_its_user() {
 fn groups_of_two_tenants_place_nobody() {
     let tenants = all([("web", named(groups(&[70]))), ("shop", named(groups(&[71])))]);
     assert_eq!(placed(&tenants, &user(8, &[70, 71])), "uid:8");
+    assert_eq!(tenants.contested(&user(8, &[70, 71])), [&tenant("shop"), &tenant("web")]);
+    assert_eq!(tenants.contested(&user(8, &[70])), [] as [&TenantId; 0]);
+}
+
+#[test]
+fn the_daemons_user_is_in_no_other_tenant_whatever_its_groups() {
+    let tenants = all([("web", named(groups(&[70])))]);
+    assert_eq!(placed(&tenants, &user(1, &[70])), "uid:1");
 }
 
 #[test]

@@ -161,7 +161,7 @@ async fn run_as_judges_directories_and_programs_by_the_rights_of_that_user() {
 async fn a_session_that_ends_with_its_daemon_is_not_sandboxed() {
     let registry = registry();
     let launch = Launch::Line("true".to_owned());
-    let root = Account::find("root").unwrap();
+    let root = Account::of_uid(0).unwrap();
     let asked = Creation { run_as: None, sandbox: true, ..creation(&registry, launch, &root) };
     let refused = create(&registry, asked).await.unwrap_err();
     assert!(matches!(refused, CreateError::Sandbox(SandboxError::NoShim)), "{refused}");
