@@ -116,7 +116,7 @@ impl Program {
     /// Serializes the program: the number of arguments, then path, name, directory, arguments, and pairs of
     /// variable and value. Each text has its length before it.
     ///
-    /// With a user or a sandbox, the number has [`CONFINED`], and behind the directory follow the user, the number of
+    /// With a user or a sandbox, the number has `CONFINED`, and behind the directory follow the user, the number of
     /// words of the sandbox, and these.
     pub fn encode(&self) -> Vec<u8> {
         let is_confined = self.user.is_some() || !self.sandbox.is_empty();
