@@ -190,6 +190,9 @@ impl ShellLineReader {
         if self.depth == LINES_DEEP_MAX || is_too_deep(text) {
             return self.note(UnknownPart::Nesting);
         }
+        if nesting::has_inner_here_document(text) {
+            return self.note(UnknownPart::Nesting);
+        }
         // The parser looks for the end of a here-document before it joins continued lines.
         if text.contains("<<") && text.contains("\\\n") {
             self.note(UnknownPart::Syntax);

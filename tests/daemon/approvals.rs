@@ -6,6 +6,8 @@ use serde_json::{Value, json};
 
 use crate::daemon::harness::{Era, TestDaemon, Wire, structured};
 use crate::daemon::policy::{daemon_with, refused, shell};
+use crate::daemon::tokens::owner;
+use crate::harness::home::Home;
 use crate::harness::waiting::until;
 
 const ASK_BEFORE_TOUCH: &str = r#"
@@ -384,4 +386,36 @@ async fn what_a_tool_refuses_is_asked_of_nobody_and_texts_are_read_as_the_tool_r
     let error = refused(&mut place.client, "run", quoted).await;
     assert_eq!(error["error_code"], "approval_required", "{error}");
     place.daemon.stop().await;
+}
+
+#[tokio::test]
+async fn an_approval_ends_with_its_daemon_before_it_is_used() {
+    let home = Home::new();
+    let rules = home.configure("").with_file_name("policy.toml");
+    fs::write(rules, ASK_BEFORE_TOUCH).unwrap();
+    let token = home.path("ci.token");
+    home.printed(&format!("token new ci --out {}", token.display()));
+    let secret = fs::read_to_string(&token).unwrap().trim().to_owned();
+    let gateway = home.runtime("gateway.sock");
+    let file = home.path("made");
+    let daemon = home.serve().await;
+    let mut client = owner(&gateway, Era::Modern, &secret).await;
+    let session = shell(&mut client).await;
+    let call = at_once(&session, &format!("touch {}", file.display()));
+    let asked = refused(&mut client, "run", call.clone()).await;
+    assert_eq!(asked["error_code"], "approval_required", "{asked}");
+    let id = asked["details"]["approval_id"].clone();
+    home.printed(&format!("approve {}", id.as_str().unwrap()));
+    daemon.kill().await;
+
+    let daemon = home.serve().await;
+    let mut client = owner(&gateway, Era::Modern, &secret).await;
+    let again = refused(&mut client, "run", call).await;
+    assert_eq!(again["error_code"], "approval_required", "{again}");
+    let next = again["details"]["approval_id"].clone();
+    assert_ne!(next, id);
+    let listed = home.envelope("approve");
+    assert_eq!(listed["data"]["approvals"][0]["approval_id"], next, "{listed}");
+    assert!(!file.exists());
+    daemon.kill().await;
 }

@@ -15,6 +15,13 @@ pub(super) fn is_too_deep(text: &str) -> bool {
     text.split('\'').step_by(step).map(openings).sum::<usize>() > OPENINGS_MAX
 }
 
+/// Whether a here-document may begin inside of a substitution: the parser may then take memory without end.
+pub(super) fn has_inner_here_document(text: &str) -> bool {
+    const OPENINGS: [&str; 5] = ["$(", "${", "`", "<(", ">("];
+    let first = OPENINGS.iter().filter_map(|opening| text.find(opening)).min();
+    first.is_some_and(|at| text[at..].contains("<<"))
+}
+
 fn openings(text: &str) -> usize {
     let signs = text.bytes().filter(|byte| matches!(byte, b'(' | b'{' | b'`' | b'[')).count();
     let is_opening = |word: &&str| OPENING_WORDS.contains(word);

@@ -261,6 +261,8 @@ fn what_cannot_be_known_is_said_and_not_guessed() {
     // The parser panics on such a descriptor.
     assert_eq!(seen("cat 6666666666<x").1, [Syntax]);
     assert_eq!(seen("echo ~99999999999999999999").0, ["echo"]);
+    // And takes memory without end for such a line.
+    assert_eq!(seen("cat <<X$(( <<X ").1, [Nesting]);
     assert_eq!(seen(&"true; ".repeat(CALLS_MAX + 1)).1, [Length]);
     for deep in ["(".repeat(5_000), "if ".repeat(5_000), "$(".repeat(5_000), "! ".repeat(5_000)] {
         assert_eq!(seen(&deep).1, [Nesting]);
