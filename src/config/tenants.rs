@@ -43,8 +43,8 @@ struct TenantTable {
     groups: Vec<AccountWord>,
     #[serde(default)]
     tokens: Vec<String>,
-    roles: Option<Vec<RoleWord>>,
-    visibility: Option<VisibilityWord>,
+    roles: Option<Vec<String>>,
+    visibility: Option<String>,
     run_as: Option<AccountWord>,
     #[serde(default)]
     sandbox: bool,
@@ -61,44 +61,6 @@ enum AccountWord {
     Name(String),
 }
 
-#[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum RoleWord {
-    View,
-    Write,
-    Approve,
-    Operate,
-}
-
-impl From<RoleWord> for Role {
-    fn from(word: RoleWord) -> Self {
-        match word {
-            RoleWord::View => Self::View,
-            RoleWord::Write => Self::Write,
-            RoleWord::Approve => Self::Approve,
-            RoleWord::Operate => Self::Operate,
-        }
-    }
-}
-
-#[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum VisibilityWord {
-    Private,
-    Tenant,
-    Listed,
-}
-
-impl From<VisibilityWord> for Visibility {
-    fn from(word: VisibilityWord) -> Self {
-        match word {
-            VisibilityWord::Private => Self::Private,
-            VisibilityWord::Tenant => Self::Tenant,
-            VisibilityWord::Listed => Self::Listed,
-        }
-    }
-}
-
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct LimitsTable {
@@ -113,7 +75,7 @@ struct LimitsTable {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct RoleTable {
-    role: RoleWord,
+    role: String,
     #[serde(default)]
     users: Vec<AccountWord>,
     #[serde(default)]
@@ -222,9 +184,26 @@ impl TenantTable {
             self;
         let mut wrong = Vec::new();
         let members = members((users, groups, tokens), accounts, &mut wrong);
+        if members.users.contains(&accounts.own) {
+            wrong.push(
+                "the daemon's own user belongs to no other tenant; name its tokens".to_owned(),
+            );
+        }
         let tools = tools.map(Patterns::new).transpose();
         let tools = tools.map_err(|problem| wrong.push(format!("tools: {problem}")));
         let limits = limits.check(&mut wrong);
+        let roles = roles.map(|roles| {
+            roles.iter().filter_map(|word| role_of(word, &mut wrong)).collect::<Roles>()
+        });
+        let visibility = match visibility.as_deref().map(|word| (word, Visibility::parse(word))) {
+            None => Visibility::default(),
+            Some((_, Some(visibility))) => visibility,
+            Some((word, None)) => {
+                let all = Visibility::ALL.map(Visibility::as_str).join(", ");
+                wrong.push(format!("visibility: `{word}` is not one of {all}"));
+                Visibility::default()
+            }
+        };
         let run_as = run_as.and_then(|user| user.number(accounts.uid, "run_as: user", &mut wrong));
         if run_as.is_some_and(|uid| accounts.own != 0 && uid != accounts.own) {
             wrong.push("run_as: only a daemon of root runs programs as others".to_owned());
@@ -242,8 +221,8 @@ impl TenantTable {
         }
         Ok(NamedTenant {
             members,
-            roles: roles.map(|roles| roles.into_iter().map(Role::from).collect::<Roles>()),
-            visibility: visibility.map(Visibility::from).unwrap_or_default(),
+            roles,
+            visibility,
             run_as,
             sandbox,
             tools: tools.ok().flatten().map(Arc::new),
@@ -317,6 +296,7 @@ impl RoleTable {
         if tenant.as_ref().is_some_and(TenantId::is_private) {
             wrong.push("tenant: what is private is granted to nobody".to_owned());
         }
+        let roles = role_of(&role, &mut wrong).map(Roles::from).unwrap_or_default();
         for (name, text) in [("tag", &tag), ("session", &session)] {
             if text.as_ref().is_some_and(String::is_empty) {
                 wrong.push(format!("{name}: is empty"));
@@ -325,10 +305,19 @@ impl RoleTable {
         if !wrong.is_empty() {
             return Err(wrong);
         }
-        let roles = Roles::from(Role::from(role));
         let (tag, session) = (tag.map(Arc::from), session.map(Arc::from));
         Ok(NamedGrant { to, tenant, roles, tag, session })
     }
+}
+
+/// The role with this name, or a complaint that there is none.
+fn role_of(word: &str, wrong: &mut Vec<String>) -> Option<Role> {
+    let role = Role::parse(word);
+    if role.is_none() {
+        let all = Role::ALL.map(Role::as_str).join(", ");
+        wrong.push(format!("role: `{word}` is not one of {all}"));
+    }
+    role
 }
 
 /// The principals that a table names.
@@ -344,9 +333,6 @@ fn members(
     let users: Vec<u32> =
         users.iter().filter_map(|it| it.number(accounts.uid, "user", wrong)).collect();
     let groups = groups.iter().filter_map(|it| it.number(accounts.gid, "group", wrong)).collect();
-    if users.contains(&accounts.own) {
-        wrong.push("the daemon's own user belongs to no other tenant; name its tokens".to_owned());
-    }
     let named = |name: &String| name.parse::<TokenName>().map(|name| Arc::clone(name.label()));
     let mut unfit = |name: &String| wrong.push(format!("`{name}` is not the name of a token"));
     let tokens =

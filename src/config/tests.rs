@@ -7,6 +7,8 @@ use crate::config::key::ValueKind;
 use crate::core::event::EventKinds;
 use crate::core::frame::Size;
 use crate::core::frame::history::HistoryLimits;
+use crate::core::ids::TenantId;
+use crate::core::policy::tenants::{Members, NamedTenant, Visibility};
 
 #[test]
 fn the_file_of_defaults_names_every_key_once_and_nothing_else() {
@@ -144,4 +146,36 @@ fn what_may_change_is_taken_over_and_what_needs_a_restart_is_told_each_time() {
     assert_eq!(names(running.take_over(&read)), ["allow_write", "lease.auto"]);
     assert!(running.lease.auto && !running.allow_write);
     assert_eq!(names(running.take_over(&read)), ["allow_write"]);
+}
+
+#[test]
+fn each_limit_of_a_tenant_reaches_what_it_limits() {
+    let limits = TenantLimits {
+        sessions: Some(1),
+        connections: Some(2),
+        subscriptions: Some(3),
+        calls_per_second: Some(4),
+        history_rows: Some(105),
+        history_bytes: Some(65_536),
+    };
+    let tenant = NamedTenant {
+        members: Members::default(),
+        roles: None,
+        visibility: Visibility::Tenant,
+        run_as: None,
+        sandbox: false,
+        tools: None,
+        limits,
+    };
+    let id: TenantId = "web".parse().unwrap();
+    let mut config = Config::built_in();
+    let named = [(id.clone(), tenant)].into();
+    config.adopt(Arc::new(Tenants { named, grants: Vec::new() }));
+    let (own, other) = (TenantId::of_uid(1), TenantId::of_uid(2));
+    let quotas = [&config.sessions, &config.connections, &config.subscriptions, &config.calls];
+    assert_eq!(quotas.map(|quota| quota.of(&id, &own)), [1, 2, 3, 4]);
+    assert_eq!(quotas.map(|quota| quota.of(&other, &own)), [64, 64, 256, 200]);
+    config.adopt(Arc::default());
+    let quotas = [&config.sessions, &config.connections, &config.subscriptions, &config.calls];
+    assert_eq!(quotas.map(|quota| quota.of(&id, &own)), [64, 64, 256, 200]);
 }

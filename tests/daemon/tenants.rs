@@ -5,6 +5,7 @@ use std::fs;
 use std::sync::Arc;
 
 use nix::sys::signal::Signal;
+use nix::unistd::getuid;
 use serde_json::{Value, json};
 use termgate::config::accounts::Accounts;
 use termgate::config::policy;
@@ -43,9 +44,8 @@ const SCOPES: [(&str, TokenScope); 5] = [
 ];
 
 fn tenants_of(text: &str) -> Arc<Configured> {
-    let (mut tenants, mut accounts) = (Configured::default(), Accounts::of_system());
-    accounts.own = u32::MAX;
-    let problems = read(text, "tenants.toml".as_ref(), accounts, &mut tenants);
+    let mut tenants = Configured::default();
+    let problems = read(text, "tenants.toml".as_ref(), Accounts::of_system(), &mut tenants);
     assert!(problems.is_empty(), "{problems:?}");
     Arc::new(tenants)
 }
@@ -395,6 +395,60 @@ async fn a_tenant_has_its_own_limits_and_is_told_when_to_come_again() {
     third.receiver.answer(id).await.unwrap();
     third.receiver.hears_the_end().await;
     house.enter("clerk").await.structured("list_sessions", json!({})).await;
+    house.daemon.stop().await;
+}
+
+#[tokio::test]
+async fn a_tenants_sessions_are_as_the_configuration_says() {
+    // Only a daemon of root runs programs as others.
+    let user = if getuid().is_root() { 1 } else { getuid().as_raw() };
+    let configured = format!(
+        "
+        [tenant.web]
+        tokens = [\"ci\", \"eye\"]
+        visibility = \"private\"
+        run_as = {user}
+        sandbox = true
+        limits = {{ subscriptions = 1, history_rows = 100 }}
+
+        [tenant.shop]
+        tokens = [\"clerk\"]
+        limits = {{ calls_per_second = 1 }}
+    "
+    );
+    let house = House::new(&configured).await;
+    let mut ci = house.enter("ci").await;
+    let line = "seq 1000; exec cat";
+    let wanted = json!({"command": "sh", "args": ["-c", line], "lease": false, "rows": 10});
+    let created = ci.structured("create_session", wanted).await;
+    let session = created["session"]["id"].as_str().unwrap().to_owned();
+    assert_eq!(
+        names(&house.enter("eye").await.structured("list_sessions", json!({})).await, "sessions"),
+        [""; 0]
+    );
+    ci.wait_for(json!({"session": session, "text": "1000", "since": 0})).await;
+    let page = ci.structured("read_history", json!({"session": session, "tail": 1})).await;
+    let kept = page["end_row"].as_u64().unwrap() - page["dropped_rows"].as_u64().unwrap();
+    // With the screen.
+    assert!((100..=110).contains(&kept), "{page}");
+    let line = "id -u; readlink /proc/self/ns/pid; exec cat";
+    let wanted = json!({"command": "sh", "args": ["-c", line], "lease": false});
+    let created = ci.structured("create_session", wanted).await;
+    let id = created["session"]["id"].clone();
+    ci.wait_for(json!({"session": id, "text": "pid:[", "since": 0})).await;
+    let screen = ci.structured("read_screen", json!({"session": id})).await.to_string();
+    let own = fs::read_link("/proc/self/ns/pid").unwrap();
+    assert!(!screen.contains(own.to_str().unwrap()), "{screen}");
+    assert!(screen.contains(&format!("\"text\":\"{user}\\npid:[")), "{screen}");
+
+    let observe = json!({"session": id});
+    ci.send("termgate/observe", observe.clone()).await;
+    ci.receiver.notification("termgate/delta").await;
+    let more = ci.request("termgate/observe", observe).await.unwrap_err();
+    assert_eq!(more["data"]["error_code"], "quota_exceeded");
+    let mut clerk = house.enter("clerk").await;
+    clerk.structured("list_sessions", json!({})).await;
+    assert_eq!(clerk.error_code("list_sessions", json!({})).await, "rate_limited");
     house.daemon.stop().await;
 }
 

@@ -94,6 +94,18 @@ fn what_cannot_be_meant_is_a_problem_that_says_where_and_what() {
             "[tenant.web]\nrun_as = \"alice\"",
             "tenants.toml:1:1: tenant.web: run_as: only a daemon of root runs programs as others",
         ),
+        (
+            "[tenant.web]\nroles = [\"own\"]",
+            "tenants.toml:1:1: tenant.web: role: `own` is not one of view, write, approve, operate",
+        ),
+        (
+            "[[role]]\nrole = \"own\"\nusers = [7]",
+            "tenants.toml:1:1: role: role: `own` is not one of view, write, approve, operate",
+        ),
+        (
+            "[tenant.web]\nvisibility = \"all\"",
+            "tenants.toml:1:1: tenant.web: visibility: `all` is not one of private, tenant, listed",
+        ),
         ("[tenant.web]\ntools = []", "tenants.toml:1:1: tenant.web: tools: no pattern is given"),
         (
             "[[role]]\nrole = \"view\"",
@@ -120,9 +132,16 @@ fn what_cannot_be_meant_is_a_problem_that_says_where_and_what() {
     for (text, expected) in cases {
         assert_eq!(problem_of(text), expected, "{text}");
     }
-    for text in ["[tenant.web]\nuser = [7]", "[[role]]\nrole = \"own\"\nusers = [7]", "a = 1"] {
+    for text in ["[tenant.web]\nuser = [7]", "[[role]]\nusers = [7]", "a = 1"] {
         assert!(problem_of(text).starts_with("tenants.toml:"), "{text}");
     }
+}
+
+#[test]
+fn the_daemons_user_may_have_a_role() {
+    let (tenants, problems) = reading("[[role]]\nrole = \"approve\"\nusers = [\"me\"]");
+    assert_eq!(problems, [] as [&str; 0]);
+    assert_eq!(tenants.grants[0].to.users, [1_000]);
 }
 
 #[test]

@@ -269,10 +269,9 @@ impl Registry {
     fn remains(&self, id: SessionId, socket: PathBuf) -> SocketFinding {
         /// The size if it is unknown.
         const SIZE: Size = Size { rows: 24, cols: 80 };
-        let (now, limits) = (self.clock().now(), self.limits().screen);
+        let now = self.clock().now();
         let remains = Remains::beside(&socket);
         let screen = remains.screen();
-        let opening = screen.and_then(|it| OpeningState::left(&it.snapshot, it.kept_at, limits));
         // Programs of an unknown session can be of any age.
         let mut since = Moment::default();
         let session = match remains.identity().map(|kept| SessionRecord::from_note(&kept, id)) {
@@ -287,7 +286,8 @@ impl Registry {
                 SessionRecord::unknown(id, self.own_tenant().clone(), now)
             }
         };
-        let size = session.size.unwrap_or(SIZE);
+        let (size, limits) = (session.size.unwrap_or(SIZE), self.rules(&session.tenant).screen);
+        let opening = screen.and_then(|it| OpeningState::left(&it.snapshot, it.kept_at, limits));
         let opening = opening.unwrap_or_else(|| OpeningState::empty(size, limits));
         SocketFinding::Remains(Box::new(FoundTerminal {
             notes: RecoveredNotes {
@@ -328,7 +328,8 @@ impl Registry {
         let now = self.clock().now();
         let notes =
             RecoveredNotes::read((id, self.own_tenant()), |note| recovered.notes.get(note), now);
-        (notes, OpeningState::restored(&id, recovered, self.limits().screen, now))
+        let limits = self.rules(&notes.session.tenant).screen;
+        (notes, OpeningState::restored(&id, recovered, limits, now))
     }
 }
 

@@ -266,7 +266,7 @@ fn begin<P: Pty>(
     let lease = LeaseManager::new(Epoch::default(), registry.limits().lease.clone());
     let input = Input::new(lease, WriteWindow::Closed);
     let pid = pty.evidence().map_or(0, |evidence| evidence.leader.0);
-    let opening = OpeningState::empty(creation.size, registry.limits().screen);
+    let opening = OpeningState::empty(creation.size, registry.rules(&creation.tenant).screen);
     let commands = CommandsRecord::default();
     let recording = registry.noted_recording(&record);
     make(registry, pid, Setup { record, commands, opening, told: None, recording, input, pty })
