@@ -4,8 +4,10 @@
 
 pub mod attach;
 pub mod call;
+pub mod client_requests;
 pub mod connection;
 pub mod delta_cache;
+pub mod elicitation;
 pub mod error;
 pub mod fan_out;
 pub mod hint;

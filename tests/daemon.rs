@@ -27,6 +27,7 @@ mod daemon {
     mod departure;
     mod doors;
     mod driven;
+    mod elicitation;
     mod endings;
     mod eras;
     mod events;

@@ -29,6 +29,7 @@ const NAME_MAX: usize = 64;
 struct PolicyFile {
     default: Option<EffectWord>,
     unknown: Option<EffectWord>,
+    client_may_approve: Option<bool>,
     #[serde(default)]
     rule: Vec<Spanned<RuleTable>>,
 }
@@ -58,6 +59,7 @@ struct RuleTable {
     name: String,
     effect: EffectWord,
     reason: Option<String>,
+    client_may_approve: Option<bool>,
     client: Option<Texts>,
     token: Option<Texts>,
     tenant: Option<Texts>,
@@ -129,9 +131,20 @@ pub fn read(text: &str, path: &Path, rules: &mut PolicyRules) -> Vec<Problem> {
             return vec![problem(text, path, at, None, fault)];
         }
     };
-    rules.default = file.default.map_or(rules.default, |word| rules.default.max(word.into()));
-    rules.unknown = rules.unknown.max(file.unknown.map(RuleEffect::from));
     let mut problems = Vec::new();
+    let client_may_approve = file.client_may_approve == Some(true);
+    match file.default.map(RuleEffect::from) {
+        Some(default) if default > rules.default => {
+            (rules.default, rules.client_may_approve) = (default, client_may_approve);
+        }
+        Some(default) if default == rules.default => rules.client_may_approve &= client_may_approve,
+        Some(_) | None => {}
+    }
+    if file.client_may_approve.is_some() && !matches!(file.default, Some(EffectWord::Ask)) {
+        let fault = Fault::Rule("only for `default = \"ask\"` or in a rule that asks".to_owned());
+        problems.push(problem(text, path, 0, Some("client_may_approve".to_owned()), fault));
+    }
+    rules.unknown = rules.unknown.max(file.unknown.map(RuleEffect::from));
     let mut names: BTreeSet<Arc<str>> =
         rules.rules.iter().map(|rule| Arc::clone(&rule.name)).collect();
     for table in file.rule {
@@ -171,6 +184,10 @@ impl RuleTable {
         if self.reason.as_ref().is_some_and(|reason| reason.chars().count() > REASON_MAX) {
             wrong.push(format!("the reason has more than {REASON_MAX} characters"));
         }
+        let effect = RuleEffect::from(self.effect);
+        if self.client_may_approve.is_some() && effect != RuleEffect::Ask {
+            wrong.push("client_may_approve: only a rule that asks has it".to_owned());
+        }
         let mut compile = |name: &str, texts: Option<Texts>| {
             let patterns = Patterns::new(texts?.0);
             patterns.map_err(|problem| wrong.push(format!("{name}: {problem}"))).ok()
@@ -207,9 +224,20 @@ impl RuleTable {
             Some(CommandPattern::new(program?, flags, subcommand, operands))
         });
         let writes = compile("writes", self.writes);
-        let (effect, raw_input) = (self.effect.into(), self.raw_input);
+        let raw_input = self.raw_input;
         let (name, reason) = (self.name.into(), self.reason.map(Arc::from));
-        let rule = Rule { name, effect, reason, facts, arguments, raw_input, command, writes };
+        let client_may_approve = self.client_may_approve == Some(true);
+        let rule = Rule {
+            name,
+            effect,
+            reason,
+            client_may_approve,
+            facts,
+            arguments,
+            raw_input,
+            command,
+            writes,
+        };
         wrong.extend(contradictions(&rule));
         if wrong.is_empty() {
             wrong.extend(wrong_examples(&rule, &self.examples.0, &self.counterexamples.0));

@@ -20,7 +20,7 @@ use brush_parser::ast::{
 
 pub use crate::core::command_line::shells::is_shell;
 
-use crate::core::command_line::nesting::{OPENINGS_MAX, is_too_deep};
+use crate::core::command_line::nesting::is_too_deep;
 
 /// The longest line that is read, in bytes. What is longer is not parsed.
 const LINE_BYTES_MAX: usize = 16 * 1024;
@@ -76,9 +76,7 @@ pub enum UnknownPart {
     Syntax,
     #[error("it is too long")]
     Length,
-    #[error(
-        "it has more than {OPENINGS_MAX} brackets, loops and conditions, or lines inside of lines"
-    )]
+    #[error("it has too many brackets, loops and conditions, or lines inside of lines")]
     Nesting,
     #[error("it has control characters")]
     ControlCharacter,

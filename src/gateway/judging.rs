@@ -1,29 +1,34 @@
 //! How calls are judged by rules, and how they wait until somebody approves them.
 
+mod approving;
 mod facts;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use rmcp::model::JsonObject;
 use serde_json::Value;
-use tokio::sync::watch;
 
 use crate::core::command_line::ParsedCommandLine;
+use crate::core::frame::Frame;
 use crate::core::ids::TenantId;
 use crate::core::moment::Moment;
-use crate::core::policy::approvals::{Approval, ApprovalAnswer, ApprovalRequest, ApprovalState};
-use crate::core::policy::decision::{Decision, DecisionId};
+use crate::core::policy::approvals::{Approval, ApprovalRequest};
+use crate::core::policy::decision::Decision;
 use crate::core::policy::rules::RuleEffect;
-use crate::session::error::SessionError;
+use crate::core::shell::readiness::Readiness;
+use crate::gateway::judging::approving::AskedCall;
 use crate::session::handle::Session;
 use crate::surface::call::{Call, Daemon};
 use crate::surface::error::{RuleRefusal, SurfaceError, WhyRefused};
-use crate::surface::judge::Judge;
 use crate::surface::terminal::create_session::tenant_of_new;
 use crate::surface::tool::{ToolEntry, ToolRuns};
 
 /// How long a call waits at most, like any other.
 const PATIENCE_MAX: Duration = Duration::from_secs(600);
+
+/// How long a shell that is starting is waited for before its command is judged.
+const STARTING_MAX: Duration = Duration::from_secs(10);
 
 /// A call as it is judged.
 #[derive(Clone, Copy)]
@@ -57,6 +62,7 @@ impl JudgedCall<'_> {
         call: &mut Call,
     ) -> Result<Option<Box<Approval>>, SurfaceError> {
         let until = daemon.now() + self.patience();
+        self.started(daemon, call, until).await;
         loop {
             let (changes, generation) = (daemon.judge.changes(), daemon.judge.generation());
             let rules = daemon.judge.rules();
@@ -76,94 +82,31 @@ impl JudgedCall<'_> {
                 RuleEffect::Ask => {}
             }
             let request = self.request(call, &decision, line.as_ref(), generation);
-            if let Some(used) =
-                self.approved(daemon, call, &decision, request, (changes, until)).await?
-            {
+            let asked = AskedCall { judged: self, daemon, decision: &decision, request, until };
+            if let Some(used) = asked.approved(call, changes).await? {
                 return Ok(used);
             }
         }
     }
 
-    /// Waits until somebody approves the call, and returns what that used up. `None` if it is to be judged again: other
-    /// rules hold, or an equal call used the approval.
-    async fn approved(
-        self,
-        daemon: &Daemon,
-        call: &mut Call,
-        decision: &Decision,
-        request: ApprovalRequest,
-        (mut changes, until): (watch::Receiver<u64>, Moment),
-    ) -> Result<Option<Option<Box<Approval>>>, SurfaceError> {
-        if self.arguments.get("dry_run") == Some(&Value::Bool(true)) {
-            return Err(refusal(decision, WhyRefused::WouldAsk));
+    /// Waits until a shell that is starting is at its prompt, where the call waits for that anyway: what was approved before
+    /// would be approved at another state of the terminal.
+    async fn started(self, daemon: &Daemon, call: &mut Call, until: Moment) {
+        let (Some(session), ToolRuns::Line(_)) = (self.session, self.entry.runs) else { return };
+        let is_starting = |frame: &Arc<Frame>| frame.shell.readiness == Readiness::Starting;
+        let mut frames = session.frames();
+        if !is_starting(&frames.borrow()) {
+            return;
         }
-        // Nobody is asked about what the tool refuses.
-        self.entry.check(self.arguments)?;
-        let (clock, leaving) = (daemon.sessions.clock(), daemon.departure.waiting());
-        let mut registered = None;
-        loop {
-            let asked = daemon.judge.ask(&daemon.sessions, &call.standing.caller, request.clone());
-            let now = clock.now();
-            let (id, expires_at) = match asked {
-                ApprovalAnswer::Passes { id, used, .. } => {
-                    call.decided(id);
-                    return self.pass(call, &request, used).map(Some);
-                }
-                ApprovalAnswer::Denied { by, until, .. } => {
-                    let retry_after = now.until(until);
-                    return Err(refusal(decision, WhyRefused::DeniedBy { by, retry_after }));
-                }
-                ApprovalAnswer::Stale { .. } => return Err(SessionError::Stale.into()),
-                ApprovalAnswer::TooMany => {
-                    return Err(SurfaceError::Quota("calls that wait for approval"));
-                }
-                ApprovalAnswer::Outdated => return Ok(None),
-                ApprovalAnswer::Waits { id, expires_at, is_new } => {
-                    if is_new {
-                        registered = Some(Registered { judge: &daemon.judge, id });
-                    }
-                    (id, expires_at)
-                }
-            };
-            // Whatever this connection asks next need not wait for a person.
-            call.accept();
-            loop {
-                if clock.now() >= until {
-                    // It can be approved all the same, for when it is made again.
-                    std::mem::forget(registered);
-                    let expires_in = clock.now().until(expires_at);
-                    return Err(refusal(decision, WhyRefused::Waits { id, expires_in }));
-                }
-                tokio::select! {
-                    _ = changes.changed() => {}
-                    () = clock.sleep_until(until) => {}
-                    () = leaving.told() => return Err(SurfaceError::DaemonLeaves),
-                }
-                match daemon.judge.state(clock.now(), id) {
-                    Some(ApprovalState::Waiting) => {}
-                    Some(ApprovalState::Approved(_) | ApprovalState::Denied(_)) => break,
-                    None => return Ok(None),
-                }
-            }
+        let _attending = session.attend();
+        call.accept();
+        let clock = daemon.sessions.clock();
+        let until = until.min(clock.now() + STARTING_MAX);
+        tokio::select! {
+            // If the session ends, its tool says so.
+            _ = frames.wait_for(|frame| !is_starting(frame)) => {}
+            () = clock.sleep_until(until) => {}
         }
-    }
-
-    /// Lets the call pass while its terminal is as it was when it was approved.
-    fn pass(
-        self,
-        call: &mut Call,
-        request: &ApprovalRequest,
-        used: Option<Box<Approval>>,
-    ) -> Result<Option<Box<Approval>>, SurfaceError> {
-        if used.is_some() {
-            if self.witness(call) != request.witness {
-                return Err(SessionError::Stale.into());
-            }
-            if let Some(permit) = call.permit_mut() {
-                permit.bind(request.witness.clone());
-            }
-        }
-        Ok(used)
     }
 
     /// The tenant of the session that the call is about, or is to create.
@@ -208,19 +151,8 @@ impl JudgedCall<'_> {
             programs: line.and_then(facts::programs_of),
             rule: decision.verdict.rule.clone(),
             reason: decision.verdict.reason.clone(),
+            client_may_approve: decision.verdict.client_may_approve,
         }
-    }
-}
-
-/// A call that was registered to wait. It is withdrawn when its caller gives it up.
-struct Registered<'a> {
-    judge: &'a Judge,
-    id: DecisionId,
-}
-
-impl Drop for Registered<'_> {
-    fn drop(&mut self) {
-        self.judge.withdraw(self.id);
     }
 }
 

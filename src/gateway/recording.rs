@@ -114,6 +114,11 @@ impl RecordedCall {
         Self { recorder, standing, act, session, creates, about_tenant, decision, arguments }
     }
 
+    /// A request that decides a call about which the rules asked.
+    pub(super) fn by(self, decision: DecisionId) -> Self {
+        Self { decision: Some(decision), ..self }
+    }
+
     /// A request about a session that says nothing that a record could quote.
     pub(super) fn about(self, session: Session) -> Self {
         Self { about_tenant: session.tenant().clone(), session: Some(session), ..self }

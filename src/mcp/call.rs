@@ -3,6 +3,7 @@
 //! Tool calls are the most frequent requests. They have a path of their own, without a task or queue between a line
 //! and its answer.
 
+use std::collections::BTreeMap;
 use std::future::Future;
 use std::io;
 
@@ -25,6 +26,12 @@ pub struct CallParams {
     pub arguments: Option<JsonObject>,
     #[serde(default, rename = "_meta")]
     pub meta: Option<RequestMetaObject>,
+    /// Answers to the questions of an earlier result, by their names.
+    #[serde(default, rename = "inputResponses")]
+    pub answers: Option<BTreeMap<String, Value>>,
+    /// What that result said to bring back.
+    #[serde(default, rename = "requestState")]
+    pub state: Option<String>,
 }
 
 /// A call before it reaches its tool.
@@ -66,10 +73,12 @@ pub enum Era {
     Modern,
 }
 
-/// The result of a call, or its failure.
+/// The result of a call, its failure, or a question.
 #[derive(Debug)]
 pub struct ToolResult {
     era: Era,
+    /// What the client is to ask before it makes the call again, and to bring back then.
+    question: Option<(Value, String)>,
     text: String,
     structured: Box<dyn StructuredContent>,
     is_error: bool,
@@ -79,13 +88,19 @@ pub struct ToolResult {
 impl ToolResult {
     /// A successful result: text for models and the same as JSON for programs.
     pub fn success(era: Era, text: String, structured: Box<dyn StructuredContent>) -> Self {
-        Self { era, text, structured, is_error: false, envelope: None }
+        Self { era, question: None, text, structured, is_error: false, envelope: None }
     }
 
     /// A failed result.
     pub fn failure(era: Era, text: String, structured: Value) -> Self {
         let structured = Box::new(structured);
-        Self { era, text, structured, is_error: true, envelope: None }
+        Self { era, question: None, text, structured, is_error: true, envelope: None }
+    }
+
+    /// A result that has the client answer questions, bring back `state`, and make the call again.
+    #[must_use]
+    pub fn asking(self, questions: Value, state: String) -> Self {
+        Self { question: Some((questions, state)), ..self }
     }
 
     /// Adds metadata about the call for programs.
@@ -100,6 +115,13 @@ impl ToolResult {
     /// # Errors
     /// When the structured content has no JSON form, or nothing can be written there.
     pub fn write_json(&self, to: &mut dyn io::Write) -> io::Result<()> {
+        if let Some((questions, state)) = &self.question {
+            to.write_all(br#"{"resultType":"input_required","inputRequests":"#)?;
+            serde_json::to_writer(&mut *to, questions)?;
+            to.write_all(br#","requestState":"#)?;
+            serde_json::to_writer(&mut *to, state)?;
+            return to.write_all(b"}");
+        }
         to.write_all(b"{")?;
         if self.era == Era::Modern {
             to.write_all(br#""resultType":"complete","#)?;

@@ -7,6 +7,7 @@ use std::fmt;
 use tokio_util::sync::CancellationToken;
 
 use crate::core::ids::ConnectionId;
+use crate::mcp::client_requests::ClientRequests;
 use crate::mcp::outbox::{Outbox, UnsentLimits};
 use crate::session::request_order::Turnstile;
 
@@ -31,6 +32,8 @@ pub struct Connection {
     pub gone: CancellationToken,
     /// The order in which its requests take effect.
     pub turnstile: Turnstile,
+    /// What the daemon asked the client.
+    pub asked: ClientRequests,
     /// `None` when the client's right lasts as long as the connection.
     right: Option<RightCheck>,
 }
@@ -44,6 +47,7 @@ impl Connection {
             ended: gone.child_token(),
             gone,
             turnstile: Turnstile::default(),
+            asked: ClientRequests::default(),
             right: None,
         }
     }

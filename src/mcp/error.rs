@@ -204,27 +204,26 @@ fn denied(denial: Denial) -> ErrorWire {
 }
 
 fn ruled(refusal: &RuleRefusal) -> ErrorWire {
+    use WhyRefused::{AsksPerson, Denied, DeniedBy, Waits, WouldAsk};
     let (code, retry_after) = match &refusal.why {
-        WhyRefused::Denied => (Code::PolicyDenied, None),
-        WhyRefused::DeniedBy { retry_after, .. } => (Code::PolicyDenied, Some(*retry_after)),
-        WhyRefused::Waits { .. } | WhyRefused::WouldAsk => (Code::ApprovalRequired, None),
+        Denied => (Code::PolicyDenied, None),
+        DeniedBy { retry_after, .. } => (Code::PolicyDenied, Some(*retry_after)),
+        Waits { .. } | AsksPerson(_) | WouldAsk => (Code::ApprovalRequired, None),
     };
     let mut details = ErrorDetails {
         decision_id: Some(refusal.decision.to_string()),
         rule: refusal.rule.as_deref().map(str::to_owned),
         ..ErrorDetails::default()
     };
-    if let WhyRefused::Waits { id, expires_in } = &refusal.why {
+    if let Waits { id, expires_in } = &refusal.why {
         details.approval_id = Some(id.to_string());
         details.expires_in_ms = Some(expires_in.as_millis() as u64);
     }
     let mut wire = ErrorWire::because(code, refusal).details(details);
     wire.retry_after_ms = retry_after.map(|time| time.as_millis() as u64);
-    if let Some(id) = wire.details.as_ref().and_then(|details| details.approval_id.as_deref()) {
-        wire.hint = wire.hint.replace("APPROVAL_ID", id);
-    } else {
-        wire.hint = wire.hint.replace(" APPROVAL_ID", "");
-    }
+    let id = wire.details.as_ref().and_then(|details| details.approval_id.as_ref());
+    let id = id.map(|id| format!(" {id}")).unwrap_or_default();
+    wire.hint = wire.hint.replace(" APPROVAL_ID", &id);
     wire
 }
 

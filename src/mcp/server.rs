@@ -27,6 +27,7 @@ use crate::core::caller::Caller;
 use crate::core::policy::{Standing, decide_operate};
 use crate::mcp::attach::{self, People};
 use crate::mcp::connection::Connection;
+use crate::mcp::elicitation::shows_forms;
 use crate::mcp::listen::{Acknowledged, Subscriptions};
 use crate::mcp::notifications::NoticeLane;
 use crate::mcp::observe;
@@ -53,6 +54,8 @@ pub struct Server {
     label: OnceLock<Arc<str>>,
     /// The revision that `initialize` agreed on.
     agreed: OnceLock<ProtocolVersion>,
+    /// Whether the client shows forms to its person, as `initialize` said.
+    shows_forms: OnceLock<bool>,
     subscriptions: Subscriptions,
     acknowledged: Acknowledged,
     touched: Touched,
@@ -70,6 +73,7 @@ impl Server {
             standing,
             label: label.map_or_else(OnceLock::new, OnceLock::from),
             agreed: OnceLock::new(),
+            shows_forms: OnceLock::new(),
             subscriptions,
             acknowledged: Acknowledged::default(),
             touched: Touched::default(),
@@ -167,6 +171,7 @@ impl ServerHandler for Server {
         self.name(&request.client_info);
         // A second `initialize` keeps the first agreement.
         let _ = self.agreed.set(agreed.protocol_version.clone());
+        let _ = self.shows_forms.set(shows_forms(&request.capabilities));
         request.protocol_version = agreed.protocol_version.clone();
         context.peer.set_peer_info(request);
         Ok(agreed)

@@ -27,6 +27,7 @@ use crate::store::index::writer::SearchIndex;
 use crate::store::journal::writer::Journal;
 use crate::surface::error::SurfaceError;
 use crate::surface::judge::Judge;
+use crate::surface::person::ClientPerson;
 use crate::surface::switchboard::Switchboard;
 use crate::surface::turns::{Share, Turns};
 
@@ -150,6 +151,8 @@ pub struct Call {
     pub touched: Touched,
     /// The session that the call creates.
     pub creates: Option<SessionId>,
+    /// Who can be asked whether it may pass.
+    pub person: ClientPerson,
 }
 
 /// The sessions that a connection has a stake in, to be told when it closes.

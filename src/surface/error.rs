@@ -11,6 +11,7 @@ use crate::core::policy::decision::DecisionId;
 use crate::core::wait::PatternError;
 use crate::session::error::{CreateError, SessionError};
 use crate::session::registry::RenameError;
+use crate::surface::person::PersonQuestion;
 use crate::wire::error::RefusalCause;
 
 /// Why a call failed.
@@ -94,6 +95,8 @@ pub enum WhyRefused {
         id: DecisionId,
         expires_in: Duration,
     },
+    /// The client is to ask its person, and to make the call again.
+    AsksPerson(PersonQuestion),
     /// It would have to be approved, and nobody was asked.
     WouldAsk,
 }
@@ -102,7 +105,10 @@ impl fmt::Display for RuleRefusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.why {
             WhyRefused::DeniedBy { by, .. } => return write!(f, "{by} denied this"),
-            WhyRefused::Denied | WhyRefused::Waits { .. } | WhyRefused::WouldAsk => {}
+            WhyRefused::Denied
+            | WhyRefused::Waits { .. }
+            | WhyRefused::AsksPerson(_)
+            | WhyRefused::WouldAsk => {}
         }
         let denies = matches!(self.why, WhyRefused::Denied);
         match (&self.rule, self.unsure, denies) {
@@ -157,6 +163,18 @@ impl SurfaceError {
             *parameter = format!("{outer}.{parameter}");
         }
         self
+    }
+
+    /// What the client is to ask its person before it makes the call again.
+    pub fn question(&self) -> Option<&PersonQuestion> {
+        let Self::Ruled(refusal) = self else { return None };
+        match &refusal.why {
+            WhyRefused::AsksPerson(question) => Some(question),
+            WhyRefused::Denied
+            | WhyRefused::DeniedBy { .. }
+            | WhyRefused::Waits { .. }
+            | WhyRefused::WouldAsk => None,
+        }
     }
 
     /// A complaint about a pattern, which the parameter `parameter` held.

@@ -1,7 +1,9 @@
 //! The rules of the running daemon, what they decided, and the calls that wait for an approval.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::time::Duration;
 
+use rmcp::model::{RequestStateCodec, SealOptions};
 use tokio::sync::watch;
 use uuid::Uuid;
 
@@ -11,7 +13,7 @@ use crate::core::ids::{PrincipalId, SessionId, TenantId};
 use crate::core::moment::Moment;
 use crate::core::policy::approvals::{
     Approval, ApprovalAnswer, ApprovalError, ApprovalRequest, ApprovalScope, ApprovalState,
-    Approvals,
+    Approvals, Fingerprint,
 };
 use crate::core::policy::decision::{Decision, DecisionId, DecisionLog};
 use crate::core::policy::roles::{Role, Roles};
@@ -28,15 +30,20 @@ pub struct Judge {
     approvals: Mutex<Approvals>,
     /// Counts what was asked for and decided.
     changes: watch::Sender<u64>,
+    /// Seals what clients bring back with an answer. Its key is of this daemon alone.
+    states: RequestStateCodec,
 }
 
 impl Judge {
+    #[allow(deprecated)] // The other constructor fails for a short key, and this one is long enough.
     pub fn new(rules: Arc<PolicyRules>) -> Self {
+        let key = [Uuid::new_v4().into_bytes(), Uuid::new_v4().into_bytes()].concat();
         Self {
             rules: RwLock::new(rules),
             log: Mutex::default(),
             approvals: Mutex::default(),
             changes: watch::Sender::new(0),
+            states: RequestStateCodec::new(key),
         }
     }
 
@@ -140,7 +147,7 @@ impl Judge {
         check_decider(sessions, approver, &approvals, id)?;
         let approved = approvals.approve(now, id, scope, approver.label())?;
         drop(approvals);
-        self.tell_decided(sessions, approver, &approved, true);
+        self.tell_decided(sessions, &approver.0.caller, &approved, true);
         Ok(approved)
     }
 
@@ -159,19 +166,54 @@ impl Judge {
         check_decider(sessions, approver, &approvals, id)?;
         let denied = approvals.deny(now, id, approver.label())?;
         drop(approvals);
-        self.tell_decided(sessions, approver, &denied, false);
+        self.tell_decided(sessions, &approver.0.caller, &denied, false);
         Ok(denied)
     }
 
-    fn tell_decided(
+    /// Decides a call as the person in front of the client says that makes it.
+    ///
+    /// # Errors
+    /// No such call of `caller` waits, or its rules want somebody else to approve it.
+    pub fn answer(
         &self,
         sessions: &Registry,
-        approver: &Approver<'_>,
-        call: &Approval,
+        caller: &Caller,
+        id: DecisionId,
         granted: bool,
-    ) {
+    ) -> Result<(), ApprovalError> {
+        let now = sessions.clock().now();
+        let mut approvals = self.approvals();
+        let is_for_client = |call: &ApprovalRequest| {
+            call.client_may_approve && call.by.principal == caller.principal
+        };
+        if !approvals.request(id).is_some_and(is_for_client) {
+            return Err(ApprovalError::Unknown);
+        }
+        let by = Arc::from(format!("the person in front of {}", caller.name()));
+        let decided = match granted {
+            true => approvals.approve(now, id, ApprovalScope::Once, by)?,
+            false => approvals.deny(now, id, by)?,
+        };
+        drop(approvals);
+        self.tell_decided(sessions, caller, &decided, granted);
+        Ok(())
+    }
+
+    /// Names a call that waits, for its client to bring back with the answer of its person.
+    pub fn seal(&self, id: DecisionId, call: &Fingerprint, expires_in: Duration) -> String {
+        let bound = SealOptions::new().associated_data(call.as_bytes()).ttl(expires_in);
+        self.states.seal_with(id.to_string().as_bytes(), &bound)
+    }
+
+    /// The call that a client brings back. None if it is forged, of another call or caller, or has expired.
+    pub fn opened(&self, state: &str, call: &Fingerprint) -> Option<DecisionId> {
+        let id = self.states.open_with(state, call.as_bytes()).ok()?;
+        std::str::from_utf8(&id).ok()?.parse().ok()
+    }
+
+    fn tell_decided(&self, sessions: &Registry, by: &Caller, call: &Approval, granted: bool) {
         let scope = EventScope { tenant: &call.request.tenant, session: call.request.session };
-        let (id, by) = (call.id, approver.0.caller.clone());
+        let (id, by) = (call.id, by.clone());
         sessions.tell_event_in(scope, Event::ApprovalDecided { id, granted, by });
         self.tell();
     }

@@ -10,7 +10,8 @@ use std::process::Command;
 use serde_json::Value;
 
 /// Crates that come in two versions, each with who is behind.
-const DUPLICATES: [(&str, &str); 5] = [
+const DUPLICATES: [(&str, &str); 6] = [
+    ("base64", "the emulator stays with an older one than rmcp"),
     ("darling", "macros of brush-parser's dependencies, which are not in the program"),
     ("darling_core", "as darling"),
     ("darling_macro", "as darling"),

@@ -303,7 +303,10 @@ impl Sender {
         if self.era == Era::Modern {
             let meta = &mut params["_meta"];
             meta["io.modelcontextprotocol/protocolVersion"] = json!("2026-07-28");
-            meta["io.modelcontextprotocol/clientCapabilities"] = json!({});
+            let capabilities = &mut meta["io.modelcontextprotocol/clientCapabilities"];
+            if capabilities.is_null() {
+                *capabilities = json!({});
+            }
             meta["io.modelcontextprotocol/clientInfo"] = json!({"name": "tester", "version": "1"});
         }
         self.requests.line(method, &params)

@@ -97,7 +97,7 @@ async fn a_decision_is_explained_to_its_tenant_and_to_operators() {
 }
 
 /// The records of the daemon's journal.
-fn journal(daemon: &TestDaemon) -> Vec<Value> {
+pub(crate) fn journal(daemon: &TestDaemon) -> Vec<Value> {
     let entries = |directory: &Path| {
         std::fs::read_dir(directory).unwrap().map(|it| it.unwrap().path()).collect::<Vec<_>>()
     };

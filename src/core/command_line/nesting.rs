@@ -1,7 +1,11 @@
 //! Refuses lines that may be nested so deeply that the parser, which recurses, takes too much stack or time for them.
 
 /// How many openings a line may have, closed or not: the parser takes twice as long for each further `(`.
-pub(super) const OPENINGS_MAX: usize = 20;
+const OPENINGS_MAX: usize = 20;
+
+/// The same where a parameter is expanded with more than its name: the parser tries each way to expand it, and for each
+/// of them all that it contains, so that each further `${a[` takes 18 times as long.
+const OPENINGS_IN_EXPANSIONS_MAX: usize = 6;
 
 /// Words after which a shell reads a list of commands, up to another word.
 const OPENING_WORDS: [&str; 9] =
@@ -12,7 +16,17 @@ const OPENING_WORDS: [&str; 9] =
 pub(super) fn is_too_deep(text: &str) -> bool {
     let has_single_only = !text.contains(['"', '\\', '`']) && !text.contains("$'");
     let step = if has_single_only { 2 } else { 1 };
-    text.split('\'').step_by(step).map(openings).sum::<usize>() > OPENINGS_MAX
+    let expands = text.split("${").skip(1).any(|rest| !is_plain_name(rest));
+    let most = if expands { OPENINGS_IN_EXPANSIONS_MAX } else { OPENINGS_MAX };
+    text.split('\'').step_by(step).map(openings).sum::<usize>() > most
+}
+
+/// Whether what follows `${` is a name and the end.
+fn is_plain_name(rest: &str) -> bool {
+    let Some((name, _)) = rest.split_once('}') else { return false };
+    let is_sign = |it: char| it.is_ascii_alphanumeric() || "_@*#?!$-".contains(it);
+    let name = name.strip_suffix("[@]").or(name.strip_suffix("[*]")).unwrap_or(name);
+    name.chars().all(is_sign)
 }
 
 /// Whether a here-document may begin inside of a substitution: the parser may then take memory without end.

@@ -44,6 +44,10 @@ impl Fingerprint {
         }
         Self(hash.finalize().into())
     }
+
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
 }
 
 /// The state of a terminal on which it depends what a call does.
@@ -100,6 +104,8 @@ pub struct ApprovalRequest {
     pub programs: Option<BTreeSet<String>>,
     pub rule: Option<Arc<str>>,
     pub reason: Option<Arc<str>>,
+    /// Whether the person in front of the calling client may approve it.
+    pub client_may_approve: bool,
 }
 
 /// A call that was made and is not approved and used yet.

@@ -55,6 +55,8 @@ pub struct Rule {
     pub effect: RuleEffect,
     /// What callers are told about it.
     pub reason: Option<Arc<str>>,
+    /// Whether the person in front of the calling client may approve what this rule asks about.
+    pub client_may_approve: bool,
     /// Facts of the call, of which one value each must match.
     pub facts: BTreeMap<Fact, Patterns>,
     /// Arguments of the call by name. What is no text is JSON.
@@ -74,6 +76,8 @@ pub struct PolicyRules {
     pub default: RuleEffect,
     /// What happens at most where it is not known whether a rule matches that denies or asks. `ask` if nothing is said.
     pub unknown: Option<RuleEffect>,
+    /// Whether the person in front of the calling client may approve what no rule allows.
+    pub client_may_approve: bool,
     pub rules: Vec<Rule>,
 }
 
@@ -143,6 +147,8 @@ pub struct RuleVerdict {
     pub reason: Option<Arc<str>>,
     /// Whether that rule only may match.
     pub unsure: bool,
+    /// Whether the person in front of the calling client may approve it: each rule that asks says so.
+    pub client_may_approve: bool,
     /// Each rule, in the order of the files.
     pub trace: Vec<RuleOutcome>,
 }
@@ -161,6 +167,10 @@ impl PolicyRules {
             let effect = self.strict_effect(outcome)?;
             Some((effect, outcome.matching == Matching::Yes, rule))
         });
+        let client_may_approve = match strict.clone().next() {
+            Some(_) => strict.clone().all(|(_, _, rule)| rule.client_may_approve),
+            None => self.client_may_approve,
+        };
         // Of several of one effect, the first that is sure is told.
         let strictest = strict
             .reduce(|one, other| if (other.0, other.1) > (one.0, one.1) { other } else { one });
@@ -176,6 +186,7 @@ impl PolicyRules {
             rule: rule.map(|rule| Arc::clone(&rule.name)),
             reason: rule.and_then(|rule| rule.reason.clone()),
             unsure: !is_sure,
+            client_may_approve,
             trace,
         }
     }

@@ -127,8 +127,7 @@ impl JudgedCall<'_> {
             ToolRuns::Nothing | ToolRuns::Program | ToolRuns::Text(_) | ToolRuns::Input => None,
         };
         let text = text.unwrap_or_else(|| format!("{} {}", self.entry.name, self.meaning()));
-        let shown = with_invisible_shown(&text);
-        Arc::from(ends(&one_line(&shown), WHAT_MAX))
+        Arc::from(ends(&on_one_line(&text), WHAT_MAX))
     }
 
     /// The arguments that say what the call does, in a fixed order.
@@ -161,6 +160,11 @@ impl JudgedCall<'_> {
             matches!(self.entry.runs, ToolRuns::Input | ToolRuns::Text(_)) || !is_marked;
         Witness::of(&frame, call.standing.caller.principal, directory, reads_screen)
     }
+}
+
+/// A text for people, on one line and with all characters visible.
+pub(super) fn on_one_line(text: &str) -> String {
+    one_line(&with_invisible_shown(text)).into_owned()
 }
 
 /// The programs of a line with their flags, if all are known and none runs others.

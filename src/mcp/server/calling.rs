@@ -13,6 +13,7 @@ use crate::core::moment::Moment;
 use crate::core::nearest::nearest_of;
 use crate::gateway::{CallOutcome, Calls};
 use crate::mcp::call::{CallHandler, CallParams, Era, Reply, ToolCall, ToolResult};
+use crate::mcp::elicitation::{Returned, person, questions};
 use crate::mcp::error::said;
 use crate::mcp::notifications::NoticeLane;
 use crate::mcp::outbox::PushLane;
@@ -23,6 +24,7 @@ use crate::session::command::Accepted;
 use crate::session::request_order::RequestTurn;
 use crate::surface::call::Call;
 use crate::surface::error::SurfaceError;
+use crate::surface::person::PersonQuestion;
 use crate::surface::tool::{Answer, ToolAccess, ToolEntry};
 use crate::wire::error::Envelope;
 use crate::wire::error::ErrorWire;
@@ -54,7 +56,7 @@ impl CallHandler for Server {
 
     async fn answer(&self, call: ToolCall) -> Reply {
         let started = self.shared.gateway.daemon().now();
-        let ToolCall { params: CallParams { name, arguments, meta }, turn } = call;
+        let ToolCall { params: CallParams { name, arguments, meta, answers, state }, turn } = call;
         let meta = meta.unwrap_or_default();
         let version = match self.revision(&meta) {
             Ok(version) => version,
@@ -80,6 +82,13 @@ impl CallHandler for Server {
             permit: None,
             touched,
             creates: None,
+            person: person(
+                &self.connection,
+                era(&version),
+                &meta,
+                self.shows_forms.get() == Some(&true),
+                Returned { answers, state },
+            ),
         };
         // Pinned once: each place that awaits it by value would make every call larger by its size.
         let mut calling = pin!(self.call(entry, call, arguments, turn, room));
@@ -135,9 +144,13 @@ impl Server {
                 (ToolResult::success(era, text, result), CallOutcome::Done)
             }
             Err(error) => {
-                let error = ErrorWire::from(&error);
-                error.note_in(&mut envelope);
-                (error.result(era), CallOutcome::Failed(error.code()))
+                let wire = ErrorWire::from(&error);
+                wire.note_in(&mut envelope);
+                let mut result = wire.result(era);
+                if let Some(PersonQuestion { text, state }) = error.question() {
+                    result = result.asking(questions(text), state.clone());
+                }
+                (result, CallOutcome::Failed(wire.code()))
             }
         };
         (result.in_envelope(envelope), outcome)

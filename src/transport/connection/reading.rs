@@ -157,8 +157,17 @@ impl<'a, H: CallHandler + Sync, R: AsyncRead + Send + Unpin> RequestReader<'a, H
                     self.note_cancel(&notification.notification);
                     self.library.hand_on(JsonRpcMessage::Notification(notification));
                 }
-                answer @ (JsonRpcMessage::Response(_) | JsonRpcMessage::Error(_)) => {
-                    self.library.hand_on(answer);
+                JsonRpcMessage::Response(answer) => {
+                    let result = serde_json::to_value(&answer.result).ok();
+                    if !self.connection.asked.answer(&answer.id, result) {
+                        self.library.hand_on(JsonRpcMessage::Response(answer));
+                    }
+                }
+                JsonRpcMessage::Error(answer) => {
+                    let asked = &self.connection.asked;
+                    if !answer.id.as_ref().is_some_and(|id| asked.answer(id, None)) {
+                        self.library.hand_on(JsonRpcMessage::Error(answer));
+                    }
                 }
             },
         }

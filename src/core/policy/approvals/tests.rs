@@ -27,6 +27,7 @@ fn request(number: u32, what: &str) -> ApprovalRequest {
         programs: Some(["rm".to_owned()].into()),
         rule: None,
         reason: None,
+        client_may_approve: false,
     }
 }
 

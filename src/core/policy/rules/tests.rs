@@ -14,6 +14,7 @@ fn rule(name: &str, effect: RuleEffect) -> Rule {
         name: name.into(),
         effect,
         reason: None,
+        client_may_approve: false,
         facts: BTreeMap::new(),
         arguments: BTreeMap::new(),
         raw_input: None,
