@@ -239,7 +239,7 @@ impl AnyCommand {
             Self::Journal(journal) => journal.run(context).await?,
             Self::Kill(kill) => kill.run(context).await?.into(),
             Self::Call(call) => call.run(context).await?.into(),
-            Self::Config(config) => config.run()?.into(),
+            Self::Config(config) => config.run(context).await?.into(),
             Self::Why(why) => why.run()?.into(),
             Self::Top(top) => top.run(context).await?.into(),
             Self::Doctor(doctor) => doctor.run(context).await?.into(),

@@ -20,6 +20,7 @@ pub mod prompt;
 pub mod request_class;
 pub mod resource;
 pub mod server;
+pub mod settings;
 pub mod shared;
 pub mod subscription_quota;
 pub mod upgrade;

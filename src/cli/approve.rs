@@ -1,33 +1,47 @@
 //! `approve`: the calls that wait for an approval, and what becomes of them.
 
+use std::io::{self, IsTerminal as _, Write as _};
 use std::time::Duration;
 
+use anyhow::Context as _;
 use clap::Args;
 use clap_complete::ArgValueCompleter;
-use serde_json::json;
+use serde::Deserialize as _;
+use serde_json::{Value, json};
 
 use crate::cli::candidates::offer_approvals;
 use crate::cli::context::Context;
+use crate::cli::daemon::DaemonClient;
 use crate::cli::duration::{millis_within, parse_duration};
 use crate::cli::failure::{CliFailure, TypedNames};
 use crate::cli::output::CommandReport;
+use crate::mcp::settings::FOR_GOOD_METHOD;
+use crate::transport::client::ClientError;
+use crate::wire::policy::RuleWritten;
 
-/// List the calls that wait for an approval, let one pass, or deny it
+/// List the calls that wait for an approval, let some pass, or deny them
 ///
 /// A call that passes does so once, and only while its terminal is as it was: its directory, the program in front, the
 /// last command, and for keys the screen. With --for, the same programs of the same client pass in that session for a time.
-/// A call waits ten minutes. A denied one is refused for a minute without asking again.
+/// With --always, a rule that lets such calls pass in that directory is added to the policy file whose rule asked; it is
+/// shown first. A call waits ten minutes. A denied one is refused for a minute without asking again.
 #[derive(Debug, Args)]
 pub struct ApproveCommand {
-    /// The approval [default: list all that wait]
-    #[arg(add = ArgValueCompleter::new(offer_approvals))]
-    id: Option<String>,
-    /// Deny it
-    #[arg(long, requires = "id", conflicts_with = "duration")]
+    /// The approvals [default: list all that wait]
+    #[arg(value_name = "ID", add = ArgValueCompleter::new(offer_approvals))]
+    ids: Vec<String>,
+    /// Deny them
+    #[arg(long, requires = "ids", conflicts_with_all = ["duration", "always"])]
     deny: bool,
     /// Let the same programs of this client pass for this long, one hour at most
-    #[arg(long = "for", value_name = "DURATION", value_parser = parse_duration, requires = "id")]
+    #[arg(long = "for", value_name = "DURATION", value_parser = parse_duration, requires = "ids")]
     duration: Option<Duration>,
+    /// Write a rule that lets this command pass in its directory from now on
+    #[arg(long, requires = "ids", conflicts_with = "duration")]
+    always: bool,
+    /// Write the rule without asking
+    #[arg(long, requires = "always")]
+    yes: bool,
 }
 
 /// What a person types for the parameters of its calls.
@@ -38,11 +52,78 @@ impl ApproveCommand {
         let within = |given| millis_within("--for", given, 1..=3_600_000);
         let for_ms = self.duration.map(within).transpose().map_err(CliFailure::Usage)?;
         let daemon = context.daemon().await?;
-        let (tool, arguments) = match (&self.id, self.deny) {
-            (None, _) => ("list_approvals", json!({})),
-            (Some(id), true) => ("deny", json!({"approval_id": id})),
-            (Some(id), false) => ("approve", json!({"approval_id": id, "for_ms": for_ms})),
-        };
-        Ok(daemon.call(tool, arguments).await?.report_as_told())
+        let mut reports = Vec::new();
+        for id in &self.ids {
+            let decided = if self.always {
+                self.for_good(&daemon, context, id).await
+            } else if self.deny {
+                decide(&daemon, "deny", json!({"approval_id": id})).await
+            } else {
+                decide(&daemon, "approve", json!({"approval_id": id, "for_ms": for_ms})).await
+            };
+            match decided {
+                Ok(report) => reports.push(report),
+                Err(failure) => {
+                    // What was decided before stays so.
+                    reports.iter().for_each(|done| context.output.note(&done.text));
+                    return Err(failure);
+                }
+            }
+        }
+        match reports.len() {
+            0 => Ok(daemon.call("list_approvals", json!({})).await?.report_as_told()),
+            1 => Ok(reports.swap_remove(0)),
+            _ => {
+                let text = reports.iter().map(|it| it.text.as_str()).collect::<Vec<_>>().join("\n");
+                let decided: Vec<Value> = reports.into_iter().map(|it| it.data).collect();
+                Ok(CommandReport::new(json!({"decided": decided}), text))
+            }
+        }
     }
+
+    /// Shows the rule by which a call passes for good, and writes it if the person says so.
+    async fn for_good(
+        &self,
+        daemon: &DaemonClient,
+        context: &Context,
+        id: &str,
+    ) -> Result<CommandReport, CliFailure> {
+        let ask = async |write: bool| {
+            let asked = json!({"approval_id": id, "write": write});
+            let answer = daemon.client().request(FOR_GOOD_METHOD, asked).await?;
+            RuleWritten::deserialize(answer).map_err(|_| ClientError::Malformed)
+        };
+        let rule = ask(false).await?;
+        if !self.yes {
+            if !io::stdin().is_terminal() {
+                let why =
+                    "--always asks at a terminal before it writes; give --yes besides".to_owned();
+                return Err(CliFailure::Usage(why));
+            }
+            context.output.note(&rule.diff());
+            if !confirmed("Write this rule? [y/N] ")? {
+                return Ok(CommandReport::new(json!(rule), "nothing was written"));
+            }
+        }
+        let rule = ask(true).await?;
+        let text = if self.yes { rule.diff() } else { format!("written to {}", rule.path) };
+        Ok(CommandReport::new(json!(rule), text))
+    }
+}
+
+async fn decide(
+    daemon: &DaemonClient,
+    tool: &str,
+    arguments: Value,
+) -> Result<CommandReport, CliFailure> {
+    Ok(daemon.call(tool, arguments).await?.report_as_told())
+}
+
+/// Asks the person at the terminal.
+fn confirmed(question: &str) -> Result<bool, CliFailure> {
+    let mut terminal = io::stderr();
+    let mut answer = String::new();
+    write!(terminal, "{question}").and_then(|()| terminal.flush()).context("cannot ask")?;
+    io::stdin().read_line(&mut answer).context("cannot read the answer")?;
+    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
 }

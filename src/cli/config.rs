@@ -7,20 +7,25 @@ use std::path::{self, Path, PathBuf};
 
 use anyhow::Context as _;
 use clap::{Args, Subcommand};
+use serde::Deserialize as _;
 use serde_json::{Map, Value, json};
 
+use crate::cli;
 use crate::cli::failure::{CliFailure, told_problems};
 use crate::cli::output::CommandReport;
 use crate::cli::table::render;
 use crate::config::key::{ConfigKey, KEYS, Value as Setting};
 use crate::config::problem::Problem;
 use crate::config::sources::{Effective, Sources};
+use crate::mcp::settings::RELOAD_METHOD;
+use crate::transport::client::ClientError;
+use crate::wire::status::Reloaded;
 
-/// Show or check the configuration, or list its files
+/// Show or check the configuration, list its files, or have the daemon read it again
 ///
 /// Later sources win: the files in the order of `config path`, then the environment
 /// (TERMGATE_LEASE__TTL_MS is lease.ttl_ms), then flags. A running daemon reads the files again on
-/// SIGHUP.
+/// `config reload` and SIGHUP.
 #[derive(Debug, Args)]
 pub struct ConfigCommand {
     #[command(subcommand)]
@@ -32,7 +37,14 @@ enum ConfigAction {
     Show(Show),
     Check(ConfigCheck),
     Path(Files),
+    Reload(ConfigReload),
 }
+
+/// Have the running daemon read its configuration again, and show what changed
+///
+/// With problems, the daemon keeps the configuration that it has, and the command shows them.
+#[derive(Debug, Args)]
+struct ConfigReload {}
 
 /// Print every key with the value that a daemon started here would use, in file format
 #[derive(Debug, Args)]
@@ -72,13 +84,29 @@ struct ConfigChoice {
 }
 
 impl ConfigCommand {
-    pub fn run(self) -> Result<CommandReport, CliFailure> {
+    pub async fn run(self, context: &cli::context::Context) -> Result<CommandReport, CliFailure> {
         match self.action {
             ConfigAction::Show(show) => show.run(),
             ConfigAction::Check(check) => check.run(),
             ConfigAction::Path(files) => files.run(),
+            ConfigAction::Reload(ConfigReload {}) => reload(context).await,
         }
     }
+}
+
+async fn reload(context: &cli::context::Context) -> Result<CommandReport, CliFailure> {
+    let daemon = context.running_daemon().await.map_err(CliFailure::without_start)?;
+    let answer = daemon.client().request(RELOAD_METHOD, json!({})).await?;
+    let reloaded = Reloaded::deserialize(answer).map_err(|_| ClientError::Malformed)?;
+    let mut text = match reloaded.changed.as_slice() {
+        [] => "nothing changed".to_owned(),
+        changed => format!("changed: {}", changed.join(", ")),
+    };
+    if !reloaded.at_restart.is_empty() {
+        text += &format!("\nchanges when the daemon restarts: {}", reloaded.at_restart.join(", "));
+    }
+    let report = CommandReport::new(json!(reloaded), text);
+    Ok(CommandReport { notes: reloaded.notes, ..report })
 }
 
 impl ConfigChoice {

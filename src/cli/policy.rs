@@ -192,7 +192,8 @@ impl ExplainCommand {
             .iter()
             .map(|it| {
                 let condition = it.condition.clone().unwrap_or_default();
-                [it.rule.clone(), it.effect.clone(), it.matches.clone(), condition]
+                let matches = if it.overridden { "overridden" } else { &it.matches };
+                [it.rule.clone(), it.effect.clone(), matches.to_owned(), condition]
             })
             .collect();
         let table = render(["RULE", "EFFECT", "MATCHES", "WHAT DOES NOT HOLD"], &rows);

@@ -2,6 +2,8 @@
 //!
 //! The files of all places hold together: their rules add up, and of two defaults the stricter one holds.
 
+pub mod draft;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::Path;
@@ -60,6 +62,8 @@ struct RuleTable {
     effect: EffectWord,
     reason: Option<String>,
     client_may_approve: Option<bool>,
+    #[serde(default)]
+    overrides: Texts,
     client: Option<Texts>,
     token: Option<Texts>,
     tenant: Option<Texts>,
@@ -147,6 +151,12 @@ pub fn read(text: &str, path: &Path, rules: &mut PolicyRules) -> Vec<Problem> {
     rules.unknown = rules.unknown.max(file.unknown.map(RuleEffect::from));
     let mut names: BTreeSet<Arc<str>> =
         rules.rules.iter().map(|rule| Arc::clone(&rule.name)).collect();
+    let asking: BTreeSet<String> = file
+        .rule
+        .iter()
+        .filter(|table| matches!(table.as_ref().effect, EffectWord::Ask))
+        .map(|table| table.as_ref().name.clone())
+        .collect();
     for table in file.rule {
         let at = table.span().start;
         let table = table.into_inner();
@@ -156,6 +166,10 @@ pub fn read(text: &str, path: &Path, rules: &mut PolicyRules) -> Vec<Problem> {
         };
         if !names.insert(Arc::from(name.as_str())) {
             complain(Fault::Rule("another rule has this name".to_owned()));
+        }
+        // A file of a user takes nothing back from the system's.
+        for other in table.overrides.0.iter().filter(|other| !asking.contains(*other)) {
+            complain(Fault::Rule(format!("overrides: no rule of this file asks as `{other}`")));
         }
         match table.rule() {
             Ok(rule) => rules.rules.push(rule),
@@ -175,8 +189,8 @@ fn problem(text: &str, path: &Path, at: usize, key: Option<String>, fault: Fault
 }
 
 impl RuleTable {
-    /// The rule, or all that is wrong with it.
-    fn rule(self) -> Result<Rule, Vec<String>> {
+    /// What is wrong but for the conditions.
+    fn misplaced(&self, effect: RuleEffect) -> Vec<String> {
         let mut wrong = Vec::new();
         if !is_plain(&self.name) {
             wrong.push(format!("a name has up to {NAME_MAX} letters, digits, `-`, `_` and `.`"));
@@ -184,10 +198,19 @@ impl RuleTable {
         if self.reason.as_ref().is_some_and(|reason| reason.chars().count() > REASON_MAX) {
             wrong.push(format!("the reason has more than {REASON_MAX} characters"));
         }
-        let effect = RuleEffect::from(self.effect);
+        if !self.overrides.0.is_empty() && effect != RuleEffect::Allow {
+            wrong.push("overrides: only a rule that allows has it".to_owned());
+        }
         if self.client_may_approve.is_some() && effect != RuleEffect::Ask {
             wrong.push("client_may_approve: only a rule that asks has it".to_owned());
         }
+        wrong
+    }
+
+    /// The rule, or all that is wrong with it.
+    fn rule(self) -> Result<Rule, Vec<String>> {
+        let effect = RuleEffect::from(self.effect);
+        let mut wrong = self.misplaced(effect);
         let mut compile = |name: &str, texts: Option<Texts>| {
             let patterns = Patterns::new(texts?.0);
             patterns.map_err(|problem| wrong.push(format!("{name}: {problem}"))).ok()
@@ -219,7 +242,12 @@ impl RuleTable {
         let command = self.command.and_then(|command| {
             let program = compile("command.program", Some(command.program));
             let subcommand = compile("command.subcommand", command.subcommand);
-            let operands = compile("command.operands", command.operands);
+            let operands = match command.operands {
+                Some(Texts(none)) if none.is_empty() && effect == RuleEffect::Allow => {
+                    Some(Patterns::default())
+                }
+                operands => compile("command.operands", operands),
+            };
             let flags = command.flags.map(|flags| flags.0);
             Some(CommandPattern::new(program?, flags, subcommand, operands))
         });
@@ -227,11 +255,13 @@ impl RuleTable {
         let raw_input = self.raw_input;
         let (name, reason) = (self.name.into(), self.reason.map(Arc::from));
         let client_may_approve = self.client_may_approve == Some(true);
+        let overrides = self.overrides.0.into_iter().map(Arc::from).collect();
         let rule = Rule {
             name,
             effect,
             reason,
             client_may_approve,
+            overrides,
             facts,
             arguments,
             raw_input,

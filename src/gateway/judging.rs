@@ -152,6 +152,7 @@ impl JudgedCall<'_> {
             rule: decision.verdict.rule.clone(),
             reason: decision.verdict.reason.clone(),
             client_may_approve: decision.verdict.client_may_approve,
+            command: line.and_then(|line| self.known_command(call, line)),
         }
     }
 }

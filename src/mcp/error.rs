@@ -16,7 +16,6 @@ use crate::core::token::Rejection;
 use crate::mcp::call::{Era, ToolResult};
 use crate::mcp::hint::for_models;
 use crate::mcp::request_class::BUSY;
-use crate::mcp::upgrade::UpgradeError;
 use crate::session::error::{CreateError, SessionError};
 use crate::session::pty::command::CommandError;
 use crate::session::pty::spawn::{Shortage, SpawnError};
@@ -51,7 +50,7 @@ fn over_quota(error: impl ToString) -> ErrorWire {
 }
 
 impl ErrorWire {
-    fn because(code: Code, error: impl ToString) -> Self {
+    pub(super) fn because(code: Code, error: impl ToString) -> Self {
         Self::new(code, said(error))
     }
 
@@ -84,7 +83,7 @@ impl ErrorWire {
         ToolResult::failure(era, text, json!(self))
     }
 
-    fn refusal_of_request(self, code: ErrorCode) -> ErrorData {
+    pub(super) fn refusal_of_request(self, code: ErrorCode) -> ErrorData {
         let data = Some(json!(self));
         ErrorData::new(code, self.message, data)
     }
@@ -173,19 +172,6 @@ impl From<SurfaceError> for ErrorData {
             | SurfaceError::Internal(_) => ErrorCode::INTERNAL_ERROR,
         };
         ErrorWire::from(&error).refusal_of_request(code)
-    }
-}
-
-impl From<UpgradeError> for ErrorData {
-    fn from(error: UpgradeError) -> Self {
-        let (code, rpc_code) = match error {
-            UpgradeError::Start { .. }
-            | UpgradeError::TooSlow { .. }
-            | UpgradeError::Failed { .. }
-            | UpgradeError::Stranger { .. } => (Code::UpgradeFailed, ErrorCode::INTERNAL_ERROR),
-            UpgradeError::Busy => (Code::Busy, BUSY),
-        };
-        ErrorWire::because(code, error).refusal_of_request(rpc_code)
     }
 }
 

@@ -3,12 +3,15 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use tokio::sync::mpsc;
+
 use crate::core::code::Code;
 use crate::core::policy::Permit;
 use crate::gateway::Gateway;
 use crate::mcp::attach::Names;
 use crate::mcp::fan_out::FanOuts;
 use crate::mcp::lease_notices::LeaseNotices;
+use crate::mcp::settings::SettingsAsked;
 use crate::mcp::subscription_quota::SubscriptionQuota;
 use crate::mcp::upgrade::UpgradeAsked;
 use crate::session::handle::Session;
@@ -31,10 +34,33 @@ pub struct ServerShared {
     pub stop: tokio_util::sync::CancellationToken,
     /// Cancelled when another daemon has this one's sessions.
     pub superseded: tokio_util::sync::CancellationToken,
-    /// The queue for upgrade requests, one at a time.
-    pub upgrades: tokio::sync::mpsc::Sender<UpgradeAsked>,
+    pub operators: OperatorRequests,
     /// The number of the next connection, or of the next person on one.
     pub numbers: Arc<std::sync::atomic::AtomicU64>,
+}
+
+/// What operators ask of the tasks of the daemon, one at a time.
+#[derive(Debug)]
+pub struct OperatorRequests {
+    pub upgrades: mpsc::Sender<UpgradeAsked>,
+    /// About the configuration.
+    pub settings: mpsc::Sender<SettingsAsked>,
+}
+
+/// The other ends of [`OperatorRequests`].
+#[derive(Debug)]
+pub struct AskedByOperators {
+    pub upgrades: mpsc::Receiver<UpgradeAsked>,
+    pub settings: mpsc::Receiver<SettingsAsked>,
+}
+
+impl OperatorRequests {
+    pub fn new() -> (Self, AskedByOperators) {
+        let ((to_upgrade, upgrades), (to_settings, settings)) =
+            (mpsc::channel(1), mpsc::channel(1));
+        let requests = Self { upgrades: to_upgrade, settings: to_settings };
+        (requests, AskedByOperators { upgrades, settings })
+    }
 }
 
 impl DaemonStatus {

@@ -6,7 +6,13 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use rmcp::ErrorData;
+use rmcp::model::ErrorCode;
 use tokio::sync::{mpsc, oneshot};
+
+use crate::core::code::Code;
+use crate::mcp::request_class::BUSY;
+use crate::wire::error::ErrorWire;
 
 /// The upgrade request, for operators only.
 pub const UPGRADE_METHOD: &str = "termgate/upgrade";
@@ -42,4 +48,17 @@ pub async fn ask(upgrades: &mpsc::Sender<UpgradeAsked>) -> Result<Upgrade, Upgra
     let (asked, answer) = oneshot::channel();
     upgrades.try_send(asked).map_err(|_| UpgradeError::Busy)?;
     answer.await.unwrap_or(Err(UpgradeError::Busy))
+}
+
+impl From<UpgradeError> for ErrorData {
+    fn from(error: UpgradeError) -> Self {
+        let (code, rpc_code) = match error {
+            UpgradeError::Start { .. }
+            | UpgradeError::TooSlow { .. }
+            | UpgradeError::Failed { .. }
+            | UpgradeError::Stranger { .. } => (Code::UpgradeFailed, ErrorCode::INTERNAL_ERROR),
+            UpgradeError::Busy => (Code::Busy, BUSY),
+        };
+        ErrorWire::because(code, error).refusal_of_request(rpc_code)
+    }
 }

@@ -5,6 +5,7 @@ mod event_commands;
 pub(in crate::transport) mod indexing;
 pub(in crate::transport) mod journal;
 pub mod kept_switches;
+mod rules_for_good;
 pub(in crate::transport) mod sessions;
 mod settings;
 mod startup_lock;
@@ -18,7 +19,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::time::Duration;
 
-use tokio::sync::{mpsc, watch};
+use tokio::sync::watch;
 use tokio::task::{AbortHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -36,9 +37,8 @@ use crate::mcp::attach::Names;
 use crate::mcp::error::code_of;
 use crate::mcp::fan_out::FanOuts;
 use crate::mcp::lease_notices::LeaseNotices;
-use crate::mcp::shared::ServerShared;
+use crate::mcp::shared::{AskedByOperators, OperatorRequests, ServerShared};
 use crate::mcp::subscription_quota::SubscriptionQuota;
-use crate::mcp::upgrade::UpgradeAsked;
 use crate::session::clock::Clock;
 use crate::session::drain::Departure;
 use crate::session::facts::{Board, SessionNews};
@@ -185,7 +185,7 @@ pub async fn serve(
     let sandbox = sandbox_places(&paths, state.as_deref(), &sources);
     let places =
         Places { index, environment, default_cwd, holding, scripts, sandbox, state, recordings };
-    let Assembly { registry, daemon, doors, listening, door_limits, upgrades } =
+    let Assembly { registry, daemon, doors, listening, door_limits, asked } =
         Assembly::new(&config, places, &journal)?;
     let shared = Arc::clone(&doors.shared);
     let (mut tasks, mut watched) = (JoinSet::new(), Vec::new());
@@ -215,7 +215,7 @@ pub async fn serve(
         notify,
         notifier: Arc::clone(&notifier),
     };
-    tasks.spawn(reloading.run(hangups));
+    tasks.spawn(reloading.run(hangups, asked.settings));
     tasks.spawn(keep_alive(Arc::clone(&notifier), watched));
     tasks.spawn(tell_status(Arc::clone(&notifier), Arc::clone(&daemon)));
     let (ended, cause) = tokio::select! {
@@ -224,7 +224,7 @@ pub async fn serve(
         () = shared.superseded.cancelled() => return Err(DaemonError::Superseded),
         () = lost(&lock) => return Err(DaemonError::Superseded),
         () = doors.presence.forsaken(&daemon, linger) => (DaemonEnd::Stopped, "idle"),
-        () = program.replaceable(upgrades) => (DaemonEnd::Replaced, "upgrade"),
+        () = program.replaceable(asked.upgrades) => (DaemonEnd::Replaced, "upgrade"),
     };
     daemon.sessions.tell_event(None, Event::DaemonStopped { cause });
     let clock = daemon.sessions.clock().clone();
@@ -285,7 +285,7 @@ pub(in crate::transport) struct Assembly {
     pub(in crate::transport) doors: Doors,
     pub(in crate::transport) listening: Listening,
     door_limits: watch::Sender<DoorLimits>,
-    upgrades: mpsc::Receiver<UpgradeAsked>,
+    asked: AskedByOperators,
 }
 
 impl Assembly {
@@ -334,7 +334,7 @@ impl Assembly {
             journal: journal.clone(),
             started,
         });
-        let (ask_upgrade, upgrades) = mpsc::channel(1);
+        let (operators, asked) = OperatorRequests::new();
         let shared = Arc::new(ServerShared {
             gateway: Gateway::new(Arc::clone(&daemon), own_tenant.clone(), &config.calls, code_of),
             fan_outs: FanOuts::default(),
@@ -343,7 +343,7 @@ impl Assembly {
             names: Names::default(),
             stop: CancellationToken::new(),
             superseded: CancellationToken::new(),
-            upgrades: ask_upgrade,
+            operators,
             numbers: Arc::new(AtomicU64::new(1)),
         });
         let parsing = ReadingRoom::of_bytes(config.connection.parsing_bytes);
@@ -363,7 +363,7 @@ impl Assembly {
             closing: CancellationToken::new(),
             hanging_up: CancellationToken::new(),
         };
-        Ok(Self { registry, daemon, doors, listening, door_limits, upgrades })
+        Ok(Self { registry, daemon, doors, listening, door_limits, asked })
     }
 }
 

@@ -45,15 +45,28 @@ pub struct ApprovalList {
 }
 
 impl ApprovalWire {
-    /// The call on one line.
-    pub fn line(&self) -> String {
+    /// Whether somebody else waits to do the same at the same place.
+    fn is_like(&self, other: &Self) -> bool {
+        let about = |it: &Self| (it.what.clone(), it.directory.clone(), it.rule.clone());
+        about(self) == about(other)
+    }
+
+    fn caller(&self) -> String {
         let session = self.session_name.as_ref().or(self.session.as_ref());
         let session = session.map(|name| format!(" in {name}")).unwrap_or_default();
-        let directory = self.directory.as_ref().map(|it| format!(", {it}")).unwrap_or_default();
-        let (Self { approval_id, what, by, .. }, left) = (self, rough(self.expires_in_ms));
-        one_line(&format!("{approval_id}  {what}  ({by}{session}{directory}, {left} left)"))
-            .into_owned()
+        format!("{}{session}", self.by)
     }
+}
+
+/// Calls that do the same, on one line. The first ends first.
+fn line(alike: &[&ApprovalWire]) -> Option<String> {
+    let first = alike.first()?;
+    let ids: Vec<&str> = alike.iter().map(|call| call.approval_id.as_str()).collect();
+    let callers: Vec<String> = alike.iter().map(|call| call.caller()).collect();
+    let directory = first.directory.as_ref().map(|it| format!(", {it}")).unwrap_or_default();
+    let (ids, callers, left) = (ids.join(" "), callers.join(", "), rough(first.expires_in_ms));
+    let line = format!("{ids}  {}  ({callers}{directory}, {left} left)", first.what);
+    Some(one_line(&line).into_owned())
 }
 
 impl ApprovalList {
@@ -64,7 +77,12 @@ impl ApprovalList {
         let count = self.approvals.len();
         let waits = if count == 1 { "waits" } else { "wait" };
         let mut lines = vec![format!("{} {waits} for an approval", counted(count, "call"))];
-        lines.extend(self.approvals.iter().map(ApprovalWire::line));
+        let mut rest: Vec<&ApprovalWire> = self.approvals.iter().collect();
+        while let Some(first) = rest.first().copied() {
+            let (alike, others) = rest.into_iter().partition(|call| call.is_like(first));
+            rest = others;
+            lines.extend(line(&alike));
+        }
         lines.join("\n")
     }
 }
@@ -76,6 +94,28 @@ pub struct ApprovalDecided {
     pub granted: bool,
     pub what: String,
     pub by: String,
+}
+
+/// A rule that lets a call pass for good.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RuleWritten {
+    pub path: String,
+    /// The line at which the rule is added, from 1.
+    pub line: usize,
+    pub added: String,
+    /// Whether it is in the file now.
+    pub written: bool,
+}
+
+impl RuleWritten {
+    /// The change as a unified diff.
+    pub fn diff(&self) -> String {
+        let Self { path, line, added, .. } = self;
+        let lines: String = added.lines().map(|line| format!("\n+{line}")).collect();
+        let before = line - 1;
+        let count = added.lines().count();
+        format!("--- {path}\n+++ {path}\n@@ -{before},0 +{line},{count} @@{lines}")
+    }
 }
 
 /// A decision, and how each rule judged.
@@ -115,6 +155,9 @@ pub struct RuleOutcomeWire {
     /// The first condition that did not hold, or is not known to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub condition: Option<String>,
+    /// A rule that allows keeps this one from asking.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub overridden: bool,
 }
 
 impl From<&RuleOutcome> for RuleOutcomeWire {
@@ -124,6 +167,7 @@ impl From<&RuleOutcome> for RuleOutcomeWire {
             effect: outcome.effect.to_string(),
             matches: outcome.matching.as_str().to_owned(),
             condition: outcome.condition.as_ref().map(ToString::to_string),
+            overridden: outcome.overridden,
         }
     }
 }

@@ -98,6 +98,17 @@ pub struct Upgrading {
     pub pid: u32,
 }
 
+/// The result of `termgate/reload`.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Reloaded {
+    /// The keys that changed, and the files beside the configuration.
+    pub changed: Vec<String>,
+    /// Those of them that change when the daemon restarts.
+    pub at_restart: Vec<String>,
+    /// The values of a project file that were ignored.
+    pub notes: Vec<String>,
+}
+
 /// The result of `set_write`.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Switched {

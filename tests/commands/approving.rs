@@ -182,3 +182,89 @@ fn a_call_that_waits_is_judged_again_by_other_rules() {
     assert_eq!(denied["error_code"], "policy_denied", "{denied}");
     assert_eq!(home.printed("approve"), "nothing waits for an approval\n");
 }
+
+#[test]
+fn a_call_that_is_approved_for_good_passes_from_then_on_by_a_rule_of_the_file() {
+    let home = asking_home();
+    let _daemon = home.daemon();
+    start(&home, "exec bash --norc");
+    let mut agent = Agent::at(&home);
+    agent.call(2, "acquire_lease", &json!({"session": "build"}));
+    agent.answer(2);
+    agent.call(3, "run", &json!({"session": "build", "command": "rm -r one"}));
+    let mut waiting = Value::Null;
+    until("a call to wait", || {
+        waiting = home.envelope("approve")["data"]["approvals"].take();
+        waiting.as_array().is_some_and(|calls| calls.len() == 1)
+    });
+    let id = waiting[0]["approval_id"].as_str().unwrap();
+    let unsure = home.run(&format!("approve {id} --always"));
+    assert_eq!(unsure.status.code(), Some(2), "{unsure:?}");
+    let policy = home.configure("").with_file_name("policy.toml");
+    assert_eq!(std::fs::read_to_string(&policy).unwrap(), ASK_BEFORE_RM);
+    let shown = home.printed(&format!("approve {id} --always --yes"));
+    let head = format!("--- {0}\n+++ {0}\n@@ -5,0 +6,9 @@\n+\n+[[rule]]\n", policy.display());
+    assert!(shown.starts_with(&head), "{shown}");
+    assert!(shown.contains(&format!("\n+name = \"approved-{id}\"\n")), "{shown}");
+    assert!(shown.contains("\n+overrides = [\"recursive-remove\"]\n"), "{shown}");
+    assert_eq!(agent.answer(3)["exit_code"], 1, "there is no such file");
+    agent.call(4, "run", &json!({"session": "build", "command": "rm --recursive one"}));
+    assert_eq!(agent.answer(4)["exit_code"], 1);
+    for other in ["rm -r two", "cd /; rm -r one; rm -r two", "rm -fr one"] {
+        agent.call(5, "run", &json!({"session": "build", "command": other, "timeout_ms": 1}));
+        assert_eq!(agent.answer(5)["error_code"], "approval_required", "{other}");
+    }
+    // What is not known whole can be approved once only.
+    let unknown = json!({"session": "build", "command": "rm -r $X", "timeout_ms": 1});
+    agent.call(6, "run", &unknown);
+    let id = agent.answer(6)["details"]["approval_id"].as_str().unwrap().to_owned();
+    let refused = home.run(&format!("approve {id} --always --yes"));
+    assert_eq!(refused.status.code(), Some(2), "{refused:?}");
+    let gone = home.run("approve 00000000 --always --yes");
+    assert_eq!(gone.status.code(), Some(2), "{gone:?}");
+}
+
+#[test]
+fn several_calls_are_approved_at_once_and_those_that_do_the_same_are_listed_together() {
+    let home = asking_home();
+    let _daemon = home.daemon();
+    start(&home, "exec bash --norc");
+    let mut agents = [Agent::at(&home), Agent::at(&home)];
+    for (number, agent) in agents.iter_mut().enumerate() {
+        let shell = json!({"command": "bash", "args": ["--norc"], "name": format!("s{number}")});
+        agent.call(2, "create_session", &shell);
+        agent.answer(2);
+        let run = json!({"session": format!("s{number}"), "command": "rm -r one"});
+        agent.call(3, "run", &run);
+    }
+    let mut listed = String::new();
+    until("two calls to wait", || {
+        listed = home.printed("approve");
+        listed.starts_with("2 calls wait for an approval\n")
+    });
+    let lines: Vec<&str> = listed.lines().collect();
+    assert_eq!(lines.len(), 2, "{listed}");
+    let ids: Vec<&str> = lines[1].split_whitespace().take(2).collect();
+    assert!(lines[1].contains(" in s0, ") || lines[1].contains(" in s1, "), "{listed}");
+    let approved = home.printed(&format!("approve {}", ids.join(" ")));
+    assert_eq!(approved, "approved: rm -r one\napproved: rm -r one\n");
+    for agent in &mut agents {
+        assert_eq!(agent.answer(3)["exit_code"], 1);
+    }
+}
+
+#[test]
+fn a_daemon_reads_its_configuration_again_when_it_is_told_to_and_says_what_is_wrong() {
+    let home = asking_home();
+    let _daemon = home.daemon();
+    assert_eq!(home.printed("config reload"), "nothing changed\n");
+    let policy = home.configure("").with_file_name("policy.toml");
+    std::fs::write(&policy, "default = \"ask\"\n").unwrap();
+    assert_eq!(home.printed("config reload"), "changed: policy\n");
+    std::fs::write(&policy, "default = \"yes\"\n").unwrap();
+    let refused = home.run("config reload");
+    let said = String::from_utf8_lossy(&refused.stderr);
+    assert_eq!(refused.status.code(), Some(2), "{said}");
+    assert!(said.contains("policy.toml:1:"), "{said}");
+    assert_eq!(home.envelope("config reload")["error_code"], "invalid_configuration");
+}

@@ -29,11 +29,21 @@ fn is_plain_name(rest: &str) -> bool {
     name.chars().all(is_sign)
 }
 
-/// Whether a here-document may begin inside of a substitution: the parser may then take memory without end.
+/// Whether a here-document may begin inside of a substitution, or a substitution behind a here-document that begins on
+/// the same line: the parser may then go on without end.
 pub(super) fn has_inner_here_document(text: &str) -> bool {
-    const OPENINGS: [&str; 5] = ["$(", "${", "`", "<(", ">("];
+    const OPENINGS: [&str; 6] = ["$(", "${", "$[", "`", "<(", ">("];
     let first = OPENINGS.iter().filter_map(|opening| text.find(opening)).min();
     first.is_some_and(|at| text[at..].contains("<<"))
+        // What follows `<<<` is a word.
+        || text.replace("<<<", "").split("<<").skip(1).any(|rest| {
+            let line = rest.lines().next().unwrap_or_default();
+            let goes_on = |quote| line.matches(quote).count() % 2 != 0;
+            line.ends_with('\\')
+                || goes_on('\'')
+                || goes_on('"')
+                || OPENINGS.iter().any(|opening| line.contains(opening))
+        })
 }
 
 fn openings(text: &str) -> usize {

@@ -262,7 +262,10 @@ fn what_cannot_be_known_is_said_and_not_guessed() {
     assert_eq!(seen("cat 6666666666<x").1, [Syntax]);
     assert_eq!(seen("echo ~99999999999999999999").0, ["echo"]);
     // And takes memory without end for such a line.
-    assert_eq!(seen("cat <<X$(( <<X ").1, [Nesting]);
+    for endless in ["cat <<X$(( <<X ", "cat <<X $(", "cat <<X \"\n$(", "cat <<X \\\n$("] {
+        assert_eq!(seen(endless).1, [Nesting], "{endless}");
+    }
+    assert_eq!(seen("cat <<'X' >a\n$(rm \"x\nX\nls").0, ["cat", "ls"]);
     // And 18 times as long for each further index.
     assert_eq!(seen("echo \"${a[${a[${a[${a[x]}]}]}]}\"").1, [Nesting]);
     assert_eq!(seen("echo \"[M[} ${a[} ${b[} ${#x{\"").1, [Nesting]);

@@ -106,6 +106,18 @@ pub struct ApprovalRequest {
     pub reason: Option<Arc<str>>,
     /// Whether the person in front of the calling client may approve it.
     pub client_may_approve: bool,
+    /// What a rule for good would be about; none if not all programs are known, or one runs others.
+    pub command: Option<KnownCommand>,
+}
+
+/// A command of which all is known, and who runs it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KnownCommand {
+    pub line: Arc<str>,
+    /// Of the caller.
+    pub tenant: TenantId,
+    /// The name of the caller's token.
+    pub token: Option<Arc<str>>,
 }
 
 /// A call that was made and is not approved and used yet.

@@ -57,6 +57,8 @@ pub struct Rule {
     pub reason: Option<Arc<str>>,
     /// Whether the person in front of the calling client may approve what this rule asks about.
     pub client_may_approve: bool,
+    /// For a rule that allows: the rules that do not ask about what it allows.
+    pub overrides: Vec<Arc<str>>,
     /// Facts of the call, of which one value each must match.
     pub facts: BTreeMap<Fact, Patterns>,
     /// Arguments of the call by name. What is no text is JSON.
@@ -136,6 +138,8 @@ pub struct RuleOutcome {
     pub matching: Matching,
     /// The first condition that did not hold, or is not known to.
     pub condition: Option<Condition>,
+    /// Whether rules that allow keep this one from asking.
+    pub overridden: bool,
 }
 
 /// What the rules say about a call.
@@ -162,7 +166,12 @@ impl PolicyRules {
 
     /// Judges a call.
     pub fn judge(&self, call: &CallFacts<'_>) -> RuleVerdict {
-        let trace: Vec<RuleOutcome> = self.rules.iter().map(|rule| rule.judge(call)).collect();
+        let mut trace: Vec<RuleOutcome> = self.rules.iter().map(|rule| rule.judge(call)).collect();
+        let overridden: Vec<bool> =
+            self.rules.iter().map(|rule| self.is_overridden(rule, call, &trace)).collect();
+        for (outcome, overridden) in trace.iter_mut().zip(overridden) {
+            outcome.overridden = overridden;
+        }
         let strict = self.rules.iter().zip(&trace).filter_map(|(rule, outcome)| {
             let effect = self.strict_effect(outcome)?;
             Some((effect, outcome.matching == Matching::Yes, rule))
@@ -195,10 +204,35 @@ impl PolicyRules {
     fn strict_effect(&self, outcome: &RuleOutcome) -> Option<RuleEffect> {
         let effect = match (outcome.effect, outcome.matching) {
             (RuleEffect::Allow, _) | (_, Matching::No) => return None,
+            (RuleEffect::Ask, _) if outcome.overridden => return None,
             (effect, Matching::Yes) => effect,
             (effect, Matching::Maybe) => effect.min(self.unknown.unwrap_or(RuleEffect::Ask)),
         };
         (effect != RuleEffect::Allow).then_some(effect)
+    }
+
+    /// Whether rules that allow cover all that a rule asks about.
+    fn is_overridden(&self, rule: &Rule, call: &CallFacts<'_>, trace: &[RuleOutcome]) -> bool {
+        let covers = |(allowing, outcome): &(&Rule, &RuleOutcome)| {
+            allowing.overrides.contains(&rule.name) && outcome.matching == Matching::Yes
+        };
+        let covering: Vec<&Rule> =
+            self.rules.iter().zip(trace).filter(covers).map(|(allowing, _)| allowing).collect();
+        if rule.effect != RuleEffect::Ask || covering.is_empty() {
+            return false;
+        }
+        if covering.iter().any(|allowing| allowing.command.is_none() && allowing.writes.is_none()) {
+            return true;
+        }
+        let Some(line) = call.line else { return false };
+        let is_asked = |call: &&ProgramCall| {
+            rule.command.as_ref().is_none_or(|command| command.matching(call) != Matching::No)
+        };
+        let mut asked = line.calls.iter().filter(is_asked);
+        line.is_known()
+            && line.sets.is_empty()
+            && asked.all(|call| covering.iter().any(|allowing| allowing.allows(call)))
+            && (rule.writes.is_none() || all_written_allowed(line, call, &covering))
     }
 
     /// The rule by which the call is allowed. Each program of a command line must be allowed, by one rule or another.
@@ -223,16 +257,20 @@ fn all_allowed(line: &ParsedCommandLine, call: &CallFacts<'_>, rules: &[&Rule]) 
     let is_fine = |call: &_| {
         rules.iter().any(|rule| rule.command.as_ref().is_some_and(|command| command.allows(call)))
     };
-    let is_written = |file: &Option<String>| {
-        let file = file.as_deref().and_then(|file| call.absolute(line, file));
-        let patterns = rules.iter().filter_map(|rule| rule.writes.as_ref());
-        file.is_some_and(|file| patterns.into_iter().any(|patterns| patterns.matches(&file)))
-    };
     // A variable may change what a program does.
     line.is_known()
         && line.sets.is_empty()
         && line.calls.iter().all(is_fine)
-        && line.writes.iter().all(is_written)
+        && all_written_allowed(line, call, rules)
+}
+
+/// Whether these rules together allow all files that a line writes.
+fn all_written_allowed(line: &ParsedCommandLine, call: &CallFacts<'_>, rules: &[&Rule]) -> bool {
+    line.writes.iter().all(|file| {
+        let file = file.as_deref().and_then(|file| call.absolute(line, file));
+        let patterns = rules.iter().filter_map(|rule| rule.writes.as_ref());
+        file.is_some_and(|file| patterns.into_iter().any(|patterns| patterns.matches(&file)))
+    })
 }
 
 impl Rule {
@@ -257,7 +295,8 @@ impl Rule {
             }
         }
         let (matching, condition) = weakest;
-        RuleOutcome { rule: Arc::clone(&self.name), effect: self.effect, matching, condition }
+        let (rule, effect) = (Arc::clone(&self.name), self.effect);
+        RuleOutcome { rule, effect, matching, condition, overridden: false }
     }
 
     /// Each condition, and whether it holds.

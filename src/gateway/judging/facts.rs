@@ -9,7 +9,7 @@ use crate::core::command_line::{ParsedCommandLine, ProgramCall, UnknownPart, is_
 use crate::core::ids::PrincipalId;
 use crate::core::invisible::with_invisible_shown;
 use crate::core::one_line::one_line;
-use crate::core::policy::approvals::{Fingerprint, Witness};
+use crate::core::policy::approvals::{Fingerprint, KnownCommand, Witness};
 use crate::core::policy::rules::facts::{CallFacts, SessionFacts};
 use crate::core::shell::activity::ActivityState;
 use crate::core::shell::commands::EndsBy;
@@ -76,6 +76,26 @@ impl JudgedCall<'_> {
         let at_prompt = self.session.is_some_and(|session| session.frame().shell.at_empty_line);
         (is_ended && is_text && at_prompt)
             .then(|| ParsedCommandLine::parse(text.trim_end_matches(['\n', '\r'])))
+    }
+
+    /// The line that the call types, if all its programs are known and none runs others.
+    pub(super) fn known_command(
+        self,
+        call: &Call,
+        line: &ParsedCommandLine,
+    ) -> Option<KnownCommand> {
+        programs_of(line)?;
+        let text = match self.entry.runs {
+            ToolRuns::Line(name) | ToolRuns::Text(name) => self.arguments.get(name)?.as_str()?,
+            ToolRuns::Nothing | ToolRuns::Program | ToolRuns::Input => return None,
+        };
+        let caller = &call.standing.caller;
+        let of_token = matches!(caller.principal, PrincipalId::Token(_));
+        Some(KnownCommand {
+            line: text.trim_end_matches(['\n', '\r']).into(),
+            tenant: caller.tenant.clone(),
+            token: of_token.then(|| Arc::clone(&caller.label)),
+        })
     }
 
     pub(super) fn facts<'a>(

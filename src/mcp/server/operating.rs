@@ -5,16 +5,20 @@ use std::sync::Arc;
 use rmcp::model::{CustomRequest, CustomResult};
 use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer};
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::core::ids::Watermark;
-use crate::core::policy::decide_operate;
+use crate::core::policy::{Standing, decide_operate};
+use crate::gateway::recording::BegunCall;
 use crate::mcp::observe::{Observation, ObservationEnd};
 use crate::mcp::request_class::STOP_METHOD;
 use crate::mcp::server::Server;
 use crate::mcp::server::attaching::{parameters, result, unknown_method};
+use crate::mcp::settings::{self, FOR_GOOD_METHOD, RELOAD_METHOD, SettingsAsked, SettingsError};
 use crate::mcp::upgrade::{UPGRADE_METHOD, ask};
 use crate::surface::call::find_session;
+use crate::surface::judge::may_decide;
 use crate::wire::attach::ObserveRequest;
 use crate::wire::status::{Stopping, UnendedSession, Upgrading};
 
@@ -26,7 +30,7 @@ impl Server {
         context: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
         let method = request.method.as_str();
-        if !matches!(method, STOP_METHOD | UPGRADE_METHOD) {
+        if !matches!(method, STOP_METHOD | UPGRADE_METHOD | RELOAD_METHOD | FOR_GOOD_METHOD) {
             return self.for_people(request, context).await;
         }
         let standing = self.standing(&context.meta);
@@ -47,8 +51,18 @@ impl Server {
             });
             return Ok(result(&Stopping { stopping: true, unended: unended.collect() }));
         }
+        if method == RELOAD_METHOD {
+            let begun = gateway.begin_request(&standing, "reload");
+            return concluded(
+                begun,
+                settings::ask(&self.shared.operators.settings, SettingsAsked::Reload).await,
+            );
+        }
+        if method == FOR_GOOD_METHOD {
+            return self.for_good(&standing, request.params).await;
+        }
         let begun = gateway.begin_request(&standing, "upgrade");
-        let upgrade = match ask(&self.shared.upgrades).await {
+        let upgrade = match ask(&self.shared.operators.upgrades).await {
             Ok(upgrade) => upgrade,
             Err(error) => {
                 begun.fail(&error.to_string());
@@ -59,6 +73,54 @@ impl Server {
         let pid = std::process::id();
         Ok(result(&Upgrading { from: upgrade.from.to_owned(), to: upgrade.to, pid }))
     }
+}
+
+impl Server {
+    /// Lets a call that waits pass for good, or shows by which rule.
+    async fn for_good(
+        &self,
+        standing: &Standing,
+        params: Option<Value>,
+    ) -> Result<CustomResult, ErrorData> {
+        let ForGoodRequest { approval_id, write } = parameters(params)?;
+        let gateway = &self.shared.gateway;
+        let daemon = gateway.daemon();
+        let waiting = daemon.judge.waiting(daemon.now()).into_iter();
+        let mut may = waiting.filter(|call| may_decide(&daemon.sessions, standing, &call.request));
+        let call = may.find(|call| call.id.to_string() == approval_id).map(Box::new);
+        let call = call.ok_or(SettingsError::NoCall)?;
+        let settings = &self.shared.operators.settings;
+        let asked = |answer| SettingsAsked::ForGood { call, write, answer };
+        if !write {
+            return Ok(result(&settings::ask(settings, asked).await?));
+        }
+        let begun = gateway.begin_request(standing, "approve_for_good");
+        concluded(begun, settings::ask(settings, asked).await)
+    }
+}
+
+/// Records what became of a request about the configuration, and answers it.
+fn concluded<T: Serialize>(
+    begun: BegunCall,
+    answer: Result<T, SettingsError>,
+) -> Result<CustomResult, ErrorData> {
+    match answer {
+        Ok(done) => {
+            begun.conclude(None);
+            Ok(result(&done))
+        }
+        Err(error) => {
+            begun.fail(&error.to_string());
+            Err(error.into())
+        }
+    }
+}
+
+#[derive(Debug, Deserialize)]
+struct ForGoodRequest {
+    approval_id: String,
+    #[serde(default)]
+    write: bool,
 }
 
 impl Server {

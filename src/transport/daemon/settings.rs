@@ -3,18 +3,22 @@
 //! A reload leaves write switches unchanged that an operator has set.
 
 use std::path::Path;
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 
 use crate::config::key::Applies;
 use crate::config::paths::RuntimePaths;
+use crate::config::problem::ConfigError;
 use crate::config::sockets::SocketAudience;
 use crate::config::sources::Sources;
 use crate::config::{Change, Config, HoldingConfig, NotifyConfig};
 use crate::core::event::Event;
 use crate::core::lease::limits::LeaseLimits;
+use crate::core::policy::approvals::Approval;
+use crate::mcp::settings::{SettingsAsked, SettingsError};
 use crate::mcp::shared::ServerShared;
 use crate::session::pty::held::shims::HoldingLimits;
 use crate::session::pty::sandbox::SandboxPlaces;
@@ -23,12 +27,15 @@ use crate::session::registry::limits::SessionLimits;
 use crate::shim::wire::to_shim::Unread;
 use crate::transport::daemon::indexing::index_limits;
 use crate::transport::daemon::journal::journal_limits;
+use crate::transport::daemon::rules_for_good::RuleForGood;
 use crate::transport::door::DoorLimits;
 use crate::transport::limits::Limits;
 use crate::transport::line_memory::ReadingRoom;
 use crate::transport::notify::{News, Notifier};
 use crate::transport::signals::{Hangup, Hangups};
 use crate::transport::unix::quota::Most;
+use crate::wire::policy::RuleWritten;
+use crate::wire::status::Reloaded;
 
 /// The state for reloading the configuration.
 pub(super) struct Reloading {
@@ -42,28 +49,78 @@ pub(super) struct Reloading {
 }
 
 impl Reloading {
-    /// Reloads the configuration on each reload signal. Stops the daemon when its terminal is gone.
-    pub(super) async fn run(mut self, mut hangups: Hangups) {
-        while hangups.next().await == Hangup::Reload {
-            self.notifier.tell(News::Reloading).await;
-            self.reload();
-            self.notifier.tell(News::Ready).await;
+    /// Reloads the configuration on each reload signal and when an operator asks. Stops the daemon when its terminal is
+    /// gone.
+    pub(super) async fn run(
+        mut self,
+        mut hangups: Hangups,
+        mut asked: mpsc::Receiver<SettingsAsked>,
+    ) {
+        while self.answer_until(hangups.next(), &mut asked).await == Hangup::Reload {
+            // Its problems are in the log.
+            drop(self.reload_and_tell().await);
         }
         tracing::info!("the terminal was closed");
         self.shared.stop.cancel();
     }
 
-    fn reload(&mut self) {
-        let read = match self.sources.load() {
-            Ok(read) => read,
-            Err(error) => {
-                for problem in error.0 {
-                    tracing::error!(%problem, "the configuration is wrong");
-                }
-                tracing::error!("the configuration is unchanged");
-                return;
+    /// Answers operators until a signal comes.
+    async fn answer_until(
+        &mut self,
+        signal: impl Future<Output = Hangup>,
+        asked: &mut mpsc::Receiver<SettingsAsked>,
+    ) -> Hangup {
+        let mut signal = pin!(signal);
+        loop {
+            tokio::select! {
+                hangup = &mut signal => return hangup,
+                Some(asked) = asked.recv() => self.answer(asked).await,
             }
-        };
+        }
+    }
+
+    /// Answers an operator, who may wait no more.
+    async fn answer(&mut self, asked: SettingsAsked) {
+        match asked {
+            SettingsAsked::Reload(answer) => {
+                let reloaded = self.reload_and_tell().await;
+                let _ = answer.send(reloaded.map_err(SettingsError::from));
+            }
+            SettingsAsked::ForGood { call, write, answer } => {
+                let _ = answer.send(self.for_good(&call, write).await);
+            }
+        }
+    }
+
+    async fn for_good(
+        &mut self,
+        call: &Approval,
+        write: bool,
+    ) -> Result<RuleWritten, SettingsError> {
+        let decision = self.shared.gateway.daemon().judge.decision(call.request.decision);
+        let decision = decision.ok_or(SettingsError::Unknown)?;
+        let rule = RuleForGood::of(&self.sources, call, &decision)?;
+        if write {
+            rule.write()?;
+            self.reload_and_tell().await?;
+        }
+        Ok(rule.wire(write))
+    }
+
+    async fn reload_and_tell(&mut self) -> Result<Reloaded, ConfigError> {
+        self.notifier.tell(News::Reloading).await;
+        let reloaded = self.reload();
+        self.notifier.tell(News::Ready).await;
+        reloaded
+    }
+
+    fn reload(&mut self) -> Result<Reloaded, ConfigError> {
+        let read = self.sources.load().inspect_err(|error| {
+            for problem in &error.0 {
+                tracing::error!(%problem, "the configuration is wrong");
+            }
+            tracing::error!("the configuration is unchanged");
+        })?;
         for note in &read.notes {
             tracing::warn!("{note}");
         }
@@ -84,10 +141,18 @@ impl Reloading {
         }
         let changed = changes.iter().map(|change| change.key.name);
         let changed = changed.chain(is_other_policy.then_some("policy"));
-        let changed = changed.chain(is_other_tenants.then_some("tenants")).collect();
+        let changed: Vec<&'static str> =
+            changed.chain(is_other_tenants.then_some("tenants")).collect();
+        let later = changes.iter().filter(|change| change.key.applies == Applies::Restart);
+        let reloaded = Reloaded {
+            changed: changed.iter().map(|key| (*key).to_owned()).collect(),
+            at_restart: later.map(|change| change.key.name.to_owned()).collect(),
+            notes: read.notes.iter().map(ToString::to_string).collect(),
+        };
         let sessions = &self.shared.gateway.daemon().sessions;
         sessions.tell_event(None, Event::ConfigurationRead { changed });
         tracing::info!(changes = changes.len(), "the configuration was read again");
+        Ok(reloaded)
     }
 
     /// Applies the configuration to all parts.

@@ -28,6 +28,7 @@ fn request(number: u32, what: &str) -> ApprovalRequest {
         rule: None,
         reason: None,
         client_may_approve: false,
+        command: None,
     }
 }
 

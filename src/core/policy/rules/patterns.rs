@@ -10,7 +10,8 @@ const PATTERN_BYTES_MAX: usize = 256;
 
 /// Patterns: `*` is any text without `/`, `**` any text, `?` one character, `[ab]` and `{a,b}` a choice.
 /// `/srv/**` is `/srv` and all below it.
-#[derive(Clone)]
+/// None match nothing.
+#[derive(Clone, Default)]
 pub struct Patterns {
     texts: Vec<String>,
     set: GlobSet,

@@ -15,6 +15,7 @@ fn rule(name: &str, effect: RuleEffect) -> Rule {
         effect,
         reason: None,
         client_may_approve: false,
+        overrides: Vec::new(),
         facts: BTreeMap::new(),
         arguments: BTreeMap::new(),
         raw_input: None,
