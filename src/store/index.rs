@@ -9,4 +9,5 @@ pub mod hits;
 pub mod query;
 mod reader;
 pub mod retention;
+mod words;
 pub mod writer;

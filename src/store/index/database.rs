@@ -13,10 +13,10 @@ use rusqlite::{Connection, ErrorCode, OpenFlags, Transaction};
 use uuid::Uuid;
 
 /// The version of the tables. A file of another version is set aside.
-const VERSION: i32 = 2;
+const VERSION: i32 = 3;
 /// How long a transaction waits for that of another process.
 const BUSY_MAX: Duration = Duration::from_secs(2);
-/// The tables. Texts are stored once: the full-text tables keep words only, and read the texts from the others.
+/// The tables. Texts are stored once: the full-text tables know only which words an entry has.
 ///
 /// `chunk.rows` has four bytes for each line of the text: how far its first row is from `first_row`.
 const TABLES: &str = "
@@ -52,17 +52,11 @@ const TABLES: &str = "
         UNIQUE (session, number)
     );
     CREATE VIRTUAL TABLE chunk_words USING fts5 (
-        text, content = 'chunk', content_rowid = 'id', tokenize = 'unicode61 remove_diacritics 0'
+        words, content = '', detail = none, columnsize = 0, tokenize = 'ascii'
     );
     CREATE VIRTUAL TABLE command_words USING fts5 (
-        text, content = 'command', content_rowid = 'id', tokenize = 'unicode61 remove_diacritics 0'
+        words, content = '', detail = none, columnsize = 0, tokenize = 'ascii'
     );
-    CREATE TRIGGER chunk_added AFTER INSERT ON chunk BEGIN
-        INSERT INTO chunk_words (rowid, text) VALUES (new.id, new.text);
-    END;
-    CREATE TRIGGER command_added AFTER INSERT ON command BEGIN
-        INSERT INTO command_words (rowid, text) VALUES (new.id, new.text);
-    END;
 ";
 
 /// Why the index cannot be used.

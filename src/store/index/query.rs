@@ -12,6 +12,7 @@ use crate::core::ids::{SessionId, TenantId};
 use crate::core::wait::line_matcher::LineMatcher;
 use crate::store::index::database::{FileStart, IndexError};
 use crate::store::index::hits::{CommandHit, IndexHit, IndexHits};
+use crate::store::index::words::match_expression;
 use crate::store::index::writer::SearchIndex;
 
 /// How many steps of its machine SQLite takes between two looks at the time.
@@ -355,15 +356,6 @@ impl SearchedTable {
         }
         Ok(())
     }
-}
-
-/// The words for the full-text table. A word of several parts, such as a path, must have them in a row; the last may
-/// be the beginning of a longer one. `None` if the table has none of the words, because they consist of signs.
-fn match_expression(words: &[String]) -> Option<String> {
-    let words = words.iter().filter(|word| word.contains(char::is_alphanumeric));
-    let quoted = words.map(|word| format!("\"{}\"*", word.replace('"', "\"\"")));
-    let expression = quoted.collect::<Vec<_>>().join(" AND ");
-    (!expression.is_empty()).then_some(expression)
 }
 
 fn unsigned(row: &Row<'_>, column: usize) -> Result<u64, rusqlite::Error> {

@@ -17,6 +17,7 @@ use crate::store::index::content::{BatchOutcome, IndexedLine, RowBatch};
 use crate::store::index::database::{FileIdentity, FileStart, IndexError, IndexFiles};
 use crate::store::index::reader::OpenReaders;
 use crate::store::index::retention::{IndexLimits, remove_old};
+use crate::store::index::words::distinct_words;
 
 /// How many batches wait for the thread. Whoever has more waits, and reads its rows later.
 const BATCHES_MAX: usize = 4;
@@ -309,8 +310,11 @@ fn insert(transaction: &Transaction<'_>, batch: &RowBatch) -> Result<BatchOutcom
             (it.number as i64, it.started_ms as i64, it.duration_ms as i64);
         let (row, by, directory) = (it.row as i64, it.by.as_deref(), it.directory.as_deref());
         let code = it.exit_code;
-        command
+        let added = command
             .execute(params![id, number, started, duration, code, row, by, directory, &*it.text])?;
+        if added > 0 {
+            insert_words(transaction, "command_words", &it.text)?;
+        }
     }
     Ok(BatchOutcome::Stored)
 }
@@ -331,6 +335,18 @@ fn insert_chunk(
         "INSERT INTO chunk (session, at, first_row, rows, text) VALUES (?1, ?2, ?3, ?4, ?5)";
     let first = first.row as i64;
     transaction.prepare_cached(chunk)?.execute(params![session, at, first, rows, text])?;
+    insert_words(transaction, "chunk_words", &text)
+}
+
+/// Adds the words of the entry that was added last to the full-text table of its table.
+fn insert_words(
+    transaction: &Transaction<'_>,
+    table: &'static str,
+    text: &str,
+) -> Result<(), IndexError> {
+    let insert = format!("INSERT INTO {table} (rowid, words) VALUES (?1, ?2)");
+    let (entry, words) = (transaction.last_insert_rowid(), distinct_words(text));
+    transaction.prepare_cached(&insert)?.execute(params![entry, words])?;
     Ok(())
 }
 
