@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use crate::daemon::harness::{Era, TestDaemon, Wire, structured};
 use crate::daemon::policy::{daemon_with, journal, refused, shell};
+use crate::harness::home::Home;
 use crate::harness::line_client::hello;
 
 const ASK: &str = r#"
@@ -42,12 +43,7 @@ impl Place {
         let daemon = daemon_with(ASK).await;
         let mut client = Wire::silent(daemon.paths.gateway(), era).await;
         match era {
-            Era::Legacy => {
-                let mut hello = hello("tester");
-                hello["capabilities"] = capabilities;
-                client.request("initialize", hello).await.unwrap();
-                client.sender.notify("notifications/initialized", json!({})).await;
-            }
+            Era::Legacy => greet_with(&mut client, capabilities).await,
             Era::Modern => client.greet().await,
         }
         let session = shell(&mut client).await;
@@ -84,6 +80,14 @@ impl Place {
         let client = client.unwrap_or(&mut self.client);
         client.request("tools/call", params).await.unwrap()
     }
+}
+
+/// Greets as an older client with these capabilities.
+async fn greet_with(client: &mut Wire, capabilities: Value) {
+    let mut hello = hello("tester");
+    hello["capabilities"] = capabilities;
+    client.request("initialize", hello).await.unwrap();
+    client.sender.notify("notifications/initialized", json!({})).await;
 }
 
 fn forms() -> Value {
@@ -264,4 +268,33 @@ async fn an_answer_of_a_person_is_recorded_with_the_decision() {
     let ran = journal.iter().find(|it| it["act"] == "command" && it["decision"] == decision);
     assert!(decision.is_string() && ran.is_some(), "{journal:?}");
     place.daemon.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_client_behind_the_bridge_is_asked_and_answers() {
+    let home = Home::new();
+    fs::write(home.configure("").with_file_name("policy.toml"), ASK).unwrap();
+    let mut piped = home.silent("mcp --allow-write", Era::Legacy);
+    greet_with(&mut piped.wire, forms()).await;
+    let shell = json!({"command": "bash", "args": ["--norc"]});
+    let created = piped.wire.structured("create_session", shell).await;
+    let (session, lease) = (&created["session"]["id"], &created["lease"]["lease_id"]);
+    let run = json!({"session": session, "command": "touch /dev/null", "lease_id": lease});
+    let running = piped.wire.send_call("run", run.clone()).await;
+    let is_question = |message: &Value| message["method"] == METHOD;
+    let question = piped.wire.receiver.first(is_question).await;
+    // The daemon that asked is gone, and the next one asks anew.
+    home.kill_daemon().await;
+    let late = json!({"jsonrpc": "2.0", "id": question["id"], "result": {"action": "accept"}});
+    piped.wire.sender.raw(format!("{late}\n").as_bytes()).await;
+    let lost = piped.wire.receiver.answer(running).await;
+    assert!(lost.is_err(), "{lost:?}");
+    let running = piped.wire.send_call("run", run).await;
+    let question = piped.wire.receiver.first(is_question).await;
+    let answer = json!({"jsonrpc": "2.0", "id": question["id"], "result": {"action": "accept"}});
+    piped.wire.sender.raw(format!("{answer}\n").as_bytes()).await;
+    let ran = structured(&piped.wire.answer(running).await);
+    assert_eq!(ran["exit_code"], 0, "{ran}");
+    piped.end().await;
+    home.outcome("stop");
 }
