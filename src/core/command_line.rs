@@ -6,6 +6,7 @@
 pub(crate) mod flags;
 mod nesting;
 mod parser;
+mod quoting;
 mod redirections;
 mod shells;
 mod words;

@@ -3,9 +3,9 @@
 /// How many openings a line may have, closed or not: the parser takes twice as long for each further `(`.
 const OPENINGS_MAX: usize = 20;
 
-/// The same where a parameter is expanded with more than its name: the parser tries each way to expand it, and for each
-/// of them all that it contains, so that each further `${a[` takes 18 times as long.
-const OPENINGS_IN_EXPANSIONS_MAX: usize = 6;
+/// The same where there may be an index: the parser tries each way to expand what is in it, and for each of them all that
+/// this contains, so that each further `${a[` takes 18 times as long.
+const OPENINGS_WITH_INDEX_MAX: usize = 6;
 
 /// Words after which a shell reads a list of commands, up to another word.
 const OPENING_WORDS: [&str; 9] =
@@ -16,17 +16,11 @@ const OPENING_WORDS: [&str; 9] =
 pub(super) fn is_too_deep(text: &str) -> bool {
     let has_single_only = !text.contains(['"', '\\', '`']) && !text.contains("$'");
     let step = if has_single_only { 2 } else { 1 };
-    let expands = text.split("${").skip(1).any(|rest| !is_plain_name(rest));
-    let most = if expands { OPENINGS_IN_EXPANSIONS_MAX } else { OPENINGS_MAX };
+    let is_named =
+        |(at, _): (usize, _)| text[..at].ends_with(|it: char| it.is_alphanumeric() || it == '_');
+    let has_index = text.match_indices('[').any(is_named);
+    let most = if has_index { OPENINGS_WITH_INDEX_MAX } else { OPENINGS_MAX };
     text.split('\'').step_by(step).map(openings).sum::<usize>() > most
-}
-
-/// Whether what follows `${` is a name and the end.
-fn is_plain_name(rest: &str) -> bool {
-    let Some((name, _)) = rest.split_once('}') else { return false };
-    let is_sign = |it: char| it.is_ascii_alphanumeric() || "_@*#?!$-".contains(it);
-    let name = name.strip_suffix("[@]").or(name.strip_suffix("[*]")).unwrap_or(name);
-    name.chars().all(is_sign)
 }
 
 /// Whether a here-document may begin inside of a substitution, or a substitution behind a here-document that begins on

@@ -269,7 +269,7 @@ fn what_cannot_be_known_is_said_and_not_guessed() {
     // And 18 times as long for each further index.
     assert_eq!(seen("echo \"${a[${a[${a[${a[x]}]}]}]}\"").1, [Nesting]);
     assert_eq!(seen("echo \"[M[} ${a[} ${b[} ${#x{\"").1, [Nesting]);
-    assert_eq!(seen("rm -r \"${a}/${b}/${c}/${d}/${e[@]}/${#}\" `(x)`").0, ["x", "rm -r"]);
+    assert_eq!(seen("rm -r \"${a}/${b}/${c}/${d}/${e:-f}/${#}\" `(x)`").0, ["x", "rm -r"]);
     assert_eq!(seen(&"true; ".repeat(CALLS_MAX + 1)).1, [Length]);
     for deep in ["(".repeat(5_000), "if ".repeat(5_000), "$(".repeat(5_000), "! ".repeat(5_000)] {
         assert_eq!(seen(&deep).1, [Nesting]);

@@ -1,9 +1,8 @@
 //! Words: what is left of them after their quotes are removed, and the commands inside of them.
 
 use brush_parser::ast::Word;
-use brush_parser::word::{Parameter, ParameterExpr, TildeExpr, WordPiece, WordPieceWithSource};
 
-use crate::core::command_line::parser;
+use crate::core::command_line::quoting::{Surroundings, WordPiece, pieces};
 use crate::core::command_line::{KnownWord, ShellLineReader, UnknownPart};
 
 /// Whether a shell at a prompt may read something else than this line: a part of its history, or a comment as a command.
@@ -47,107 +46,60 @@ pub(super) fn has_inner_command(text: &str) -> bool {
 impl ShellLineReader {
     /// Reads a word: takes the commands inside of it, and returns what it is.
     pub(super) fn word(&mut self, word: &Word) -> KnownWord {
-        self.text(&word.value)
-    }
-
-    fn text(&mut self, raw: &str) -> KnownWord {
+        let raw = word.value.as_str();
         if raw == "[" {
             return Some(raw.to_owned());
         }
-        let Some(pieces) = parser::word(raw) else {
+        let mut text = String::new();
+        let is_known = self.pieces(raw, Surroundings::Nothing, &mut text);
+        is_known.then_some(text)
+    }
+
+    /// Appends the text of a word. Returns whether all of it is known.
+    fn pieces(&mut self, raw: &str, around: Surroundings, text: &mut String) -> bool {
+        let Some(pieces) = pieces(raw, around) else {
             self.note(UnknownPart::Syntax);
-            return None;
+            return false;
         };
         let plain = |signs: &[&str]| {
             let has = |text: &str| signs.iter().any(|sign| text.contains(sign));
-            pieces.iter().any(|it| matches!(&it.piece, WordPiece::Text(text) if has(text)))
+            pieces.iter().any(|it| matches!(it, WordPiece::Plain(text) if has(text)))
         };
         // A parenthesis belongs to a pattern, which runs commands in zsh.
         if plain(&["{"]) && plain(&[",", ".."]) || plain(&["("]) {
             self.note(UnknownPart::Expansion);
         }
-        let mut text = String::new();
-        self.pieces(&pieces, &mut text).then_some(text)
-    }
-
-    /// Appends the text of pieces. Returns whether all of it is known.
-    fn pieces(&mut self, pieces: &[WordPieceWithSource], text: &mut String) -> bool {
         // Each piece is read, also behind one that is not known: it may have commands.
-        pieces.iter().fold(true, |known, piece| self.piece(&piece.piece, text) & known)
+        pieces.into_iter().fold(true, |known, piece| self.piece(piece, text) & known)
     }
 
-    fn piece(&mut self, piece: &WordPiece, text: &mut String) -> bool {
+    fn piece(&mut self, piece: WordPiece<'_>, text: &mut String) -> bool {
         match piece {
-            WordPiece::Text(plain) => {
+            WordPiece::Plain(plain) => {
                 text.push_str(plain);
                 // A pattern stands for names of files, and these may be those of flags.
                 !plain.contains(['*', '?', '['])
             }
-            WordPiece::SingleQuotedText(plain) => {
-                text.push_str(plain);
-                true
-            }
-            WordPiece::EscapeSequence(escaped) => {
-                let letter = escaped.strip_prefix('\\').unwrap_or(escaped);
-                // A backslash at the end of a line joins it with the next one.
-                text.push_str(if letter == "\n" { "" } else { letter });
-                true
-            }
-            WordPiece::AnsiCQuotedText(quoted) => {
+            WordPiece::Quoted(quoted) => {
                 text.push_str(quoted);
-                !quoted.contains('\\')
-            }
-            WordPiece::DoubleQuotedSequence(pieces) => self.quoted(pieces, text),
-            // A translation may be any text.
-            WordPiece::GettextDoubleQuotedSequence(pieces) => {
-                self.quoted(pieces, text);
-                false
-            }
-            WordPiece::TildeExpansion(tilde) => {
-                match tilde {
-                    TildeExpr::Home => text.push('~'),
-                    TildeExpr::UserHome(name) => text.extend(["~", name]),
-                    TildeExpr::WorkingDir => text.push_str("~+"),
-                    TildeExpr::OldWorkingDir => text.push_str("~-"),
-                    TildeExpr::NthDirFromTopOfDirStack { .. }
-                    | TildeExpr::NthDirFromBottomOfDirStack { .. } => return false,
-                }
                 true
             }
-            WordPiece::ParameterExpansion(ParameterExpr::Parameter { parameter, .. }) => {
-                // The index of an array is computed.
-                if matches!(parameter, Parameter::NamedWithIndex { .. }) {
+            WordPiece::Computed => false,
+            WordPiece::Parameter { is_name } => {
+                if !is_name {
                     self.note(UnknownPart::Expansion);
                 }
                 false
             }
-            WordPiece::ParameterExpansion(_) => {
-                self.note(UnknownPart::Expansion);
+            WordPiece::Command(inner) => {
+                self.script(&inner);
                 false
             }
-            WordPiece::CommandSubstitution(inner)
-            | WordPiece::BackquotedCommandSubstitution(inner) => {
-                self.script(inner);
-                false
-            }
-            WordPiece::ArithmeticExpression(expression) => {
-                self.arithmetic(&expression.value);
+            WordPiece::Arithmetic(expression) => {
+                self.arithmetic(expression);
                 false
             }
         }
-    }
-
-    /// Patterns in quotes are plain text.
-    fn quoted(&mut self, pieces: &[WordPieceWithSource], text: &mut String) -> bool {
-        pieces.iter().fold(true, |known, piece| {
-            let is_known = if let WordPiece::Text(plain) = &piece.piece {
-                text.push_str(plain);
-                true
-            } else {
-                self.piece(&piece.piece, text)
-            };
-            is_known & known
-        })
     }
 
     /// Arithmetic evaluates the values of variables, which may run commands.
@@ -160,9 +112,6 @@ impl ShellLineReader {
 
     /// A here-document in which a shell expands parameters and commands.
     pub(super) fn here_document(&mut self, text: &str) {
-        match parser::here_document(text) {
-            Some(pieces) => _ = self.pieces(&pieces, &mut String::new()),
-            None => self.note(UnknownPart::Syntax),
-        }
+        self.pieces(text, Surroundings::HereDocument, &mut String::new());
     }
 }
