@@ -11,7 +11,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use rmcp::model::JsonObject;
 
 use crate::core::code::Code;
-use crate::core::ids::TenantId;
+use crate::core::ids::{SessionId, TenantId};
+use crate::core::policy::decision::DecisionId;
 use crate::core::policy::{
     Denial, Door, PermittedAct, Standing, decide_approve, decide_operate, decide_operate_at,
 };
@@ -209,6 +210,21 @@ impl Gateway {
     /// Records that an operator asks the daemon for something other than a call.
     pub fn begin_request(&self, standing: &Standing, act: &'static str) -> BegunCall {
         RecordedCall::request(self.daemon.sessions.recorder(), standing, act).begin_anyway()
+    }
+
+    /// Records that an operator decides a call about which the rules asked.
+    pub fn begin_decision(
+        &self,
+        standing: &Standing,
+        act: &'static str,
+        (call, session): (DecisionId, Option<SessionId>),
+    ) -> BegunCall {
+        let sessions = &self.daemon.sessions;
+        let recorded = RecordedCall::request(sessions.recorder(), standing, act).by(call);
+        match session.and_then(|session| sessions.get(session)) {
+            Some(session) => recorded.about(session).begin_anyway(),
+            None => recorded.begin_anyway(),
+        }
     }
 
     /// Records that an attached person was refused what it asked of a session, which recorded nothing itself.

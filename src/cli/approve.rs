@@ -14,7 +14,7 @@ use crate::cli::context::Context;
 use crate::cli::daemon::DaemonClient;
 use crate::cli::duration::{millis_within, parse_duration};
 use crate::cli::failure::{CliFailure, TypedNames};
-use crate::cli::output::CommandReport;
+use crate::cli::output::{CommandReport, OutputForm};
 use crate::mcp::settings::FOR_GOOD_METHOD;
 use crate::transport::client::ClientError;
 use crate::wire::policy::RuleWritten;
@@ -52,6 +52,11 @@ impl ApproveCommand {
         let within = |given| millis_within("--for", given, 1..=3_600_000);
         let for_ms = self.duration.map(within).transpose().map_err(CliFailure::Usage)?;
         let daemon = context.daemon().await?;
+        if self.always && self.ids.len() > 1 {
+            // Another rule makes the other approvals void.
+            let why = "--always takes one approval at a time".to_owned();
+            return Err(CliFailure::Usage(why));
+        }
         let mut reports = Vec::new();
         for id in &self.ids {
             let decided = if self.always {
@@ -95,7 +100,7 @@ impl ApproveCommand {
         };
         let rule = ask(false).await?;
         if !self.yes {
-            if !io::stdin().is_terminal() {
+            if !io::stdin().is_terminal() || context.output.form() != OutputForm::People {
                 let why =
                     "--always asks at a terminal before it writes; give --yes besides".to_owned();
                 return Err(CliFailure::Usage(why));

@@ -80,6 +80,7 @@ struct RuleTable {
     raw_input: Option<bool>,
     command: Option<CommandTable>,
     writes: Option<Texts>,
+    line: Option<String>,
     /// Lines that it is about.
     #[serde(default, rename = "match")]
     examples: Texts,
@@ -242,12 +243,7 @@ impl RuleTable {
         let command = self.command.and_then(|command| {
             let program = compile("command.program", Some(command.program));
             let subcommand = compile("command.subcommand", command.subcommand);
-            let operands = match command.operands {
-                Some(Texts(none)) if none.is_empty() && effect == RuleEffect::Allow => {
-                    Some(Patterns::default())
-                }
-                operands => compile("command.operands", operands),
-            };
+            let operands = compile("command.operands", command.operands);
             let flags = command.flags.map(|flags| flags.0);
             Some(CommandPattern::new(program?, flags, subcommand, operands))
         });
@@ -267,6 +263,7 @@ impl RuleTable {
             raw_input,
             command,
             writes,
+            line: self.line.map(Arc::from),
         };
         wrong.extend(contradictions(&rule));
         if wrong.is_empty() {
@@ -301,6 +298,11 @@ fn contradictions(rule: &Rule) -> Vec<String> {
     }
     if rule.raw_input == Some(true) && (rule.command.is_some() || rule.writes.is_some()) {
         wrong.push("raw_input: such input has no command line for command or writes".to_owned());
+    }
+    if let Some(line) = &rule.line
+        && !ParsedCommandLine::parse(line).is_known()
+    {
+        wrong.push("line: not all that it runs is known, so it never matches".to_owned());
     }
     wrong
 }

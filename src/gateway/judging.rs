@@ -13,7 +13,7 @@ use crate::core::command_line::ParsedCommandLine;
 use crate::core::frame::Frame;
 use crate::core::ids::TenantId;
 use crate::core::moment::Moment;
-use crate::core::policy::approvals::{Approval, ApprovalRequest};
+use crate::core::policy::approvals::{Approval, ApprovalRequest, Witness};
 use crate::core::policy::decision::Decision;
 use crate::core::policy::rules::RuleEffect;
 use crate::core::shell::readiness::Readiness;
@@ -77,7 +77,12 @@ impl JudgedCall<'_> {
             let decision = daemon.judge.decide(&rules, caller, about, &facts);
             call.decided(decision.id);
             match decision.verdict.effect {
-                RuleEffect::Allow => return Ok(None),
+                RuleEffect::Allow => {
+                    if decision.verdict.by_directory {
+                        self.bind(call, self.witness(call));
+                    }
+                    return Ok(None);
+                }
                 RuleEffect::Deny => return Err(refusal(&decision, WhyRefused::Denied)),
                 RuleEffect::Ask => {}
             }
@@ -106,6 +111,13 @@ impl JudgedCall<'_> {
             // If the session ends, its tool says so.
             _ = frames.wait_for(|frame| !is_starting(frame)) => {}
             () = clock.sleep_until(until) => {}
+        }
+    }
+
+    /// Has the call take effect only while its terminal is as it is now.
+    fn bind(self, call: &mut Call, witness: Witness) {
+        if let Some(permit) = call.permit_mut() {
+            permit.bind(witness);
         }
     }
 
@@ -152,7 +164,7 @@ impl JudgedCall<'_> {
             rule: decision.verdict.rule.clone(),
             reason: decision.verdict.reason.clone(),
             client_may_approve: decision.verdict.client_may_approve,
-            command: line.and_then(|line| self.known_command(call, line)),
+            command: line.and_then(|line| self.known_command(call, line, decision)),
         }
     }
 }

@@ -93,13 +93,14 @@ impl AsksPerson for ConnectedPerson {
 /// requests to answer. Dropping the future cancels the request.
 async fn ask(connection: &Connection, method: &str, params: &Value) -> Option<Value> {
     let (id, answer) = connection.asked.expect()?;
-    let mut pending = PendingRequest { connection, id, answer };
+    let mut pending = PendingRequest { connection, id, answer, is_sent: false };
     let id = &pending.id;
     let request = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
     let line = format!("{request}\n");
     let room = connection.outbox.push_room(line.len()).await;
     let segments = [Bytes::from(line), Bytes::new(), Bytes::new()];
     connection.outbox.push(&connection.outbox.lane(), Some(room), segments).await;
+    pending.is_sent = true;
     tokio::select! {
         result = &mut pending.answer => result.ok().flatten(),
         () = connection.ended.cancelled() => None,
@@ -111,12 +112,13 @@ struct PendingRequest<'a> {
     connection: &'a Connection,
     id: String,
     answer: oneshot::Receiver<Option<Value>>,
+    is_sent: bool,
 }
 
 impl Drop for PendingRequest<'_> {
     fn drop(&mut self) {
         let Self { connection, id, .. } = self;
-        if !connection.asked.forget(id) {
+        if !connection.asked.forget(id) || !self.is_sent {
             return;
         }
         let params = json!({"requestId": id, "reason": "no answer is needed any more"});

@@ -37,8 +37,14 @@ pub enum SettingsError {
     Unknown,
     #[error("no rule can be written down for it: {0}")]
     NotDrafted(#[from] NotDrafted),
-    #[error("rules of several files ask about it, or of none")]
+    #[error("rules of several files ask about it")]
     Scattered,
+    #[error(
+        "the policy files are not what the daemon has read; run `termgate config reload` first"
+    )]
+    Outdated,
+    #[error("{} cannot be read: {source}", path.display())]
+    Unreadable { path: PathBuf, source: io::Error },
     #[error("{} cannot be written: {source}", path.display())]
     Unwritable { path: PathBuf, source: io::Error },
 }
@@ -73,8 +79,11 @@ impl From<SettingsError> for ErrorData {
             SettingsError::NoCall
             | SettingsError::Unknown
             | SettingsError::NotDrafted(_)
-            | SettingsError::Scattered => Code::InvalidArgument,
-            SettingsError::Unwritable { .. } => Code::StorageError,
+            | SettingsError::Scattered
+            | SettingsError::Outdated => Code::InvalidArgument,
+            SettingsError::Unreadable { .. } | SettingsError::Unwritable { .. } => {
+                Code::StorageError
+            }
         };
         ErrorWire::because(code, error).refusal_of_request(ErrorCode::INVALID_PARAMS)
     }

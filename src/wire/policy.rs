@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::core::command_line::{ParsedCommandLine, ProgramCall, UnknownPart};
 use crate::core::counted::counted;
 use crate::core::human_duration::rough;
+use crate::core::invisible::with_invisible_shown;
 use crate::core::one_line::one_line;
 use crate::core::policy::decision::Decision;
 use crate::core::policy::rules::{RuleOutcome, RuleVerdict};
@@ -111,7 +112,9 @@ impl RuleWritten {
     /// The change as a unified diff.
     pub fn diff(&self) -> String {
         let Self { path, line, added, .. } = self;
-        let lines: String = added.lines().map(|line| format!("\n+{line}")).collect();
+        // A hidden character in a rule is one of the command.
+        let shown = with_invisible_shown(added);
+        let lines: String = shown.lines().map(|line| format!("\n+{line}")).collect();
         let before = line - 1;
         let count = added.lines().count();
         format!("--- {path}\n+++ {path}\n@@ -{before},0 +{line},{count} @@{lines}")

@@ -1,11 +1,7 @@
-//! Writes down the rules by which a call passes for good that was approved.
-
-use std::collections::BTreeSet;
-use std::sync::Arc;
+//! Writes down the rule by which a call passes for good that was approved.
 
 use toml::Value;
 
-use crate::core::command_line::{ParsedCommandLine, ProgramCall};
 use crate::core::policy::approvals::KnownCommand;
 
 /// The signs that have a meaning in a pattern.
@@ -20,72 +16,47 @@ pub enum NotDrafted {
     NoDirectory,
 }
 
-/// Rules as they stand in a policy file: each allows one program of the line with its flags and operands, in the
-/// directory, for callers of the tenant and with the token. `id` makes their names, and they override `overrides`.
+/// A rule as it stands in a policy file: it allows this line, in the directory, for callers of the tenant, with the token
+/// if the caller has one. `id` makes its name.
 ///
 /// # Errors
-/// A word would be read as a pattern, or the directory is not known.
+/// A name would be read as a pattern, or the directory is not known.
 pub fn draft(
     id: &str,
-    overrides: &[Arc<str>],
     command: &KnownCommand,
     directory: Option<&str>,
 ) -> Result<String, NotDrafted> {
-    let directory = plain(directory.ok_or(NotDrafted::NoDirectory)?)?;
-    let line = ParsedCommandLine::parse(&command.line);
-    let programs = line.calls.iter().map(program).collect::<Result<BTreeSet<String>, _>>()?;
-    let is_alone = programs.len() == 1;
-    let mut text = String::new();
-    for (number, program) in programs.iter().enumerate() {
-        let number = if number == 0 { String::new() } else { format!("-{}", number + 1) };
-        text += &format!("\n[[rule]]\nname = \"approved-{id}{number}\"\neffect = \"allow\"\n");
-        if !overrides.is_empty() {
-            text += &format!("overrides = {}\n", list(overrides.iter().map(|name| &**name)));
-        }
-        text += &format!("tenant = {}\n", quoted(&plain(command.tenant.as_str())?));
-        if let Some(token) = &command.token {
-            text += &format!("token = {}\n", quoted(&plain(token)?));
-        }
-        text += &format!("directory = {}\ncommand = {program}\n", quoted(&directory));
-        if is_alone {
-            text += &format!("match = {}\n", quoted(&command.line));
-        }
+    let mut text = format!("\n[[rule]]\nname = \"approved-{id}\"\neffect = \"allow\"\n");
+    let asked_by = command.asked_by.iter().map(|name| Value::from(&**name));
+    let overrides = Value::Array(asked_by.collect());
+    if !command.asked_by.is_empty() {
+        text += &format!("overrides = {overrides}\n");
     }
+    text += &format!("tenant = {}\n", plain(command.tenant.as_str())?);
+    if let Some(token) = &command.token {
+        text += &format!("token = {}\n", plain(token)?);
+    }
+    let directory = plain(directory.ok_or(NotDrafted::NoDirectory)?)?;
+    text += &format!("directory = {directory}\nline = {}\n", Value::from(&*command.line));
     Ok(text)
 }
 
-/// The program of a call, as a rule allows it alone.
-fn program(call: &ProgramCall) -> Result<String, NotDrafted> {
-    let name = plain(call.path.as_deref().or(call.name.as_deref()).unwrap_or_default())?;
-    let operands = call.operands.iter().flatten().map(|it| plain(it));
-    let operands = operands.collect::<Result<Vec<String>, _>>()?;
-    let (name, flags) = (quoted(&name), list(call.flags.iter().map(String::as_str)));
-    let operands = list(operands.iter().map(String::as_str));
-    Ok(format!("{{ program = {name}, flags = {flags}, operands = {operands} }}"))
-}
-
 /// A text that stands for itself in a pattern.
-fn plain(text: &str) -> Result<String, NotDrafted> {
+fn plain(text: &str) -> Result<Value, NotDrafted> {
     if text.contains(PATTERN_SIGNS) {
         return Err(NotDrafted::Pattern(text.to_owned()));
     }
-    Ok(text.to_owned())
-}
-
-fn quoted(text: &str) -> String {
-    Value::from(text).to_string()
-}
-
-fn list<'a>(texts: impl Iterator<Item = &'a str>) -> String {
-    Value::Array(texts.map(Value::from).collect()).to_string()
+    Ok(Value::from(text))
 }
 
 #[cfg(test)]
 mod tests {
     use std::path::Path;
+    use std::sync::Arc;
 
     use super::*;
     use crate::config::policy::read;
+    use crate::core::command_line::ParsedCommandLine;
     use crate::core::ids::TenantId;
     use crate::core::policy::rules::facts::{CallFacts, SessionFacts};
     use crate::core::policy::rules::{PolicyRules, RuleEffect};
@@ -95,26 +66,33 @@ mod tests {
         name = "ask-rm"
         effect = "ask"
         command = { program = "rm" }
+
+        [[rule]]
+        name = "ask-run"
+        effect = "ask"
+        tool = "run"
     "#;
 
     fn command(line: &str) -> KnownCommand {
-        KnownCommand { line: line.into(), tenant: TenantId::of_uid(7), token: None }
+        let asked_by = ["ask-rm", "ask-run"].map(Arc::from).into();
+        KnownCommand { line: line.into(), tenant: TenantId::of_uid(7), token: None, asked_by }
     }
 
-    /// What the rules say of a line once this one was approved for good.
-    fn judged(approved: &str, line: &str, directory: &str) -> RuleEffect {
-        let overrides = [Arc::from("ask-rm")];
-        let drafted = draft("1f3a2b4c", &overrides, &command(approved), Some("/work")).unwrap();
+    /// What the rules say of a line of a tenant once this one was approved for good.
+    fn judged(approved: &str, line: &str, (directory, tenant): (&str, &str)) -> RuleEffect {
+        let drafted = draft("1f3a2b4c", &command(approved), Some("/work")).unwrap();
         let mut rules = PolicyRules::default();
         let problems = read(&format!("{ASK}{drafted}"), Path::new("policy.toml"), &mut rules);
         assert!(problems.is_empty(), "{drafted}: {problems:?}");
-        let line = ParsedCommandLine::parse(line);
+        let parsed = ParsedCommandLine::parse(line);
         let session =
             SessionFacts { directory: Some(directory.to_owned()), ..SessionFacts::default() };
         let facts = CallFacts {
-            tenant: "uid:7",
+            tenant,
+            tool: "run",
             session: Some(session),
-            line: Some(&line),
+            line: Some(&parsed),
+            text: Some(line),
             ..CallFacts::default()
         };
         rules.judge(&facts).effect
@@ -122,26 +100,31 @@ mod tests {
 
     #[test]
     fn what_was_approved_for_good_passes_and_nothing_else() {
-        let approved = "rm -fr build/ 'a \"b\"'";
-        for line in [approved, "rm -r -f build/", "cd x; rm -r build/", "rm"] {
-            assert_eq!(judged(approved, line, "/work"), RuleEffect::Allow, "{line}");
+        const HERE: (&str, &str) = ("/work", "uid:7");
+        for approved in ["rm -fr build/ 'a \"b\" $'", "cd x && rm y; cd .."] {
+            assert_eq!(judged(approved, approved, HERE), RuleEffect::Allow, "{approved}");
+            for (directory, tenant) in [("/", "uid:7"), ("/work", "uid:8")] {
+                let elsewhere = judged(approved, approved, (directory, tenant));
+                assert_eq!(elsewhere, RuleEffect::Ask);
+            }
         }
-        for line in
-            ["rm -fr build", "rm -frv build/", "rm build/ c", "rm -f $x", "rm -r build/; rm x"]
-        {
-            assert_eq!(judged(approved, line, "/work"), RuleEffect::Ask, "{line}");
+        for other in [
+            "rm -rf build/",
+            "rm -fr  build/",
+            "cd /; rm -fr build/",
+            "sudo rm -fr build/",
+            "rm -fr build/ > x",
+            "rm -fr build/; echo x",
+            "rm",
+        ] {
+            assert_eq!(judged("rm -fr build/", other, HERE), RuleEffect::Ask, "{other}");
         }
-        assert_eq!(judged(approved, approved, "/"), RuleEffect::Ask);
-        assert_eq!(judged("rm", "rm x", "/work"), RuleEffect::Ask);
-        assert_eq!(judged("make && rm x", "rm x && make", "/work"), RuleEffect::Allow);
     }
 
     #[test]
     fn what_would_be_a_pattern_is_not_written_down() {
-        let drafted = draft("1", &[], &command("rm 'a*'"), Some("/work"));
-        assert_eq!(drafted, Err(NotDrafted::Pattern("a*".to_owned())));
-        let drafted = draft("1", &[], &command("rm a"), Some("/a[b]"));
+        let drafted = draft("1", &command("rm a"), Some("/a[b]"));
         assert_eq!(drafted, Err(NotDrafted::Pattern("/a[b]".to_owned())));
-        assert_eq!(draft("1", &[], &command("rm a"), None), Err(NotDrafted::NoDirectory));
+        assert_eq!(draft("1", &command("rm a"), None), Err(NotDrafted::NoDirectory));
     }
 }

@@ -118,6 +118,8 @@ pub struct KnownCommand {
     pub tenant: TenantId,
     /// The name of the caller's token.
     pub token: Option<Arc<str>>,
+    /// The rules that ask.
+    pub asked_by: Vec<Arc<str>>,
 }
 
 /// A call that was made and is not approved and used yet.

@@ -69,6 +69,8 @@ pub struct Rule {
     pub command: Option<CommandPattern>,
     /// The files that redirections of its command line write.
     pub writes: Option<Patterns>,
+    /// The whole command line, as it is written.
+    pub line: Option<Arc<str>>,
 }
 
 /// All rules of a daemon, and what holds where none matches.
@@ -116,6 +118,7 @@ pub enum Condition {
     RawInput,
     Command,
     Writes,
+    Line,
 }
 
 impl fmt::Display for Condition {
@@ -126,6 +129,7 @@ impl fmt::Display for Condition {
             Self::RawInput => f.write_str("raw_input"),
             Self::Command => f.write_str("command"),
             Self::Writes => f.write_str("writes"),
+            Self::Line => f.write_str("line"),
         }
     }
 }
@@ -153,6 +157,8 @@ pub struct RuleVerdict {
     pub unsure: bool,
     /// Whether the person in front of the calling client may approve it: each rule that asks says so.
     pub client_may_approve: bool,
+    /// Whether it is allowed by a rule about the directory.
+    pub by_directory: bool,
     /// Each rule, in the order of the files.
     pub trace: Vec<RuleOutcome>,
 }
@@ -176,10 +182,11 @@ impl PolicyRules {
             let effect = self.strict_effect(outcome)?;
             Some((effect, outcome.matching == Matching::Yes, rule))
         });
-        let client_may_approve = match strict.clone().next() {
-            Some(_) => strict.clone().all(|(_, _, rule)| rule.client_may_approve),
-            None => self.client_may_approve,
-        };
+        // What no rule asks about is left to the default.
+        let of_rest = self.client_may_approve
+            || self.default == RuleEffect::Allow
+            || self.allowing(call, &trace).is_some();
+        let client_may_approve = of_rest && strict.clone().all(|(_, _, it)| it.client_may_approve);
         // Of several of one effect, the first that is sure is told.
         let strictest = strict
             .reduce(|one, other| if (other.0, other.1) > (one.0, one.1) { other } else { one });
@@ -196,6 +203,11 @@ impl PolicyRules {
             reason: rule.and_then(|rule| rule.reason.clone()),
             unsure: !is_sure,
             client_may_approve,
+            by_directory: self.rules.iter().zip(&trace).any(|(rule, outcome)| {
+                rule.effect == RuleEffect::Allow
+                    && outcome.matching == Matching::Yes
+                    && rule.facts.contains_key(&Fact::Directory)
+            }),
             trace,
         }
     }
@@ -211,28 +223,16 @@ impl PolicyRules {
         (effect != RuleEffect::Allow).then_some(effect)
     }
 
-    /// Whether rules that allow cover all that a rule asks about.
+    /// Whether rules that allow and override this one allow the whole call.
     fn is_overridden(&self, rule: &Rule, call: &CallFacts<'_>, trace: &[RuleOutcome]) -> bool {
         let covers = |(allowing, outcome): &(&Rule, &RuleOutcome)| {
             allowing.overrides.contains(&rule.name) && outcome.matching == Matching::Yes
         };
         let covering: Vec<&Rule> =
             self.rules.iter().zip(trace).filter(covers).map(|(allowing, _)| allowing).collect();
-        if rule.effect != RuleEffect::Ask || covering.is_empty() {
-            return false;
-        }
-        if covering.iter().any(|allowing| allowing.command.is_none() && allowing.writes.is_none()) {
-            return true;
-        }
-        let Some(line) = call.line else { return false };
-        let is_asked = |call: &&ProgramCall| {
-            rule.command.as_ref().is_none_or(|command| command.matching(call) != Matching::No)
-        };
-        let mut asked = line.calls.iter().filter(is_asked);
-        line.is_known()
-            && line.sets.is_empty()
-            && asked.all(|call| covering.iter().any(|allowing| allowing.allows(call)))
-            && (rule.writes.is_none() || all_written_allowed(line, call, &covering))
+        rule.effect == RuleEffect::Ask
+            && (covering.iter().any(|allowing| allowing.is_about_whole())
+                || call.line.is_some_and(|line| all_allowed(line, call, &covering)))
     }
 
     /// The rule by which the call is allowed. Each program of a command line must be allowed, by one rule or another.
@@ -241,7 +241,7 @@ impl PolicyRules {
             rule.effect == RuleEffect::Allow && outcome.matching == Matching::Yes
         });
         let matched: Vec<&Rule> = matched.map(|(rule, _)| rule).collect();
-        let whole = matched.iter().find(|rule| rule.command.is_none() && rule.writes.is_none());
+        let whole = matched.iter().find(|rule| rule.is_about_whole());
         whole.copied().or_else(|| match call.line {
             Some(line) if all_allowed(line, call, &matched) => {
                 let first = line.calls.first();
@@ -257,20 +257,16 @@ fn all_allowed(line: &ParsedCommandLine, call: &CallFacts<'_>, rules: &[&Rule]) 
     let is_fine = |call: &_| {
         rules.iter().any(|rule| rule.command.as_ref().is_some_and(|command| command.allows(call)))
     };
+    let is_written = |file: &Option<String>| {
+        let file = file.as_deref().and_then(|file| call.absolute(line, file));
+        let patterns = rules.iter().filter_map(|rule| rule.writes.as_ref());
+        file.is_some_and(|file| patterns.into_iter().any(|patterns| patterns.matches(&file)))
+    };
     // A variable may change what a program does.
     line.is_known()
         && line.sets.is_empty()
         && line.calls.iter().all(is_fine)
-        && all_written_allowed(line, call, rules)
-}
-
-/// Whether these rules together allow all files that a line writes.
-fn all_written_allowed(line: &ParsedCommandLine, call: &CallFacts<'_>, rules: &[&Rule]) -> bool {
-    line.writes.iter().all(|file| {
-        let file = file.as_deref().and_then(|file| call.absolute(line, file));
-        let patterns = rules.iter().filter_map(|rule| rule.writes.as_ref());
-        file.is_some_and(|file| patterns.into_iter().any(|patterns| patterns.matches(&file)))
-    })
+        && line.writes.iter().all(is_written)
 }
 
 impl Rule {
@@ -319,7 +315,18 @@ impl Rule {
         let is_raw = call.raw_input;
         let raw = self.raw_input.map(|wanted| ((wanted == is_raw).into(), Condition::RawInput));
         let line = std::iter::once_with(|| self.judge_line(call)).flatten();
-        facts.chain(arguments).chain(raw).chain(line)
+        // What is not known whole may be another line each time.
+        let is_known = call.line.is_some_and(ParsedCommandLine::is_known);
+        let whole = self
+            .line
+            .as_ref()
+            .map(|line| ((is_known && call.text == Some(&**line)).into(), Condition::Line));
+        facts.chain(arguments).chain(raw).chain(whole).chain(line)
+    }
+
+    /// Whether it is about a call as a whole, and not about single programs or files.
+    fn is_about_whole(&self) -> bool {
+        self.command.is_none() && self.writes.is_none()
     }
 
     /// Whether the line is one that the rule is about. Typed input that is no known line is judged by `raw_input`

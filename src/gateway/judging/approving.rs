@@ -59,12 +59,17 @@ impl AskedCall<'_> {
         let may_ask = self.request.client_may_approve;
         let person = if may_ask { call.person.clone() } else { ClientPerson::Absent };
         let mut asking = None;
-        let mut asks_later = false;
+        let (mut asks_later, mut gave_up) = (false, false);
         match &person {
             ClientPerson::Absent => {}
             ClientPerson::Present(person) => asking = Some(person.ask(self.question())),
             ClientPerson::Later(None) => asks_later = true,
-            ClientPerson::Later(Some(returned)) => asks_later = self.take(call, returned)?,
+            ClientPerson::Later(Some(returned)) => {
+                self.take(call, returned)?;
+                gave_up = returned.answer == PersonAnswer::Nothing;
+                // An answer that came too late is asked for again.
+                asks_later = !gave_up;
+            }
         }
         let mut registered = None;
         loop {
@@ -88,7 +93,7 @@ impl AskedCall<'_> {
             if asks_later {
                 return Err(refusal(self.decision, self.asks_person(id, expires_at)));
             }
-            if is_new {
+            if is_new || gave_up {
                 registered = Some(Registered { judge: &self.daemon.judge, id });
             }
             // Whatever this connection asks next need not wait for a person.
@@ -136,13 +141,15 @@ impl AskedCall<'_> {
                 Some(ApprovalState::Approved(_) | ApprovalState::Denied(_)) => {
                     return Ok(Waited::Decided);
                 }
+                // Whoever was asked did not answer, and is not asked again.
+                None if clock.now() >= expires_at => return Ok(Waited::TooLong),
                 None => return Ok(Waited::Void),
             }
         }
     }
 
-    /// Takes the answer that a client brings back. Returns whether it is to ask its person again: it took too long.
-    fn take(&self, call: &mut Call, returned: &ReturnedAnswer) -> Result<bool, SurfaceError> {
+    /// Takes the answer that a client brings back.
+    fn take(&self, call: &mut Call, returned: &ReturnedAnswer) -> Result<(), SurfaceError> {
         let opened = self.daemon.judge.opened(&returned.state, &self.request.fingerprint);
         let id = opened.ok_or_else(|| {
             let problem =
@@ -152,7 +159,7 @@ impl AskedCall<'_> {
         self.decide(call, id, returned.answer);
         // A second use of the same answer needs the same call to wait, which it does not any more.
         call.person = ClientPerson::Later(None);
-        Ok(returned.answer != PersonAnswer::Nothing)
+        Ok(())
     }
 
     /// Decides the call as its person says, and records that.
@@ -204,9 +211,7 @@ impl AskedCall<'_> {
             if self.judged.witness(call) != *witness {
                 return Err(SessionError::Stale.into());
             }
-            if let Some(permit) = call.permit_mut() {
-                permit.bind(witness.clone());
-            }
+            self.judged.bind(call, witness.clone());
         }
         Ok(used)
     }

@@ -10,7 +10,9 @@ use crate::core::ids::PrincipalId;
 use crate::core::invisible::with_invisible_shown;
 use crate::core::one_line::one_line;
 use crate::core::policy::approvals::{Fingerprint, KnownCommand, Witness};
+use crate::core::policy::decision::Decision;
 use crate::core::policy::rules::facts::{CallFacts, SessionFacts};
+use crate::core::policy::rules::{Matching, RuleEffect, RuleOutcome};
 use crate::core::shell::activity::ActivityState;
 use crate::core::shell::commands::EndsBy;
 use crate::gateway::judging::JudgedCall;
@@ -36,7 +38,7 @@ const NEUTRAL: [&str; 9] = [
 /// The longest description of a call, in bytes of JSON.
 const WHAT_MAX: usize = 2_000;
 
-impl JudgedCall<'_> {
+impl<'a> JudgedCall<'a> {
     /// What the call has a shell or the system run, if the tool says that it does.
     pub(super) fn line(self) -> Option<ParsedCommandLine> {
         let text = |name: &str| self.arguments.get(name).and_then(Value::as_str);
@@ -83,26 +85,48 @@ impl JudgedCall<'_> {
         self,
         call: &Call,
         line: &ParsedCommandLine,
+        decision: &Decision,
     ) -> Option<KnownCommand> {
         programs_of(line)?;
+        let strict = |it: &&RuleOutcome| it.effect != RuleEffect::Allow && !it.overridden;
+        let asking: Vec<&RuleOutcome> = decision
+            .verdict
+            .trace
+            .iter()
+            .filter(strict)
+            .filter(|outcome| outcome.matching != Matching::No)
+            .collect();
+        let asks = |it: &&RuleOutcome| it.effect == RuleEffect::Ask && it.matching == Matching::Yes;
+        if !asking.iter().all(asks) {
+            return None;
+        }
+        let caller = &call.standing.caller;
+        let of_token = matches!(caller.principal, PrincipalId::Token(_));
+        Some(KnownCommand {
+            line: self.text()?.into(),
+            tenant: caller.tenant.clone(),
+            token: of_token.then(|| Arc::clone(&caller.label)),
+            asked_by: asking.iter().map(|outcome| Arc::clone(&outcome.rule)).collect(),
+        })
+    }
+
+    /// The line that the call types, as it is written.
+    fn text(self) -> Option<&'a str> {
         let text = match self.entry.runs {
             ToolRuns::Line(name) | ToolRuns::Text(name) => self.arguments.get(name)?.as_str()?,
             ToolRuns::Nothing | ToolRuns::Program | ToolRuns::Input => return None,
         };
-        let caller = &call.standing.caller;
-        let of_token = matches!(caller.principal, PrincipalId::Token(_));
-        Some(KnownCommand {
-            line: text.trim_end_matches(['\n', '\r']).into(),
-            tenant: caller.tenant.clone(),
-            token: of_token.then(|| Arc::clone(&caller.label)),
-        })
+        Some(text.trim_end_matches(['\n', '\r']))
     }
 
-    pub(super) fn facts<'a>(
+    pub(super) fn facts<'b>(
         self,
-        call: &'a Call,
-        line: Option<&'a ParsedCommandLine>,
-    ) -> CallFacts<'a> {
+        call: &'b Call,
+        line: Option<&'b ParsedCommandLine>,
+    ) -> CallFacts<'b>
+    where
+        'a: 'b,
+    {
         let standing = &call.standing;
         let of_token = matches!(standing.caller.principal, PrincipalId::Token(_));
         let text = |(name, value): (&String, &Value)| {
@@ -129,6 +153,7 @@ impl JudgedCall<'_> {
             session: self.session.map(facts_of),
             arguments: self.arguments.iter().filter_map(text).collect::<BTreeMap<_, _>>(),
             line,
+            text: line.and_then(|_| self.text()),
             raw_input: types && line.is_none_or(|line| !line.unknown.is_empty()),
         }
     }

@@ -89,12 +89,13 @@ impl Server {
         let mut may = waiting.filter(|call| may_decide(&daemon.sessions, standing, &call.request));
         let call = may.find(|call| call.id.to_string() == approval_id).map(Box::new);
         let call = call.ok_or(SettingsError::NoCall)?;
+        let (id, session) = (call.id, call.request.session);
         let settings = &self.shared.operators.settings;
         let asked = |answer| SettingsAsked::ForGood { call, write, answer };
         if !write {
             return Ok(result(&settings::ask(settings, asked).await?));
         }
-        let begun = gateway.begin_request(standing, "approve_for_good");
+        let begun = gateway.begin_decision(standing, "approve_for_good", (id, session));
         concluded(begun, settings::ask(settings, asked).await)
     }
 }

@@ -97,12 +97,17 @@ impl Reloading {
         call: &Approval,
         write: bool,
     ) -> Result<RuleWritten, SettingsError> {
-        let decision = self.shared.gateway.daemon().judge.decision(call.request.decision);
-        let decision = decision.ok_or(SettingsError::Unknown)?;
-        let rule = RuleForGood::of(&self.sources, call, &decision)?;
+        // What somebody else wrote and nobody had the daemon read is not to hold by this.
+        if self.sources.load()?.config.policy != self.running.policy {
+            return Err(SettingsError::Outdated);
+        }
+        let rule = RuleForGood::of(&self.sources, call)?;
         if write {
-            rule.write()?;
-            self.reload_and_tell().await?;
+            let written = rule.write()?;
+            if let Err(error) = self.reload_and_tell().await {
+                written.undo();
+                return Err(error.into());
+            }
         }
         Ok(rule.wire(write))
     }

@@ -128,6 +128,8 @@ pub struct CallFacts<'a> {
     pub arguments: BTreeMap<String, String>,
     /// The command line that it runs or types, if it does and that is known.
     pub line: Option<&'a ParsedCommandLine>,
+    /// The same as it is written.
+    pub text: Option<&'a str>,
     /// Whether it types what is not known whole to be a command line.
     pub raw_input: bool,
 }

@@ -10,8 +10,7 @@ const PATTERN_BYTES_MAX: usize = 256;
 
 /// Patterns: `*` is any text without `/`, `**` any text, `?` one character, `[ab]` and `{a,b}` a choice.
 /// `/srv/**` is `/srv` and all below it.
-/// None match nothing.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub struct Patterns {
     texts: Vec<String>,
     set: GlobSet,

@@ -21,6 +21,7 @@ fn rule(name: &str, effect: RuleEffect) -> Rule {
         raw_input: None,
         command: None,
         writes: None,
+        line: None,
     }
 }
 
