@@ -15,6 +15,7 @@ use crate::cli::table::render;
 use crate::config::key::{ConfigKey, KEYS, Value as Setting};
 use crate::config::problem::Problem;
 use crate::config::sources::{Effective, Sources};
+use crate::surface::TOOL_NAMES;
 
 /// Show or check the configuration, or list its files
 ///
@@ -96,7 +97,7 @@ pub fn sources(
     environment: &BTreeMap<OsString, OsString>,
 ) -> Result<Sources, CliFailure> {
     let given = given.map(path::absolute).transpose().context("--config")?;
-    Ok(Sources::new(given, directory, environment))
+    Ok(Sources::new(given, directory, environment, TOOL_NAMES))
 }
 
 impl Show {

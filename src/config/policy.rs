@@ -17,6 +17,7 @@ use crate::core::nearest::nearest_of;
 use crate::core::policy::rules::command::CommandPattern;
 use crate::core::policy::rules::facts::Fact;
 use crate::core::policy::rules::patterns::Patterns;
+use crate::core::policy::rules::tools::{KnownTool, ToolNames, unknown_names};
 use crate::core::policy::rules::{Matching, PolicyRules, RULES_MAX, Rule, RuleEffect};
 
 /// The longest reason of a rule and the longest name, in characters.
@@ -120,7 +121,9 @@ impl<'de> Deserialize<'de> for Texts {
 }
 
 /// Adds what a policy file says to the rules, and returns its problems. With problems, the rules are not to be used.
-pub fn read(text: &str, path: &Path, rules: &mut PolicyRules) -> Vec<Problem> {
+///
+/// Rules name `tools` and their arguments.
+pub fn read(text: &str, path: &Path, tools: ToolNames, rules: &mut PolicyRules) -> Vec<Problem> {
     let file: PolicyFile = match toml::from_str(text) {
         Ok(file) => file,
         Err(error) => {
@@ -134,6 +137,7 @@ pub fn read(text: &str, path: &Path, rules: &mut PolicyRules) -> Vec<Problem> {
     let mut problems = Vec::new();
     let mut names: BTreeSet<Arc<str>> =
         rules.rules.iter().map(|rule| Arc::clone(&rule.name)).collect();
+    let tools = if file.rule.is_empty() { Vec::new() } else { (tools.0)() };
     for table in file.rule {
         let at = table.span().start;
         let table = table.into_inner();
@@ -144,7 +148,7 @@ pub fn read(text: &str, path: &Path, rules: &mut PolicyRules) -> Vec<Problem> {
         if !names.insert(Arc::from(name.as_str())) {
             complain(Fault::Rule("another rule has this name".to_owned()));
         }
-        match table.rule() {
+        match table.rule(&tools) {
             Ok(rule) => rules.rules.push(rule),
             Err(wrong) => wrong.into_iter().for_each(|wrong| complain(Fault::Rule(wrong))),
         }
@@ -163,7 +167,7 @@ fn problem(text: &str, path: &Path, at: usize, key: Option<String>, fault: Fault
 
 impl RuleTable {
     /// The rule, or all that is wrong with it.
-    fn rule(self) -> Result<Rule, Vec<String>> {
+    fn rule(self, tools: &[KnownTool]) -> Result<Rule, Vec<String>> {
         let mut wrong = Vec::new();
         if !is_plain(&self.name) {
             wrong.push(format!("a name has up to {NAME_MAX} letters, digits, `-`, `_` and `.`"));
@@ -211,6 +215,7 @@ impl RuleTable {
         let (name, reason) = (self.name.into(), self.reason.map(Arc::from));
         let rule = Rule { name, effect, reason, facts, arguments, raw_input, command, writes };
         wrong.extend(contradictions(&rule));
+        wrong.extend(unknown_names(&rule, tools));
         if wrong.is_empty() {
             wrong.extend(wrong_examples(&rule, &self.examples.0, &self.counterexamples.0));
         }

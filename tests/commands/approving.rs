@@ -148,6 +148,14 @@ fn policy_check_judges_by_the_rules_and_starter_sets_are_policies() {
     assert_eq!(wrong.status.code(), Some(2), "{wrong:?}");
     let told = String::from_utf8(wrong.stderr).unwrap();
     assert!(told.contains("ci.toml:1:1: rule a: tool: no pattern is given"), "{told}");
+    std::fs::write(&file, "[[rule]]\nname = 'a'\neffect = 'deny'\ntool = 'rnu'").unwrap();
+    let wrong = home.envelope(&format!("policy check --policy {file} ls"));
+    let told = wrong["error"].as_str().unwrap();
+    assert!(told.contains("nothing is called `rnu`; did you mean run?"), "{told}");
+    let gone = home.path("gone.toml").display().to_string();
+    let missing = home.envelope(&format!("policy check --policy {gone} ls"));
+    assert_eq!(missing["error_code"], "invalid_configuration", "{missing}");
+    assert!(missing["error"].as_str().unwrap().contains(&gone), "{missing}");
 }
 
 #[test]

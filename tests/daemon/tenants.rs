@@ -14,6 +14,7 @@ use termgate::core::policy::rules::PolicyRules;
 use termgate::core::policy::tenants::Tenants as Configured;
 use termgate::core::quota::Quota;
 use termgate::core::token::TokenScope;
+use termgate::surface::TOOL_NAMES;
 
 use crate::daemon::harness::{Era, TestDaemon, Wire, error_code};
 use crate::daemon::tokens::{Tokens, owner};
@@ -63,7 +64,7 @@ impl House {
 
     async fn with_rules(tenants: &str, rules: &str) -> Self {
         let (tenants, mut policy) = (tenants_of(tenants), PolicyRules::default());
-        let problems = policy::read(rules, "policy.toml".as_ref(), &mut policy);
+        let problems = policy::read(rules, "policy.toml".as_ref(), TOOL_NAMES, &mut policy);
         assert!(problems.is_empty(), "{problems:?}");
         let daemon = TestDaemon::configured(|config| {
             config.allow_write = true;
