@@ -10,8 +10,11 @@ use tokio::sync::watch;
 
 use crate::core::command_line::ParsedCommandLine;
 use crate::core::ids::TenantId;
+use crate::core::input::idempotency::IdempotencyKey;
+use crate::core::input::request::WriteError;
 use crate::core::moment::Moment;
 use crate::core::policy::approvals::{Approval, ApprovalAnswer, ApprovalRequest, ApprovalState};
+use crate::core::policy::bound::PermitBound;
 use crate::core::policy::decision::{Decision, DecisionId};
 use crate::core::policy::rules::RuleEffect;
 use crate::session::error::SessionError;
@@ -20,6 +23,7 @@ use crate::surface::call::{Call, Daemon};
 use crate::surface::error::{RuleRefusal, SurfaceError, WhyRefused};
 use crate::surface::judge::Judge;
 use crate::surface::terminal::create_session::tenant_of_new;
+use crate::surface::terminal::writing::{WAIT_MS_DEFAULT, lease_id};
 use crate::surface::tool::{ToolEntry, ToolRuns};
 
 /// How long a call waits at most, like any other.
@@ -69,8 +73,12 @@ impl JudgedCall<'_> {
             let session = self.session.map(Session::id).or(call.creates);
             let about = (session, self.tenant(call));
             let decision = daemon.judge.decide(&rules, caller, about, &facts);
+            let effect = decision.verdict.effect;
+            if effect != RuleEffect::Allow && self.repeats(call).await {
+                return Ok(None);
+            }
             call.decided(decision.id);
-            match decision.verdict.effect {
+            match effect {
                 RuleEffect::Allow => return Ok(None),
                 RuleEffect::Deny => return Err(refusal(&decision, WhyRefused::Denied)),
                 RuleEffect::Ask => {}
@@ -84,6 +92,34 @@ impl JudgedCall<'_> {
         }
     }
 
+    /// Whether the call is only to say what would happen.
+    fn is_rehearsal(self) -> bool {
+        self.arguments.get("dry_run") == Some(&Value::Bool(true))
+    }
+
+    /// Whether the call was made before under its idempotency key by the same caller. It may then do nothing more than to
+    /// be answered as before, or be told that its key is used.
+    async fn repeats(self, call: &mut Call) -> bool {
+        let text = |name: &str| self.arguments.get(name).and_then(Value::as_str);
+        // Which arguments the key stands for, only the tool knows; here, any call that has it is known.
+        let key = text("idempotency_key").and_then(|key| IdempotencyKey::new(key, 0));
+        let presented = text("lease_id").and_then(|id| lease_id(id).ok());
+        let (Some(key), Some(target)) = (key, &mut call.target) else { return false };
+        if self.is_rehearsal() {
+            return false;
+        }
+        let caller = call.standing.caller.clone();
+        let made = target.session.recall(&target.permit, caller, presented, key).await;
+        let is_known = match made {
+            Ok(made) => made.is_some(),
+            Err(error) => matches!(error, SessionError::Write(WriteError::KeyReused)),
+        };
+        if is_known {
+            target.permit.bind(PermitBound::Repetition);
+        }
+        is_known
+    }
+
     /// Waits until somebody approves the call, and returns what that used up. `None` if it is to be judged again: other
     /// rules hold, or an equal call used the approval.
     async fn approved(
@@ -94,7 +130,7 @@ impl JudgedCall<'_> {
         request: ApprovalRequest,
         (mut changes, until): (watch::Receiver<u64>, Moment),
     ) -> Result<Option<Option<Box<Approval>>>, SurfaceError> {
-        if self.arguments.get("dry_run") == Some(&Value::Bool(true)) {
+        if self.is_rehearsal() {
             return Err(refusal(decision, WhyRefused::WouldAsk));
         }
         // Nobody is asked about what the tool refuses.
@@ -160,7 +196,7 @@ impl JudgedCall<'_> {
                 return Err(SessionError::Stale.into());
             }
             if let Some(permit) = call.permit_mut() {
-                permit.bind(request.witness.clone());
+                permit.bind(PermitBound::Terminal(request.witness.clone()));
             }
         }
         Ok(used)
@@ -177,10 +213,11 @@ impl JudgedCall<'_> {
     /// How long the caller waits for what comes of its call, which is how long it waits for an approval.
     fn patience(self) -> Duration {
         let given = |name: &str| self.arguments.get(name).and_then(Value::as_u64);
+        let waits = self.arguments.get("until").is_some_and(|until| !until.is_null());
         let millis = match self.entry.runs {
             ToolRuns::Line(_) => given("timeout_ms").unwrap_or(60_000),
             ToolRuns::Nothing | ToolRuns::Program | ToolRuns::Text(_) | ToolRuns::Input => {
-                given("wait_ms").unwrap_or_default()
+                given("wait_ms").unwrap_or(if waits { WAIT_MS_DEFAULT } else { 0 })
             }
         };
         Duration::from_millis(millis).min(PATIENCE_MAX)
@@ -205,6 +242,7 @@ impl JudgedCall<'_> {
             session: decision.session.filter(|_| self.session.is_some()),
             tool: self.entry.name,
             what: self.what(),
+            line: line.and_then(facts::fingerprint_of),
             programs: line.and_then(facts::programs_of),
             rule: decision.verdict.rule.clone(),
             reason: decision.verdict.reason.clone(),
