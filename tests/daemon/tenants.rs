@@ -324,7 +324,12 @@ async fn a_tenants_sessions_are_as_the_configuration_says() {
     let line = "id -u; readlink /proc/self/ns/pid; exec cat";
     let wanted = json!({"command": "sh", "args": ["-c", line], "lease": false});
     let created = ci.structured("create_session", wanted).await;
+    assert_eq!(created["session"]["sandbox"], true);
     let id = created["session"]["id"].clone();
+    let listed = ci.structured("list_sessions", json!({"session": id})).await;
+    assert_eq!(listed["sessions"][0]["sandbox"], true);
+    let other_user = if user == getuid().as_raw() { Value::Null } else { json!(user) };
+    assert_eq!(listed["sessions"][0]["user"], other_user);
     ci.wait_for(json!({"session": id, "text": "pid:[", "since": 0})).await;
     let screen = ci.structured("read_screen", json!({"session": id})).await.to_string();
     let own = fs::read_link("/proc/self/ns/pid").unwrap();
@@ -486,6 +491,56 @@ async fn nobody_gets_a_role_by_giving_a_name_and_a_new_name_ends_what_the_old_on
     let mut eye = house.enter("eye").await;
     let list = eye.structured("list_sessions", json!({"session": till})).await;
     assert_eq!(list["sessions"][0]["lease"]["held"], false);
+    house.daemon.stop().await;
+}
+
+#[tokio::test]
+async fn nobody_gets_a_role_by_the_tag_or_the_name_of_a_session_that_it_creates() {
+    let by_choice = "
+        [tenant.web]
+        tokens = [\"ci\", \"lead\"]
+
+        [[role]]
+        role = \"operate\"
+        tokens = [\"ci\"]
+        tag = \"prod\"
+
+        [[role]]
+        role = \"operate\"
+        tokens = [\"ci\"]
+        session = \"cat\"
+
+        [[role]]
+        role = \"view\"
+        tokens = [\"ci\"]
+        tag = \"seen\"
+    ";
+    let house = House::new(by_choice).await;
+    let mut ci = house.enter("ci").await;
+    let with = |more: Value| {
+        let mut arguments = json!({"command": "cat", "args": [], "lease": false});
+        arguments.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        arguments
+    };
+    for more in [json!({"tags": ["x", "prod"]}), json!({"name": "cat"})] {
+        let refused = ci.error_code("create_session", with(more.clone())).await;
+        assert_eq!(refused, "policy_denied", "{more}");
+    }
+    // No role comes of a tag for what it has anyway, nor at a private session.
+    for more in [json!({"tags": ["seen"]}), json!({"tags": ["prod"], "visibility": "private"})] {
+        ci.structured("create_session", with(more)).await;
+    }
+    // Where a name gives roles, that of a program names nothing.
+    let unnamed = ci.structured("create_session", with(json!({}))).await["session"].clone();
+    let id = unnamed["id"].as_str().unwrap();
+    assert_eq!(unnamed["name"], format!("session-{id}"));
+    let off = json!({"state": "off", "session": id});
+    assert_eq!(ci.error_code("set_write", off).await, "policy_denied");
+    // Who has the role in the whole tenant gives it.
+    let mut lead = house.enter("lead").await;
+    let tagged = lead.structured("create_session", with(json!({"tags": ["prod"]}))).await;
+    let off = json!({"state": "off", "session": tagged["session"]["id"]});
+    ci.structured("set_write", off).await;
     house.daemon.stop().await;
 }
 

@@ -117,6 +117,33 @@ impl RightsSubject for GoneSession<'_> {
     }
 }
 
+/// A session that is to be created.
+#[derive(Clone, Copy, Debug)]
+pub struct NewSession<'a> {
+    pub id: SessionId,
+    pub tenant: &'a TenantId,
+    pub name: Option<&'a str>,
+    pub tags: &'a [String],
+}
+
+impl RightsSubject for NewSession<'_> {
+    fn id(&self) -> SessionId {
+        self.id
+    }
+
+    fn tenant(&self) -> &TenantId {
+        self.tenant
+    }
+
+    fn is_named(&self, name: &str) -> bool {
+        self.name == Some(name)
+    }
+
+    fn has_tag(&self, tag: &str) -> bool {
+        self.tags.iter().any(|it| it == tag)
+    }
+}
+
 /// Roles at the sessions that fulfil each given condition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RoleGrant {
