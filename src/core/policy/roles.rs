@@ -214,6 +214,13 @@ impl Rights {
         self.grants.iter().any(|grant| grant.session.is_some())
     }
 
+    /// Whether some name gives a session of this tenant roles that are none of these.
+    pub fn gain_by_names(&self, tenant: &TenantId, roles: Roles) -> bool {
+        let gains = |grant: &RoleGrant| grant.roles.within(self.most).and(roles) != roles;
+        let here = |grant: &&RoleGrant| !tenant.is_private() && tenant.is_of(&grant.tenant);
+        self.grants.iter().filter(here).any(|grant| grant.session.is_some() && gains(grant))
+    }
+
     /// Whether there is a session, existing or not, at which it gives this role.
     pub fn ever(&self, role: Role) -> bool {
         let granted = self.grants.iter().map(|grant| grant.roles);

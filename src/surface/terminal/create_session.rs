@@ -13,9 +13,9 @@ use tokio::task::spawn_blocking;
 
 use crate::core::caller::Caller;
 use crate::core::frame::Size;
-use crate::core::ids::{SessionId, TenantId};
+use crate::core::ids::TenantId;
 use crate::core::lease::request::AcquireRequest;
-use crate::core::policy::roles::{NewSession, Role};
+use crate::core::policy::roles::NewSession;
 use crate::core::policy::tenants::Visibility;
 use crate::core::policy::{Denial, Standing, decide_operate};
 use crate::session::error::{CreateError, TAGS_MAX};
@@ -147,10 +147,12 @@ impl CreateSession {
         let limits = call.daemon.sessions.limits();
         let named = limits.tenants.find(&call.standing.caller.tenant);
         let id = call.creates.unwrap_or_else(|| call.daemon.sessions.fresh_id());
-        let name = name_of(&call.standing, &tenant, id, self.name);
+        let whole = call.standing.roles_in(&tenant);
+        // The program's name is not known yet, and may be one that gives the caller roles.
+        let is_unnamed = call.standing.rights.gain_by_names(&tenant, whole);
+        let name = self.name.or_else(|| is_unnamed.then(|| format!("session-{id}")));
         let new = NewSession { id, tenant: &tenant, name: name.as_deref(), tags: &self.tags };
-        let (here, whole) = (call.standing.roles_at(&new), call.standing.roles_in(&tenant));
-        if here.within(whole) != here {
+        if call.standing.roles_at(&new).and(whole) != whole {
             // Whoever gives itself such a session gives itself rights.
             return Err(Denial::NoRole.into());
         }
@@ -171,19 +173,6 @@ impl CreateSession {
             is_listed,
         })
     }
-}
-
-/// The name of a new session; `None` for one that the program gives.
-///
-/// The program's name is not known yet. So it names nothing where a name may give the caller roles.
-fn name_of(
-    standing: &Standing,
-    tenant: &TenantId,
-    id: SessionId,
-    given: Option<String>,
-) -> Option<String> {
-    let gains = standing.rights.depend_on_names() && !standing.roles_in(tenant).has(Role::Operate);
-    given.or_else(|| gains.then(|| format!("session-{id}")))
 }
 
 /// The user whom the program of a new session runs as; `None` for the daemon's.
