@@ -15,6 +15,7 @@ pub mod terminal;
 pub mod tool;
 pub mod turns;
 
+use crate::core::policy::rules::tools::{KnownTool, ToolNames};
 use crate::surface::tool::ToolEntry;
 
 /// Every tool of every family, in the order of the contract.
@@ -22,4 +23,11 @@ pub fn entries() -> Vec<ToolEntry> {
     let mut entries = terminal::entries();
     entries.extend(control::entries());
     entries
+}
+
+/// The names of all tools and of their arguments, for rules.
+pub const TOOL_NAMES: ToolNames = ToolNames(known_tools);
+
+fn known_tools() -> Vec<KnownTool> {
+    entries().iter().map(ToolEntry::known).collect()
 }

@@ -14,6 +14,7 @@ pub mod limits;
 pub mod line_memory;
 pub mod membership;
 pub mod notify;
+pub mod refusal;
 pub mod shell_scripts;
 pub mod signals;
 pub mod stdio;

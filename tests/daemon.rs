@@ -72,5 +72,6 @@ mod daemon {
     mod tokens;
     mod upgrading;
     mod waits;
+    mod walls;
     mod write_switch;
 }

@@ -18,6 +18,7 @@ use crate::config::key::{ConfigKey, KEYS, Value as Setting};
 use crate::config::problem::Problem;
 use crate::config::sources::{Effective, Sources};
 use crate::mcp::settings::RELOAD_METHOD;
+use crate::surface::TOOL_NAMES;
 use crate::transport::client::ClientError;
 use crate::wire::status::Reloaded;
 
@@ -124,7 +125,7 @@ pub fn sources(
     environment: &BTreeMap<OsString, OsString>,
 ) -> Result<Sources, CliFailure> {
     let given = given.map(path::absolute).transpose().context("--config")?;
-    Ok(Sources::new(given, directory, environment))
+    Ok(Sources::new(given, directory, environment, TOOL_NAMES))
 }
 
 impl Show {

@@ -16,6 +16,7 @@ use tokio::time::{Instant, sleep, timeout};
 use crate::cli::expected::expected_at;
 use crate::cli::failure::CliFailure;
 use crate::cli::output::{CommandOutput, CommandReport};
+use crate::core::token::Secret;
 use crate::transport::client::exchange::PendingReply;
 use crate::transport::client::{Client, ClientError, ConnectError, reach};
 use crate::wire::error::ErrorWire;
@@ -58,7 +59,15 @@ impl DaemonClient {
 
     /// Connects to the daemon at this socket, for callers that handle a missing daemon.
     pub async fn try_connect(path: &Path) -> Result<Self, ConnectError> {
-        let client = Client::connect(path, expected_at(path)).await?;
+        Self::try_connect_as(path, None).await
+    }
+
+    /// The same as the owner of a token, who sees other sessions.
+    pub async fn try_connect_as(
+        path: &Path,
+        secret: Option<&Secret>,
+    ) -> Result<Self, ConnectError> {
+        let client = Client::connect_as(path, expected_at(path), secret).await?;
         Ok(Self { news: client.news(), client, path: path.to_owned() })
     }
 

@@ -104,8 +104,11 @@ impl From<io::Error> for CliFailure {
 }
 
 impl CliFailure {
-    /// The failure when no daemon answers at a path.
+    /// The failure when no daemon answers at a path, or takes this client.
     pub fn unreachable(path: PathBuf, source: ConnectError) -> Self {
+        if let ConnectError::Rejected(error) = source {
+            return Self::of_tool(*error);
+        }
         let inside = std::env::var_os(SESSION_MARK).is_some();
         if inside && matches!(source, ConnectError::HungUp) {
             return Self::Inside(path);

@@ -108,7 +108,7 @@ impl McpCommand {
             return Ok(Way { start, ..way(gateway) });
         };
         // A daemon that we would start does not have the session.
-        let id = find(&gateway, session).await?;
+        let id = find(&gateway, session, self.token_file.as_deref()).await?;
         let socket = if self.read_only { paths.session_read_only(id) } else { paths.session(id) };
         Ok(Way { gateway: Some((gateway, id)), ..way(socket) })
     }
@@ -133,7 +133,9 @@ impl Way {
         let is_gone = matches!(source, ConnectError::Absent | ConnectError::Refused);
         let daemon = match &self.gateway {
             Some((gateway, id)) if is_gone => {
-                DaemonClient::try_connect(gateway).await.ok().map(|daemon| (daemon, id.to_string()))
+                let secret = self.token_file.as_deref().and_then(|file| secret_in(file).ok());
+                let daemon = DaemonClient::try_connect_as(gateway, secret.as_ref()).await.ok();
+                daemon.map(|daemon| (daemon, id.to_string()))
             }
             Some(_) | None => None,
         };
@@ -167,7 +169,15 @@ fn undialed(failure: CliFailure) -> Undialed {
     Undialed { code, reason: failure.to_string() }
 }
 
-async fn find(gateway: &Path, session: &str) -> Result<SessionId, CliFailure> {
-    let session = DaemonClient::connect(gateway).await?.session(session).await?;
+/// Finds a session among those that the owner of the token sees.
+async fn find(
+    gateway: &Path,
+    session: &str,
+    token_file: Option<&Path>,
+) -> Result<SessionId, CliFailure> {
+    let secret = token_file.map(secret_in).transpose()?;
+    let daemon = DaemonClient::try_connect_as(gateway, secret.as_ref()).await;
+    let daemon = daemon.map_err(|source| CliFailure::unreachable(gateway.to_owned(), source))?;
+    let session = daemon.session(session).await?;
     Ok(session.id.parse().context("the daemon names no session")?)
 }

@@ -1,7 +1,6 @@
 //! `policy`: shows how the rules judge a command line, why they decided as they did, and rules to begin with.
 
 use std::env;
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
@@ -13,15 +12,14 @@ use crate::cli::context::Context;
 use crate::cli::failure::{CliFailure, TypedNames};
 use crate::cli::output::CommandReport;
 use crate::cli::table::render;
-use crate::config::policy;
-use crate::config::problem::ConfigError;
+use crate::config::sources::rules_in;
 use crate::core::command_line::ParsedCommandLine;
 use crate::core::ids::TenantId;
 use crate::core::policy::Door;
 use crate::core::policy::roles::Roles;
-use crate::core::policy::rules::PolicyRules;
 use crate::core::policy::rules::facts::{CallFacts, SessionFacts};
 use crate::core::shell::activity::ActivityState;
+use crate::surface::TOOL_NAMES;
 use crate::transport::unix::limits::own_uid;
 use crate::wire::policy::{DecisionWire, ParsedLineWire, ProgramWire, VerdictWire};
 
@@ -115,7 +113,7 @@ impl CheckCommandLine {
     fn run(self) -> Result<CommandReport, CliFailure> {
         let directory = env::current_dir().context("the current directory is gone")?;
         let rules = match &self.policy {
-            Some(file) => read_policy(file)?,
+            Some(file) => rules_in(file, TOOL_NAMES)?,
             None => {
                 let environment = env::vars_os().collect();
                 let sources = sources(self.config.as_deref(), &directory, &environment)?;
@@ -152,13 +150,6 @@ fn facts<'a>(line: &'a ParsedCommandLine, directory: &Path) -> CallFacts<'a> {
         line: Some(line),
         ..CallFacts::default()
     }
-}
-
-fn read_policy(path: &Path) -> Result<PolicyRules, CliFailure> {
-    let text = fs::read_to_string(path).with_context(|| path.display().to_string())?;
-    let mut rules = PolicyRules::default();
-    let problems = policy::read(&text, path, &mut rules);
-    if problems.is_empty() { Ok(rules) } else { Err(ConfigError(problems).into()) }
 }
 
 /// A word as it is shown; `?` if it is known only when the line runs.
@@ -205,12 +196,16 @@ impl ExplainCommand {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::policy;
+    use crate::config::problem::ConfigError;
+    use crate::core::policy::rules::PolicyRules;
 
     #[test]
     fn each_starter_set_is_a_policy_whose_rules_agree_with_their_examples() {
         for set in StarterSet::value_variants() {
             let mut rules = PolicyRules::default();
-            let problems = policy::read(set.text(), Path::new("policy.toml"), &mut rules);
+            let problems =
+                policy::read(set.text(), Path::new("policy.toml"), TOOL_NAMES, &mut rules);
             assert!(problems.is_empty(), "{set:?}: {}", ConfigError(problems));
             assert!(!rules.rules.is_empty());
         }

@@ -18,6 +18,7 @@ use crate::cli::own_lease::LEASE;
 use crate::cli::start::log::Log;
 use crate::config::paths::RuntimePaths;
 use crate::config::sources::Sources;
+use crate::surface::TOOL_NAMES;
 use crate::transport::client::{ConnectError, reach};
 use crate::transport::daemon::TURN_MAX;
 use crate::transport::notify::VARIABLES;
@@ -108,7 +109,7 @@ impl DaemonStart {
             reached @ (Ok(_) | Err(ConnectError::Rejected(_))) => Ok(reached),
             Err(_) => {
                 // Its configuration is judged here again, so that all that is wrong with it is told in one form.
-                Sources::new(None, &home(), &env::vars_os().collect()).load()?;
+                Sources::new(None, &home(), &env::vars_os().collect(), TOOL_NAMES).load()?;
                 Err(CliFailure::NotStarted { said: log.failure(), log: log.path().to_owned() })
             }
         }

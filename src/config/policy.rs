@@ -19,6 +19,7 @@ use crate::core::nearest::nearest_of;
 use crate::core::policy::rules::command::CommandPattern;
 use crate::core::policy::rules::facts::Fact;
 use crate::core::policy::rules::patterns::Patterns;
+use crate::core::policy::rules::tools::{KnownTool, ToolNames, unknown_names};
 use crate::core::policy::rules::{Matching, PolicyRules, RULES_MAX, Rule, RuleEffect};
 
 /// The longest reason of a rule and the longest name, in characters.
@@ -127,7 +128,9 @@ impl<'de> Deserialize<'de> for Texts {
 }
 
 /// Adds what a policy file says to the rules, and returns its problems. With problems, the rules are not to be used.
-pub fn read(text: &str, path: &Path, rules: &mut PolicyRules) -> Vec<Problem> {
+///
+/// Rules name `tools` and their arguments.
+pub fn read(text: &str, path: &Path, tools: ToolNames, rules: &mut PolicyRules) -> Vec<Problem> {
     let file: PolicyFile = match toml::from_str(text) {
         Ok(file) => file,
         Err(error) => {
@@ -158,6 +161,7 @@ pub fn read(text: &str, path: &Path, rules: &mut PolicyRules) -> Vec<Problem> {
         .filter(|table| matches!(table.as_ref().effect, EffectWord::Ask))
         .map(|table| table.as_ref().name.clone())
         .collect();
+    let tools = if file.rule.is_empty() { Vec::new() } else { (tools.0)() };
     for table in file.rule {
         let at = table.span().start;
         let table = table.into_inner();
@@ -172,7 +176,7 @@ pub fn read(text: &str, path: &Path, rules: &mut PolicyRules) -> Vec<Problem> {
         for other in table.overrides.0.iter().filter(|other| !asking.contains(*other)) {
             complain(Fault::Rule(format!("overrides: no rule of this file asks as `{other}`")));
         }
-        match table.rule() {
+        match table.rule(&tools) {
             Ok(rule) => rules.rules.push(rule),
             Err(wrong) => wrong.into_iter().for_each(|wrong| complain(Fault::Rule(wrong))),
         }
@@ -209,7 +213,7 @@ impl RuleTable {
     }
 
     /// The rule, or all that is wrong with it.
-    fn rule(self) -> Result<Rule, Vec<String>> {
+    fn rule(self, tools: &[KnownTool]) -> Result<Rule, Vec<String>> {
         let effect = RuleEffect::from(self.effect);
         let mut wrong = self.misplaced(effect);
         let mut compile = |name: &str, texts: Option<Texts>| {
@@ -266,6 +270,7 @@ impl RuleTable {
             line: self.line.map(Arc::from),
         };
         wrong.extend(contradictions(&rule));
+        wrong.extend(unknown_names(&rule, tools));
         if wrong.is_empty() {
             wrong.extend(wrong_examples(&rule, &self.examples.0, &self.counterexamples.0));
         }

@@ -17,6 +17,7 @@ use crate::config::problem::{ConfigError, Fault, Problem, ValueOrigin};
 use crate::config::sockets::SocketAudience;
 use crate::config::tenants;
 use crate::core::policy::rules::PolicyRules;
+use crate::core::policy::rules::tools::ToolNames;
 use crate::core::policy::tenants::Tenants;
 
 /// The system-wide file of the operator.
@@ -35,6 +36,7 @@ pub struct Sources {
     project: Option<(PathBuf, Option<PathBuf>)>,
     variables: Vec<(OsString, OsString)>,
     flags: Vec<Flag>,
+    tools: ToolNames,
 }
 
 /// A configuration file.
@@ -85,11 +87,12 @@ impl Layer {
 impl Sources {
     /// The sources of a daemon that starts in this directory with this environment.
     ///
-    /// `given` replaces the system and user files.
+    /// `given` replaces the system and user files. Rules of policy may name `tools`.
     pub fn new(
         given: Option<PathBuf>,
         directory: &Path,
         environment: &BTreeMap<OsString, OsString>,
+        tools: ToolNames,
     ) -> Self {
         let absolute = |name: &str| {
             let path = environment.get(&OsString::from(name)).map(PathBuf::from);
@@ -111,7 +114,7 @@ impl Sources {
         let ours = environment.iter().filter(|(name, _)| environment::is_ours(name));
         let variables = ours.map(|(name, value)| (name.clone(), value.clone())).collect();
         let project = Some((directory.to_owned(), home));
-        Self { operator, project, variables, flags: Vec::new() }
+        Self { operator, project, variables, flags: Vec::new(), tools }
     }
 
     /// Adds values from command line flags.
@@ -180,8 +183,9 @@ impl Sources {
 
     fn lay_policy(&self, effective: &mut Effective) -> Vec<Problem> {
         let mut rules = PolicyRules::default();
-        let problems =
-            read_all(&self.policy_files(), |text, path| policy::read(text, path, &mut rules));
+        let problems = read_all(&self.policy_files(), |text, path| {
+            policy::read(text, path, self.tools, &mut rules)
+        });
         effective.config.policy = Arc::new(rules);
         problems
     }
@@ -199,14 +203,14 @@ impl Sources {
     /// is checked against the operator's files, and one with the name of a policy or tenants file as that.
     pub fn check(&self, path: &Path) -> Result<Vec<Problem>, ConfigError> {
         let name = path.file_name().and_then(OsStr::to_str);
-        if name == Some(POLICY) || name == Some(TENANTS) {
-            let problems = match (file::text(path), name) {
-                (Err(error), _) => vec![unreadable(path, &error)],
-                (Ok(text), Some(TENANTS)) => {
+        if name == Some(POLICY) {
+            return rules_in(path, self.tools).map(|_| Vec::new());
+        }
+        if name == Some(TENANTS) {
+            let problems = match file::text(path) {
+                Err(error) => vec![unreadable(path, &error)],
+                Ok(text) => {
                     tenants::read(&text, path, Accounts::of_system(), &mut Tenants::default())
-                }
-                (Ok(text), Some(_) | None) => {
-                    policy::read(&text, path, &mut PolicyRules::default())
                 }
             };
             return if problems.is_empty() { Ok(Vec::new()) } else { Err(ConfigError(problems)) };
@@ -299,6 +303,19 @@ fn read_all(
         Err(error) => vec![unreadable(path, &error)],
     });
     problems.flatten().collect()
+}
+
+/// The rules of one policy file alone.
+///
+/// # Errors
+/// It cannot be read, or has problems.
+pub fn rules_in(path: &Path, tools: ToolNames) -> Result<PolicyRules, ConfigError> {
+    let mut rules = PolicyRules::default();
+    let problems = match file::text(path) {
+        Ok(text) => policy::read(&text, path, tools, &mut rules),
+        Err(error) => vec![unreadable(path, &error)],
+    };
+    if problems.is_empty() { Ok(rules) } else { Err(ConfigError(problems)) }
 }
 
 fn unreadable(path: &Path, error: &io::Error) -> Problem {

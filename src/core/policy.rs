@@ -4,6 +4,7 @@
 //! changes a session asks for one, so that no path to a terminal can forget to ask.
 
 pub mod approvals;
+pub mod bound;
 pub mod decision;
 pub mod roles;
 pub mod rules;
@@ -15,7 +16,7 @@ use std::sync::Arc;
 use crate::core::caller::{Caller, Kind};
 use crate::core::ids::{PrincipalId, SessionId, TenantId};
 use crate::core::moment::Moment;
-use crate::core::policy::approvals::Witness;
+use crate::core::policy::bound::PermitBound;
 use crate::core::policy::decision::DecisionId;
 use crate::core::policy::roles::{Rights, RightsSubject, Role, Roles};
 use crate::core::policy::rules::patterns::Patterns;
@@ -233,8 +234,8 @@ pub struct Permit {
     until: Option<Moment>,
     /// The decision of the rules that lets it pass, if there are rules.
     decision: Option<DecisionId>,
-    /// The state of the terminal for which it was approved, if it was.
-    witness: Option<Box<Witness>>,
+    /// What it allows no more than.
+    bound: Option<Box<PermitBound>>,
 }
 
 impl Permit {
@@ -245,17 +246,17 @@ impl Permit {
 
     fn unlimited(standing: &Standing, act: PermittedAct, session: Option<SessionId>) -> Self {
         let principal = standing.caller.principal;
-        Self { principal, session, act, until: None, decision: None, witness: None }
+        Self { principal, session, act, until: None, decision: None, bound: None }
     }
 
-    /// The state of the terminal for which the act was approved, if it was.
-    pub fn witness(&self) -> Option<&Witness> {
-        self.witness.as_deref()
+    /// What the act is limited to, if it is.
+    pub fn bound(&self) -> Option<&PermitBound> {
+        self.bound.as_deref()
     }
 
-    /// Has the act pass only while the terminal is like this.
-    pub fn bind(&mut self, witness: Witness) {
-        self.witness = Some(Box::new(witness));
+    /// Has the act pass only within this.
+    pub fn bind(&mut self, bound: PermitBound) {
+        self.bound = Some(Box::new(bound));
     }
 
     /// Notes the decision of the rules that lets the act pass.
@@ -362,7 +363,7 @@ pub fn decide_write<S: RightsSubject>(
     }
     let principal = standing.caller.principal;
     let until = window.closes_at();
-    Ok(Permit { principal, session, act, until, decision: None, witness: None })
+    Ok(Permit { principal, session, act, until, decision: None, bound: None })
 }
 
 /// Decides whether a caller may do what is kept for the daemon's operators.

@@ -12,16 +12,21 @@ use serde_json::Value;
 use crate::core::command_line::ParsedCommandLine;
 use crate::core::frame::Frame;
 use crate::core::ids::TenantId;
+use crate::core::input::idempotency::IdempotencyKey;
+use crate::core::input::request::WriteError;
 use crate::core::moment::Moment;
 use crate::core::policy::approvals::{Approval, ApprovalRequest, Witness};
+use crate::core::policy::bound::PermitBound;
 use crate::core::policy::decision::Decision;
 use crate::core::policy::rules::RuleEffect;
 use crate::core::shell::readiness::Readiness;
 use crate::gateway::judging::approving::AskedCall;
+use crate::session::error::SessionError;
 use crate::session::handle::Session;
 use crate::surface::call::{Call, Daemon};
 use crate::surface::error::{RuleRefusal, SurfaceError, WhyRefused};
 use crate::surface::terminal::create_session::tenant_of_new;
+use crate::surface::terminal::writing::{WAIT_MS_DEFAULT, lease_id};
 use crate::surface::tool::{ToolEntry, ToolRuns};
 
 /// How long a call waits at most, like any other.
@@ -75,8 +80,12 @@ impl JudgedCall<'_> {
             let session = self.session.map(Session::id).or(call.creates);
             let about = (session, self.tenant(call));
             let decision = daemon.judge.decide(&rules, caller, about, &facts);
+            let effect = decision.verdict.effect;
+            if effect != RuleEffect::Allow && self.repeats(call).await {
+                return Ok(None);
+            }
             call.decided(decision.id);
-            match decision.verdict.effect {
+            match effect {
                 RuleEffect::Allow => {
                     if decision.verdict.by_directory {
                         self.bind(call, self.witness(call));
@@ -114,10 +123,38 @@ impl JudgedCall<'_> {
         }
     }
 
+    /// Whether the call is only to say what would happen.
+    fn is_rehearsal(self) -> bool {
+        self.arguments.get("dry_run") == Some(&Value::Bool(true))
+    }
+
+    /// Whether the call was made before under its idempotency key by the same caller. It may then do nothing more than to
+    /// be answered as before, or be told that its key is used.
+    async fn repeats(self, call: &mut Call) -> bool {
+        let text = |name: &str| self.arguments.get(name).and_then(Value::as_str);
+        // Which arguments the key stands for, only the tool knows; here, any call that has it is known.
+        let key = text("idempotency_key").and_then(|key| IdempotencyKey::new(key, 0));
+        let presented = text("lease_id").and_then(|id| lease_id(id).ok());
+        let (Some(key), Some(target)) = (key, &mut call.target) else { return false };
+        if self.is_rehearsal() {
+            return false;
+        }
+        let caller = call.standing.caller.clone();
+        let made = target.session.recall(&target.permit, caller, presented, key).await;
+        let is_known = match made {
+            Ok(made) => made.is_some(),
+            Err(error) => matches!(error, SessionError::Write(WriteError::KeyReused)),
+        };
+        if is_known {
+            target.permit.bind(PermitBound::Repetition);
+        }
+        is_known
+    }
+
     /// Has the call take effect only while its terminal is as it is now.
     fn bind(self, call: &mut Call, witness: Witness) {
         if let Some(permit) = call.permit_mut() {
-            permit.bind(witness);
+            permit.bind(PermitBound::Terminal(witness));
         }
     }
 
@@ -132,10 +169,11 @@ impl JudgedCall<'_> {
     /// How long the caller waits for what comes of its call, which is how long it waits for an approval.
     fn patience(self) -> Duration {
         let given = |name: &str| self.arguments.get(name).and_then(Value::as_u64);
+        let waits = self.arguments.get("until").is_some_and(|until| !until.is_null());
         let millis = match self.entry.runs {
             ToolRuns::Line(_) => given("timeout_ms").unwrap_or(60_000),
             ToolRuns::Nothing | ToolRuns::Program | ToolRuns::Text(_) | ToolRuns::Input => {
-                given("wait_ms").unwrap_or_default()
+                given("wait_ms").unwrap_or(if waits { WAIT_MS_DEFAULT } else { 0 })
             }
         };
         Duration::from_millis(millis).min(PATIENCE_MAX)
@@ -160,6 +198,7 @@ impl JudgedCall<'_> {
             session: decision.session.filter(|_| self.session.is_some()),
             tool: self.entry.name,
             what: self.what(),
+            line: line.and_then(facts::fingerprint_of),
             programs: line.and_then(facts::programs_of),
             rule: decision.verdict.rule.clone(),
             reason: decision.verdict.reason.clone(),

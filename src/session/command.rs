@@ -21,7 +21,7 @@ use crate::core::lease::request::{
     AcquireRequest, Grant, ReleaseRequest, Released, RenewRequest, TakeRule, WaiterId,
 };
 use crate::core::policy::Door;
-use crate::core::policy::approvals::Witness;
+use crate::core::policy::bound::PermitBound;
 use crate::core::policy::decision::DecisionId;
 use crate::core::shell::commands::EndsBy;
 use crate::session::control::{Interrupt, KeepAlive};
@@ -111,8 +111,8 @@ pub struct WriteOrder {
     pub command: Option<CommandOrder>,
     /// The decision of the rules that lets it pass; the permit says which.
     pub decision: Option<DecisionId>,
-    /// The state of the terminal for which it was approved, if it was.
-    pub witness: Option<Witness>,
+    /// What the permit limits it to.
+    pub bound: Option<PermitBound>,
 }
 
 #[derive(Debug)]

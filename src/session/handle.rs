@@ -142,7 +142,7 @@ impl Session {
         accepted: Accepted,
     ) -> Result<Written, SessionError> {
         order.decision = permit.decision();
-        order.witness = permit.witness().cloned();
+        order.bound = permit.bound().cloned();
         let from = self.check_caller(permit, PermittedAct::Type, &order.caller)?;
         self.ask(from, accepted, |reply| Asked::Write(order, reply)).await
     }

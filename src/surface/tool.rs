@@ -17,6 +17,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::core::policy::PermittedAct;
+use crate::core::policy::rules::tools::KnownTool;
 use crate::surface::argument;
 use crate::surface::call::Call;
 use crate::surface::error::SurfaceError;
@@ -191,6 +192,14 @@ impl ToolEntry {
     pub fn knows(&self, parameter: &str) -> bool {
         let properties = self.parameters.get("properties").and_then(Value::as_object);
         properties.is_some_and(|properties| properties.contains_key(parameter))
+    }
+
+    /// The tool as rules name it.
+    pub fn known(&self) -> KnownTool {
+        let properties = self.parameters.get("properties").and_then(Value::as_object);
+        let arguments = properties.map(|properties| properties.keys().cloned().collect());
+        let (arguments, is_judged) = (arguments.unwrap_or_default(), self.access.is_judged());
+        KnownTool { name: self.name, arguments, is_judged }
     }
 
     /// The tool as clients are told of it at a door that has one session, or several.

@@ -18,8 +18,10 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, timeout};
 
+use crate::core::token::Secret;
 use crate::mcp::request_class::OBSERVE_METHOD;
 use crate::transport::client::exchange::{OpenRequests, PendingReply};
+use crate::transport::framing::AUTHENTICATE_METHOD;
 use crate::transport::unix::dial::{ROOM_MAX, connect_or_wait};
 use crate::transport::unix::impostor::{ExpectedDaemon, Impostor, check_listener};
 use crate::wire::error::ErrorWire;
@@ -54,8 +56,8 @@ pub enum ConnectError {
     /// The listener did not greet in time, or not as a daemon does.
     #[error("the daemon does not greet")]
     NoGreeting,
-    /// The daemon rejects the token; contains its error data.
-    #[error("the daemon does not take the token")]
+    /// The daemon rejects the token, or has no room for the client; contains its error data.
+    #[error("the daemon does not take this client: {}", .0.message)]
     Rejected(Box<ErrorWire>),
 }
 
@@ -147,17 +149,34 @@ pub struct Client {
 impl Client {
     /// Connects to the daemon whose socket is at `path`, and greets it.
     pub async fn connect(path: &Path, expected: ExpectedDaemon) -> Result<Self, ConnectError> {
+        Self::connect_as(path, expected, None).await
+    }
+
+    /// The same as the owner of a token.
+    pub async fn connect_as(
+        path: &Path,
+        expected: ExpectedDaemon,
+        secret: Option<&Secret>,
+    ) -> Result<Self, ConnectError> {
         let (reader, writer) = dial(path, expected).await?.into_split();
-        Self::over(reader, writer).await
+        Self::met(reader, writer, secret).await
     }
 
     /// Greets the daemon at the other end of two streams.
     ///
     /// # Errors
     ///
-    /// [`ConnectError::HungUp`] when it does not answer at all, and [`ConnectError::NoGreeting`] when it
-    /// does not answer as a daemon does.
+    /// [`ConnectError::HungUp`] when it does not answer at all, [`ConnectError::Rejected`] when it has no room for the
+    /// client, and [`ConnectError::NoGreeting`] when it does not answer as a daemon does.
     pub async fn over<R, W>(reader: R, writer: W) -> Result<Self, ConnectError>
+    where
+        R: AsyncRead + Send + Unpin + 'static,
+        W: AsyncWrite + Send + 'static,
+    {
+        Self::met(reader, writer, None).await
+    }
+
+    async fn met<R, W>(reader: R, writer: W, secret: Option<&Secret>) -> Result<Self, ConnectError>
     where
         R: AsyncRead + Send + Unpin + 'static,
         W: AsyncWrite + Send + 'static,
@@ -165,14 +184,22 @@ impl Client {
         let exchange = Arc::new(OpenRequests::default());
         let driver = tokio::spawn(exchange::drive(exchange.clone(), reader, writer));
         let client = Self { exchange, driver };
-        match timeout(GREETING_MAX, client.greet()).await {
+        match timeout(GREETING_MAX, client.greet(secret)).await {
             Ok(Ok(())) => Ok(client),
             Ok(Err(ClientError::Closed)) => Err(ConnectError::HungUp),
+            Ok(Err(ClientError::Refused { data: Some(data), .. })) => {
+                let told = serde_json::from_value(data).map(ConnectError::Rejected);
+                Err(told.unwrap_or(ConnectError::NoGreeting))
+            }
             Ok(Err(_)) | Err(_) => Err(ConnectError::NoGreeting),
         }
     }
 
-    async fn greet(&self) -> Result<(), ClientError> {
+    async fn greet(&self, secret: Option<&Secret>) -> Result<(), ClientError> {
+        if let Some(secret) = secret {
+            let shown = json!({"token": secret.reveal()});
+            self.request(AUTHENTICATE_METHOD, shown).await?;
+        }
         let params = json!({
             "protocolVersion": "2025-11-25",
             "capabilities": {},

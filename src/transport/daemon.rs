@@ -74,6 +74,7 @@ use crate::transport::door::{DoorLimits, Doors};
 use crate::transport::idle_shutdown::ConnectionCount;
 use crate::transport::line_memory::ReadingRoom;
 use crate::transport::notify::{News, Notifier, keep_alive, tell_status};
+use crate::transport::refusal::Refusals;
 use crate::transport::shell_scripts::{or_told, place_scripts};
 use crate::transport::signals::{Hangups, Signals};
 use crate::transport::tokens::TokenStore;
@@ -348,9 +349,9 @@ impl Assembly {
         });
         let parsing = ReadingRoom::of_bytes(config.connection.parsing_bytes);
         let (door_limits, limits) = watch::channel(limits_of_doors(config, parsing));
-        let numbers = Arc::clone(&shared.numbers);
         let own_process = ProcessId(std::process::id().cast_signed());
         let doors = Doors {
+            numbers: Arc::clone(&shared.numbers),
             shared,
             authority,
             limits,
@@ -358,7 +359,7 @@ impl Assembly {
             operators: Reception::new(own_process),
             others: Reception::new(own_process),
             presence: ConnectionCount::default(),
-            numbers,
+            refusals: Refusals::default(),
             tasks: TaskTracker::new(),
             closing: CancellationToken::new(),
             hanging_up: CancellationToken::new(),

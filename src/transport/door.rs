@@ -28,6 +28,7 @@ use crate::transport::framing::lines::LineReader;
 use crate::transport::idle_shutdown::ConnectionCount;
 use crate::transport::limits::Limits;
 use crate::transport::membership::Membership;
+use crate::transport::refusal::Refusals;
 use crate::transport::unix::listener::{BindError, Listener};
 use crate::transport::unix::peer::{Peer, Place, Source};
 use crate::transport::unix::quota::{ConnectionQuota, Most, Party, Ticket};
@@ -63,6 +64,7 @@ pub struct Doors {
     pub operators: Reception,
     pub others: Reception,
     pub presence: ConnectionCount,
+    pub refusals: Refusals,
     pub numbers: Arc<AtomicU64>,
     /// The tasks of all connections, so that the daemon can wait for them.
     pub tasks: TaskTracker,
@@ -109,7 +111,11 @@ impl Doors {
     /// Serves an admitted client in its own task.
     fn receive(&self, Arrival { link, peer }: Arrival, door: Door) {
         let DoorLimits { users, connection: limits, observers } = self.limits.borrow().clone();
-        let Some(ticket) = self.admit(&peer, door, users) else { return };
+        let ticket = match self.admit(&peer, door, users) {
+            Ok(ticket) => ticket,
+            Err(NotAdmitted::Full) => return self.tell_full(link.in_lines(&limits.refusing())),
+            Err(NotAdmitted::Unwelcome) => return,
+        };
         let limits = Limits { incoming: ticket.incoming(), ..limits };
         let limits = if door.only_watches() { limits.observing() } else { limits };
         let limits = if peer.lives_inside() { limits.inside() } else { limits };
@@ -131,14 +137,27 @@ impl Doors {
         });
     }
 
+    /// Tells a client in its own task that there is no room for it.
+    fn tell_full<R, W, G>(&self, mut link: ClientLink<LineReader<R>, W, G>)
+    where
+        R: AsyncRead + Send + Unpin + 'static,
+        W: AsyncWrite + Send + Unpin + 'static,
+        G: Send + 'static,
+    {
+        let (refusals, hanging_up) = (self.refusals.clone(), self.hanging_up.clone());
+        self.tasks.spawn(async move {
+            hanging_up.run_until_cancelled(refusals.tell(&mut link)).await;
+        });
+    }
+
     /// Returns a ticket if the client may connect here and its quota allows it.
-    fn admit(&self, peer: &Peer, door: Door, users: Most) -> Option<Ticket> {
+    fn admit(&self, peer: &Peer, door: Door, users: Most) -> Result<Ticket, NotAdmitted> {
         if self.closing.is_cancelled() {
-            return None;
+            return Err(NotAdmitted::Unwelcome);
         }
         let Some(party) = party(peer, door) else {
             tracing::warn!(peer = %peer.source(), "a program inside an unknown session connected");
-            return None;
+            return Err(NotAdmitted::Unwelcome);
         };
         if peer.lives_inside() && door == Door::Operator {
             tracing::warn!(
@@ -146,13 +165,13 @@ impl Doors {
                 ?party,
                 "a program inside a session connected to the operator socket"
             );
-            return None;
+            return Err(NotAdmitted::Unwelcome);
         }
         let ticket = self.quota.enter(party.clone(), &users);
         if ticket.is_none() {
             tracing::warn!(?party, "too many connections of one user or session");
         }
-        ticket
+        ticket.ok_or(NotAdmitted::Full)
     }
 
     /// Determines the client's principal and serves it until it leaves, its token ends, or the configuration gives it
@@ -171,7 +190,9 @@ impl Doors {
         let introduced = self.authority.introduce(&mut link, standing, source, limits).await;
         let Some((standing, pass)) = introduced else { return };
         let membership = self.membership(&standing, groups, pass.as_ref());
-        let Ok(_place) = self.tenant_place(membership.as_ref()) else { return };
+        let Ok(_place) = self.tenant_place(membership.as_ref()) else {
+            return self.refusals.tell(&mut link).await;
+        };
         let standing = match &membership {
             Some(membership) => membership.standing(standing),
             None => standing,
@@ -218,20 +239,25 @@ impl Doors {
     }
 
     /// Counts a connection for its tenant, if that has a name; others are counted for their user.
-    fn tenant_place(&self, membership: Option<&Membership>) -> Result<Option<Ticket>, TenantFull> {
+    fn tenant_place(&self, membership: Option<&Membership>) -> Result<Option<Ticket>, NotAdmitted> {
         let Some(tenant) = membership.and_then(Membership::named_tenant) else { return Ok(None) };
         let most = self.limits.borrow().users.clone();
         let ticket = self.quota.enter(Party::Tenant(tenant.clone()), &most);
         if ticket.is_none() {
             tracing::warn!(%tenant, "too many connections of one tenant");
         }
-        ticket.map(Some).ok_or(TenantFull)
+        ticket.map(Some).ok_or(NotAdmitted::Full)
     }
 }
 
-/// A tenant has as many connections as it may have.
-#[derive(Debug)]
-struct TenantFull;
+/// Why a client is not served.
+#[derive(Clone, Copy, Debug)]
+enum NotAdmitted {
+    /// Its user, session or tenant has as many connections as it may have.
+    Full,
+    /// It may not connect here, or nobody may any more.
+    Unwelcome,
+}
 
 /// The right of a connection to continue: its token, and its place in the configuration.
 #[derive(Debug)]

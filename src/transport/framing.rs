@@ -250,7 +250,10 @@ fn is_object(text: &[u8]) -> bool {
 }
 
 /// Finds the id in a line of JSON without building other values.
-fn find_id(line: &[u8]) -> serde_json::Result<Option<RequestId>> {
+///
+/// # Errors
+/// The line is not JSON.
+pub fn find_id(line: &[u8]) -> serde_json::Result<Option<RequestId>> {
     #[derive(Deserialize)]
     struct OnlyId<'a> {
         #[serde(default, borrow)]

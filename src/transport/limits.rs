@@ -84,6 +84,12 @@ impl Limits {
         }
     }
 
+    /// The limits for a client that is only told why there is no room for it. Its lines use no shared memory.
+    #[must_use]
+    pub fn refusing(self) -> Self {
+        Self { incoming: LineMemory::of_bytes(0), ..self.inside() }
+    }
+
     /// The limits of a client, which may wait for a line without limit.
     pub fn patient(line_max: usize) -> Self {
         Self {

@@ -114,6 +114,14 @@ pub struct SessionWire {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(skip)]
     pub tenant: Option<String>,
+    /// Its programs run in a sandbox.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[schemars(skip)]
+    pub sandbox: bool,
+    /// The number of the user whom its programs run as, where it is not the daemon's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(skip)]
+    pub user: Option<u32>,
     /// Of `title`, `command` or `cwd` only the beginning is given, and ends in `…`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub cut: bool,
@@ -218,6 +226,8 @@ mod tests {
                 write_allowed: true,
                 tags: Vec::new(),
                 tenant: None,
+                sandbox: false,
+                user: None,
                 cut: false,
             }
         }

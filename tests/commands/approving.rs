@@ -1,13 +1,19 @@
 //! A person lets an agent's call pass with a key, or denies it.
 
 use std::io::{BufRead, BufReader, Write};
+use std::net::TcpListener;
 use std::os::unix::net::UnixStream;
+use std::path::Path;
 
+use nix::unistd::getuid;
 use serde_json::{Value, json};
 
 use crate::commands::blocking::until;
 use crate::commands::seat::{Seat, start};
-use crate::harness::home::Home;
+use crate::harness::home::{Home, is_installed};
+use crate::harness::processes::PROGRAM;
+
+const SSHD: &str = "/usr/sbin/sshd";
 
 const ASK_BEFORE_RM: &str = r#"
 [[rule]]
@@ -148,6 +154,14 @@ fn policy_check_judges_by_the_rules_and_starter_sets_are_policies() {
     assert_eq!(wrong.status.code(), Some(2), "{wrong:?}");
     let told = String::from_utf8(wrong.stderr).unwrap();
     assert!(told.contains("ci.toml:1:1: rule a: tool: no pattern is given"), "{told}");
+    std::fs::write(&file, "[[rule]]\nname = 'a'\neffect = 'deny'\ntool = 'rnu'").unwrap();
+    let wrong = home.envelope(&format!("policy check --policy {file} ls"));
+    let told = wrong["error"].as_str().unwrap();
+    assert!(told.contains("nothing is called `rnu`; did you mean run?"), "{told}");
+    let gone = home.path("gone.toml").display().to_string();
+    let missing = home.envelope(&format!("policy check --policy {gone} ls"));
+    assert_eq!(missing["error_code"], "invalid_configuration", "{missing}");
+    assert!(missing["error"].as_str().unwrap().contains(&gone), "{missing}");
 }
 
 #[test]
@@ -267,4 +281,67 @@ fn a_daemon_reads_its_configuration_again_when_it_is_told_to_and_says_what_is_wr
     assert_eq!(refused.status.code(), Some(2), "{said}");
     assert!(said.contains("policy.toml:1:"), "{said}");
     assert_eq!(home.envelope("config reload")["error_code"], "invalid_configuration");
+}
+
+/// A server that logs its user in with a key of the test's own, and leaves its parent and its session behind.
+fn sshd_config(home: &Home, port: u16) -> String {
+    let path = |name: &str| home.path(name).display().to_string();
+    for key in ["host", "key"] {
+        let mut keygen = home.command("ssh-keygen");
+        let made = keygen.args(["-q", "-t", "ed25519", "-N", "", "-f", &path(key)]).status();
+        assert!(made.unwrap().success());
+    }
+    // A shell that is no first one reads none of its user's files.
+    format!(
+        "ListenAddress 127.0.0.1\nPort {port}\nHostKey {}\nAuthorizedKeysFile {}\nStrictModes no\n\
+         UsePAM no\nPidFile none\nSetEnv SHLVL=2\n",
+        path("host"),
+        path("key.pub"),
+    )
+}
+
+#[test]
+fn nobody_approves_from_inside_of_a_session_by_way_of_a_server_of_its_own() {
+    if !Path::new(SSHD).exists() || !is_installed("ssh-keygen") {
+        return;
+    }
+    // Where its service does not run, the directory of the system's server is missing.
+    if getuid().is_root() {
+        std::fs::create_dir_all("/run/sshd").unwrap();
+    }
+    let home = asking_home();
+    let policy = home.configure("").with_file_name("policy.toml");
+    std::fs::write(policy, format!("unknown = 'allow'\n{ASK_BEFORE_RM}")).unwrap();
+    let _daemon = home.daemon();
+    start(&home, "exec bash --norc");
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let (config, key) = (home.path("sshd_config"), home.path("key"));
+    std::fs::write(&config, sshd_config(&home, port)).unwrap();
+    let mut agent = Agent::at(&home);
+    let remove = json!({"session": "build", "command": "rm -r one", "timeout_ms": 1});
+    agent.call(2, "run", &remove);
+    let asked = agent.answer(2);
+    let id = asked["details"]["approval_id"].as_str().unwrap();
+    let (config, key) = (config.display(), key.display());
+    let runtime = home.runtime("");
+    let approve = format!(
+        "env TERMGATE_RUNTIME_DIR={} {PROGRAM} approve {id}",
+        runtime.display().to_string().trim_end_matches('/')
+    );
+    let line = format!(
+        "{SSHD} -f {config}; ssh -p {port} -i {key} -o StrictHostKeyChecking=no \
+         -o UserKnownHostsFile=/dev/null -o LogLevel=ERROR 127.0.0.1 '{approve}; echo approved $?'"
+    );
+    agent.call(3, "acquire_lease", &json!({"session": "build"}));
+    agent.answer(3);
+    agent.call(4, "run", &json!({"session": "build", "command": line, "timeout_ms": 60_000}));
+    let ran = agent.answer(4);
+    let output = ran["output"].as_str().unwrap_or_else(|| panic!("{ran}"));
+    assert!(output.contains("approved 7"), "{ran}");
+    agent.call(5, "run", &remove);
+    let asked = agent.answer(5);
+    assert_eq!(asked["error_code"], "approval_required", "{asked}");
+    // From outside, the same command lets it pass.
+    let id = asked["details"]["approval_id"].as_str().unwrap();
+    assert_eq!(home.printed(&format!("approve {id}")), "approved: rm -r one\n");
 }

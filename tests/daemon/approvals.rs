@@ -187,13 +187,20 @@ async fn a_denied_call_is_told_by_whom_and_is_not_asked_about_again() {
     let running = place.client.send_call("run", call.clone()).await;
     let id = one_waits(&mut place.operator).await;
     place.operator.structured("deny", json!({"approval_id": id})).await;
-    for answer in [place.client.answer(running).await, place.client.call("run", call).await] {
+    // Other blanks and quotes are the same command.
+    let rewritten = json!({"session": place.session, "command": "  touch   'x' "});
+    for answer in [
+        place.client.answer(running).await,
+        place.client.call("run", call).await,
+        place.client.call("run", rewritten).await,
+    ] {
         let error = &answer["structuredContent"];
         assert_eq!(error["error_code"], "policy_denied", "{error}");
         assert!(error["message"].as_str().unwrap().ends_with("denied this"), "{error}");
         assert!(error["retry_after_ms"].as_u64().unwrap() > 0);
     }
     assert!(waiting(&mut place.operator).await.is_empty());
+    place.asks("touch y").await;
     place.daemon.stop().await;
 }
 
@@ -418,4 +425,46 @@ async fn an_approval_ends_with_its_daemon_before_it_is_used() {
     assert_eq!(listed["data"]["approvals"][0]["approval_id"], next, "{listed}");
     assert!(!file.exists());
     daemon.kill().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_call_that_is_repeated_under_its_key_is_answered_and_asks_nobody() {
+    let mut place = Place::new().await;
+    let made = place.daemon.file("made");
+    let mut call = json!({
+        "session": place.session, "idempotency_key": "once", "timeout_ms": 60_000,
+        "command": format!("touch {}", made.display()),
+    });
+    let running = place.client.send_call("run", call.clone()).await;
+    let id = one_waits(&mut place.operator).await;
+    place.approve(&id).await;
+    let first = structured(&place.client.answer(running).await);
+    assert_eq!(first["exit_code"], 0, "{first}");
+    fs::remove_file(&made).unwrap();
+    let again = place.client.structured("run", call.clone()).await;
+    assert_eq!(again["command_id"], first["command_id"], "{again}");
+    assert!(!made.exists(), "it ran again");
+    // Whatever else the key is used for is not done either.
+    call["command"] = json!(format!("touch {0} {0}2", made.display()));
+    assert_eq!(place.client.error_code("run", call.clone()).await, "invalid_argument");
+    assert_eq!(waiting(&mut place.operator).await, [Value::Null; 0]);
+    // For somebody else it is another key.
+    let mut other = place.daemon.client(Era::Modern).await;
+    call["timeout_ms"] = json!(1);
+    let error = refused(&mut other, "run", call).await;
+    assert_eq!(error["error_code"], "approval_required", "{error}");
+    assert!(!made.exists());
+    place.daemon.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_write_that_waits_for_the_screen_waits_as_long_for_its_approval() {
+    let mut place = Place::new().await;
+    let write = json!({"session": place.session, "text": "x", "until": {"idle_ms": 1}});
+    let call = place.client.send_call("send_text", write).await;
+    let id = one_waits(&mut place.operator).await;
+    place.approve(&id).await;
+    let written = structured(&place.client.answer(call).await);
+    assert_eq!(written["written"], 1, "{written}");
+    place.daemon.stop().await;
 }

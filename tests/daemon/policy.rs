@@ -5,13 +5,14 @@ use std::path::Path;
 use serde_json::{Value, json};
 use termgate::config::policy;
 use termgate::core::policy::rules::PolicyRules;
+use termgate::surface::TOOL_NAMES;
 
 use crate::daemon::harness::{Era, TestDaemon, Wire, structured};
 
 /// A daemon that allows writing, with the rules of this policy file.
 pub(crate) async fn daemon_with(text: &str) -> TestDaemon {
     let mut rules = PolicyRules::default();
-    let problems = policy::read(text, Path::new("policy.toml"), &mut rules);
+    let problems = policy::read(text, Path::new("policy.toml"), TOOL_NAMES, &mut rules);
     assert!(problems.is_empty(), "{problems:?}");
     TestDaemon::configured(|config| {
         config.allow_write = true;

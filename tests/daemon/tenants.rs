@@ -1,7 +1,8 @@
-//! Tenants, roles and visibility: who sees and does what, for every tool and every resource that there is.
+//! Tenants, roles and visibility: who sees and does what.
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::path::Path;
 use std::sync::Arc;
 
 use nix::sys::signal::Signal;
@@ -14,14 +15,16 @@ use termgate::core::policy::rules::PolicyRules;
 use termgate::core::policy::tenants::Tenants as Configured;
 use termgate::core::quota::Quota;
 use termgate::core::token::TokenScope;
+use termgate::surface::TOOL_NAMES;
 
 use crate::daemon::harness::{Era, TestDaemon, Wire, error_code};
 use crate::daemon::tokens::{Tokens, owner};
 use crate::harness::home::Home;
+use crate::harness::line_client::hello;
 use crate::harness::waiting::{soon, until};
 
 /// `ci` and `eye` and the others of `web`, `clerk` of `shop`; `ci` may also look at the till.
-const TENANTS: &str = r#"
+pub(crate) const TENANTS: &str = r#"
     [tenant.web]
     tokens = ["ci", "eye", "boss", "lead"]
 
@@ -35,7 +38,7 @@ const TENANTS: &str = r#"
     session = "till"
 "#;
 
-const SCOPES: [(&str, TokenScope); 5] = [
+pub(crate) const SCOPES: [(&str, TokenScope); 5] = [
     ("ci", TokenScope::Write),
     ("eye", TokenScope::ReadOnly),
     ("boss", TokenScope::Approve),
@@ -51,19 +54,19 @@ fn tenants_of(text: &str) -> Arc<Configured> {
 }
 
 /// A daemon with tenants, and a secret for each token.
-struct House {
-    daemon: TestDaemon,
-    secrets: BTreeMap<&'static str, String>,
+pub(crate) struct House {
+    pub(crate) daemon: TestDaemon,
+    pub(crate) secrets: BTreeMap<&'static str, String>,
 }
 
 impl House {
-    async fn new(tenants: &str) -> Self {
+    pub(crate) async fn new(tenants: &str) -> Self {
         Self::with_rules(tenants, "").await
     }
 
     async fn with_rules(tenants: &str, rules: &str) -> Self {
         let (tenants, mut policy) = (tenants_of(tenants), PolicyRules::default());
-        let problems = policy::read(rules, "policy.toml".as_ref(), &mut policy);
+        let problems = policy::read(rules, "policy.toml".as_ref(), TOOL_NAMES, &mut policy);
         assert!(problems.is_empty(), "{problems:?}");
         let daemon = TestDaemon::configured(|config| {
             config.allow_write = true;
@@ -79,26 +82,38 @@ impl House {
     }
 
     /// Comes in as somebody: the owner of a token, `self` without one, or `operator`.
-    async fn enter(&self, who: &str) -> Wire {
+    pub(crate) async fn enter(&self, who: &str) -> Wire {
         match who {
-            "self" => self.daemon.client(Era::Legacy).await,
             "operator" => self.daemon.operator().await,
-            token => owner(self.daemon.paths.gateway(), Era::Legacy, &self.secrets[token]).await,
+            other => self.enter_at(self.daemon.paths.gateway(), other).await,
+        }
+    }
+
+    /// Comes in at this socket: the owner of a token, or `self` without one.
+    pub(crate) async fn enter_at(&self, door: &Path, who: &str) -> Wire {
+        match who {
+            "self" => Wire::connect(door, Era::Legacy).await,
+            token => owner(door, Era::Legacy, &self.secrets[token]).await,
         }
     }
 
     /// Makes a session named `name` by somebody, of this visibility.
-    async fn session(&self, who: &str, name: &str, visibility: &str) -> String {
-        let arguments = json!({
-            "command": "cat", "args": [], "lease": false, "name": name, "visibility": visibility,
-        });
-        let created = self.enter(who).await.structured("create_session", arguments).await;
-        created["session"]["id"].as_str().unwrap().to_owned()
+    pub(crate) async fn session(&self, who: &str, name: &str, visibility: &str) -> String {
+        named_session(&mut self.enter(who).await, name, visibility).await
     }
 }
 
+/// Makes a session named `name`, of this visibility.
+pub(crate) async fn named_session(wire: &mut Wire, name: &str, visibility: &str) -> String {
+    let arguments = json!({
+        "command": "cat", "args": [], "lease": false, "name": name, "visibility": visibility,
+    });
+    let created = wire.structured("create_session", arguments).await;
+    created["session"]["id"].as_str().unwrap().to_owned()
+}
+
 /// What each may do at each session: view, write, approve, operate.
-const RIGHTS: [(&str, [(&str, &str); 5]); 7] = [
+pub(crate) const RIGHTS: [(&str, [(&str, &str); 5]); 7] = [
     ("self", [("desk", ""), ("diary", ""), ("till", ""), ("window", ""), ("own", "vw")]),
     ("ci", [("desk", "vw"), ("diary", "vw"), ("till", "v"), ("window", ""), ("own", "")]),
     ("eye", [("desk", "v"), ("diary", ""), ("till", ""), ("window", ""), ("own", "")]),
@@ -119,7 +134,7 @@ const RIGHTS: [(&str, [(&str, &str); 5]); 7] = [
 
 /// What a tool asks for: one letter as in [`RIGHTS`], `D` for the daemon's operators, a dash for nothing that is about
 /// a session; and a call about a session.
-fn needs(tool: &str) -> Option<(char, Value)> {
+pub(crate) fn needs(tool: &str) -> Option<(char, Value)> {
     let nowhere = "00000000-0000-4000-8000-000000000000";
     Some(match tool {
         "list_sessions" | "read_screen" | "read_history" | "read_commands" => ('v', json!({})),
@@ -150,7 +165,7 @@ fn needs(tool: &str) -> Option<(char, Value)> {
 }
 
 /// What became of a call, as far as rights matter.
-fn outcome(answer: Result<Value, Value>) -> &'static str {
+pub(crate) fn outcome(answer: Result<Value, Value>) -> &'static str {
     let Ok(answer) = answer else { return "no such tool" };
     if answer["isError"] != true {
         return "may";
@@ -162,115 +177,23 @@ fn outcome(answer: Result<Value, Value>) -> &'static str {
     }
 }
 
-/// What is to become of the call of a tool.
-fn expected(tool: &str, need: char, rights: &str, everywhere: &str) -> &'static str {
-    let somewhere = |letter: char| everywhere.contains(letter);
-    match need {
-        '-' if tool == "create_session" && !somewhere('w') => "denied",
-        '-' => "may",
-        'A' => {
-            if somewhere('a') {
-                "may"
-            } else {
-                "no such tool"
-            }
-        }
-        'D' => {
-            if somewhere('D') {
-                "may"
-            } else {
-                "no such tool"
-            }
-        }
-        'o' if !somewhere('o') => "no such tool",
-        _ if rights.is_empty() => "unseen",
-        need if rights.contains(need) => "may",
-        _ => "denied",
-    }
-}
-
 /// The sessions of [`RIGHTS`], by name.
-async fn sessions_of(house: &House) -> BTreeMap<&'static str, String> {
+pub(crate) async fn sessions_of(house: &House) -> BTreeMap<&'static str, String> {
     let mut sessions = BTreeMap::new();
-    for (who, name, visibility) in [
-        ("ci", "desk", "tenant"),
-        ("ci", "diary", "private"),
-        ("clerk", "till", "tenant"),
-        ("clerk", "window", "listed"),
-        ("self", "own", "tenant"),
-    ] {
+    for (who, name, visibility) in SESSIONS {
         sessions.insert(name, house.session(who, name, visibility).await);
     }
     sessions
 }
 
-#[tokio::test]
-async fn each_tool_does_for_each_tenant_and_role_what_the_configuration_says() {
-    let house = House::new(TENANTS).await;
-    let sessions = sessions_of(&house).await;
-    let all = house.enter("operator").await.tools().await;
-    assert!(all.len() > 20, "{all:?}");
-    let mut wrong = Vec::new();
-    for (who, rights) in RIGHTS {
-        let mut wire = house.enter(who).await;
-        let everywhere: String = rights.iter().map(|(_, letters)| *letters).collect();
-        for tool in &all {
-            let (need, arguments) = needs(tool).unwrap_or_else(|| panic!("{tool} has no entry"));
-            for (name, letters) in rights {
-                let mut arguments = arguments.clone();
-                let is_about_one = !matches!(need, '-' | 'A') && tool != "explain_decision";
-                if is_about_one {
-                    arguments["session"] = json!(sessions[name]);
-                }
-                let params = json!({"name": tool, "arguments": arguments});
-                let became = outcome(wire.request("tools/call", params).await);
-                let expected = expected(tool, need, letters, &everywhere);
-                if became != expected {
-                    wrong.push(format!("{who} {tool} {name}: {became}, not {expected}"));
-                }
-            }
-        }
-    }
-    assert!(wrong.is_empty(), "{wrong:#?}");
-    house.daemon.stop().await;
-}
-
-#[tokio::test]
-async fn each_resource_of_a_session_is_there_for_who_may_view_it_and_for_nobody_else() {
-    let house = House::new(TENANTS).await;
-    let sessions = sessions_of(&house).await;
-    let listed = house.enter("operator").await.request("resources/templates/list", json!({})).await;
-    let templates: Vec<String> = listed.unwrap()["resourceTemplates"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|template| template["uriTemplate"].as_str().unwrap().to_owned())
-        .filter(|template| template.contains("{session}"))
-        .collect();
-    assert!(templates.len() > 5, "{templates:?}");
-    for (who, rights) in RIGHTS {
-        let mut wire = house.enter(who).await;
-        for template in &templates {
-            for (name, letters) in rights {
-                let plain = template.split("{?").next().unwrap();
-                let uri = plain.replace("{session}", &sessions[name]).replace("{id}", "1");
-                let unseen = uri.replace(&*sessions[name], "0123456789ab");
-                let read = wire.request("resources/read", json!({"uri": uri})).await;
-                let code = |read: &Result<Value, Value>| {
-                    read.as_ref().err().map(|error| error["data"]["error_code"].clone())
-                };
-                let is_unseen = code(&read) == Some(json!("session_not_found"));
-                assert_eq!(is_unseen, letters.is_empty(), "{who} {uri}: {read:?}");
-                if is_unseen {
-                    // As if there were none.
-                    let none = wire.request("resources/read", json!({"uri": unseen})).await;
-                    assert_eq!(code(&none), code(&read), "{who} {uri}");
-                }
-            }
-        }
-    }
-    house.daemon.stop().await;
-}
+/// Who makes each session of [`RIGHTS`], its name and its visibility.
+pub(crate) const SESSIONS: [(&str, &str, &str); 5] = [
+    ("ci", "desk", "tenant"),
+    ("ci", "diary", "private"),
+    ("clerk", "till", "tenant"),
+    ("clerk", "window", "listed"),
+    ("self", "own", "tenant"),
+];
 
 fn names(list: &Value, of: &str) -> Vec<String> {
     let names = list[of].as_array().into_iter().flatten();
@@ -331,43 +254,6 @@ async fn a_private_name_may_be_given_twice_and_is_found_by_each_as_its_own() {
 }
 
 #[tokio::test]
-async fn each_door_gives_no_more_than_itself_and_the_role() {
-    let house = House::new(TENANTS).await;
-    let session = house.session("ci", "desk", "tenant").await;
-    let id = session.parse().unwrap();
-    let paths = &house.daemon.paths;
-    let doors = [
-        (paths.gateway().to_owned(), true),
-        (paths.session(id), true),
-        (paths.gateway_read_only(), false),
-        (paths.session_read_only(id), false),
-    ];
-    for (door, writes) in &doors {
-        for (who, rights) in [("ci", "vw"), ("eye", "v"), ("boss", "va"), ("clerk", "")] {
-            let mut wire = owner(door, Era::Modern, &house.secrets[who]).await;
-            let read = json!({"session": session});
-            let read = outcome(Ok(wire.call("read_screen", read).await));
-            assert_eq!(read, if rights.is_empty() { "unseen" } else { "may" }, "{who} {door:?}");
-            let write = json!({"session": session, "text": "x"});
-            let write = outcome(Ok(wire.call("send_text", write).await));
-            let expected = match rights {
-                "" => "unseen",
-                "vw" if *writes => "may",
-                _ => "denied",
-            };
-            assert_eq!(write, expected, "{who} {door:?}");
-            let lists_writes = wire.tools().await.contains(&"send_text".to_owned());
-            assert_eq!(
-                lists_writes,
-                *writes && who == "ci" || *writes && who == "clerk" && *door == *paths.gateway(),
-                "{who} {door:?}"
-            );
-        }
-    }
-    house.daemon.stop().await;
-}
-
-#[tokio::test]
 async fn a_tenant_has_its_own_limits_and_is_told_when_to_come_again() {
     let limited = "
         [tenant.web]
@@ -393,6 +279,10 @@ async fn a_tenant_has_its_own_limits_and_is_told_when_to_come_again() {
     let mut third = Wire::silent(house.daemon.paths.gateway(), Era::Legacy).await;
     let id = third.send("termgate/authenticate", json!({"token": house.secrets["ci"]})).await;
     third.receiver.answer(id).await.unwrap();
+    // It is answered, since clients show nothing else.
+    let refused = third.request("initialize", hello("tester")).await.unwrap_err();
+    assert_eq!(refused["data"]["error_code"], "quota_exceeded");
+    assert_eq!(refused["data"]["retry_after_ms"], 1_000);
     third.receiver.hears_the_end().await;
     house.enter("clerk").await.structured("list_sessions", json!({})).await;
     house.daemon.stop().await;
@@ -434,7 +324,12 @@ async fn a_tenants_sessions_are_as_the_configuration_says() {
     let line = "id -u; readlink /proc/self/ns/pid; exec cat";
     let wanted = json!({"command": "sh", "args": ["-c", line], "lease": false});
     let created = ci.structured("create_session", wanted).await;
+    assert_eq!(created["session"]["sandbox"], true);
     let id = created["session"]["id"].clone();
+    let listed = ci.structured("list_sessions", json!({"session": id})).await;
+    assert_eq!(listed["sessions"][0]["sandbox"], true);
+    let other_user = if user == getuid().as_raw() { Value::Null } else { json!(user) };
+    assert_eq!(listed["sessions"][0]["user"], other_user);
     ci.wait_for(json!({"session": id, "text": "pid:[", "since": 0})).await;
     let screen = ci.structured("read_screen", json!({"session": id})).await.to_string();
     let own = fs::read_link("/proc/self/ns/pid").unwrap();
@@ -600,6 +495,56 @@ async fn nobody_gets_a_role_by_giving_a_name_and_a_new_name_ends_what_the_old_on
 }
 
 #[tokio::test]
+async fn nobody_gets_a_role_by_the_tag_or_the_name_of_a_session_that_it_creates() {
+    let by_choice = "
+        [tenant.web]
+        tokens = [\"ci\", \"lead\"]
+
+        [[role]]
+        role = \"operate\"
+        tokens = [\"ci\"]
+        tag = \"prod\"
+
+        [[role]]
+        role = \"operate\"
+        tokens = [\"ci\"]
+        session = \"cat\"
+
+        [[role]]
+        role = \"view\"
+        tokens = [\"ci\"]
+        tag = \"seen\"
+    ";
+    let house = House::new(by_choice).await;
+    let mut ci = house.enter("ci").await;
+    let with = |more: Value| {
+        let mut arguments = json!({"command": "cat", "args": [], "lease": false});
+        arguments.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        arguments
+    };
+    for more in [json!({"tags": ["x", "prod"]}), json!({"name": "cat"})] {
+        let refused = ci.error_code("create_session", with(more.clone())).await;
+        assert_eq!(refused, "policy_denied", "{more}");
+    }
+    // No role comes of a tag for what it has anyway, nor at a private session.
+    for more in [json!({"tags": ["seen"]}), json!({"tags": ["prod"], "visibility": "private"})] {
+        ci.structured("create_session", with(more)).await;
+    }
+    // Where a name gives roles, that of a program names nothing.
+    let unnamed = ci.structured("create_session", with(json!({}))).await["session"].clone();
+    let id = unnamed["id"].as_str().unwrap();
+    assert_eq!(unnamed["name"], format!("session-{id}"));
+    let off = json!({"state": "off", "session": id});
+    assert_eq!(ci.error_code("set_write", off).await, "policy_denied");
+    // Who has the role in the whole tenant gives it.
+    let mut lead = house.enter("lead").await;
+    let tagged = lead.structured("create_session", with(json!({"tags": ["prod"]}))).await;
+    let off = json!({"state": "off", "session": tagged["session"]["id"]});
+    ci.structured("set_write", off).await;
+    house.daemon.stop().await;
+}
+
+#[tokio::test]
 async fn who_only_watches_at_a_door_neither_approves_nor_operates_there() {
     let house = House::new(TENANTS).await;
     let door = house.daemon.paths.gateway_read_only();
@@ -660,7 +605,7 @@ async fn a_user_does_not_approve_its_own_call_over_another_connection() {
 }
 
 /// Comes in as the owner of a token at a daemon of a process of its own.
-async fn owner_at(home: &Home, name: &str) -> Wire {
+pub(crate) async fn owner_at(home: &Home, name: &str) -> Wire {
     let secret = fs::read_to_string(home.path(&format!("{name}.token"))).unwrap();
     owner(&home.runtime("gateway.sock"), Era::Modern, secret.trim()).await
 }

@@ -13,6 +13,7 @@ use crate::cli::status::bytes;
 use crate::config::paths::{RuntimePaths, SOCKET_PATH_MAX};
 use crate::config::sockets::{SocketAccess, SocketAudience};
 use crate::config::sources::Sources;
+use crate::surface::TOOL_NAMES;
 use crate::transport::unix::directory::{self, DirectoryError};
 
 /// `doctor` warns about a log larger than this, in bytes.
@@ -123,7 +124,7 @@ fn openness(directory: &Path) -> String {
 /// Whom the sockets are open to; only the owner where the configuration cannot be read, of which another check tells.
 fn access_as_configured(ground: &DoctorFacts) -> SocketAccess {
     let directory = env::current_dir().unwrap_or_default();
-    let effective = Sources::new(None, &directory, &ground.environment).load();
+    let effective = Sources::new(None, &directory, &ground.environment, TOOL_NAMES).load();
     let access = effective.ok().and_then(|read| SocketAccess::of(&read.config.sockets).ok());
     access.unwrap_or_default()
 }

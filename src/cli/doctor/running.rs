@@ -11,6 +11,7 @@ use crate::config::sources::{ConfigSource, Layer, Sources};
 use crate::session::pty::ProcessId;
 use crate::session::pty::environment::SESSION_MARK;
 use crate::session::pty::processes::is_stopped;
+use crate::surface::TOOL_NAMES;
 use crate::transport::unix::lock::DaemonLock;
 
 /// Whether a daemon answers, and whether it has this program's version.
@@ -91,7 +92,7 @@ pub(super) fn configuration(ground: &DoctorFacts) -> Vec<Check> {
     let Ok(directory) = env::current_dir() else {
         return vec![Check::warn(NAME, "the current directory is gone", "Go to another one.")];
     };
-    let sources = Sources::new(None, &directory, &ground.environment);
+    let sources = Sources::new(None, &directory, &ground.environment, TOOL_NAMES);
     let effective = match sources.load() {
         Ok(effective) => effective,
         Err(error) => {

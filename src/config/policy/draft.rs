@@ -59,6 +59,7 @@ mod tests {
     use crate::core::command_line::ParsedCommandLine;
     use crate::core::ids::TenantId;
     use crate::core::policy::rules::facts::{CallFacts, SessionFacts};
+    use crate::core::policy::rules::tools::{KnownTool, ToolNames};
     use crate::core::policy::rules::{PolicyRules, RuleEffect};
 
     const ASK: &str = r#"
@@ -82,7 +83,11 @@ mod tests {
     fn judged(approved: &str, line: &str, (directory, tenant): (&str, &str)) -> RuleEffect {
         let drafted = draft("1f3a2b4c", &command(approved), Some("/work")).unwrap();
         let mut rules = PolicyRules::default();
-        let problems = read(&format!("{ASK}{drafted}"), Path::new("policy.toml"), &mut rules);
+        let tools = ToolNames(|| {
+            vec![KnownTool { name: "run", arguments: Default::default(), is_judged: true }]
+        });
+        let text = format!("{ASK}{drafted}");
+        let problems = read(&text, Path::new("policy.toml"), tools, &mut rules);
         assert!(problems.is_empty(), "{drafted}: {problems:?}");
         let parsed = ParsedCommandLine::parse(line);
         let session =

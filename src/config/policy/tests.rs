@@ -3,15 +3,27 @@
 use super::*;
 use crate::core::policy::rules::facts::CallFacts;
 
+const TOOLS: ToolNames = ToolNames(|| {
+    let tool = |name, arguments: &[&str], is_judged| {
+        let arguments = arguments.iter().map(|&name| name.to_owned()).collect();
+        KnownTool { name, arguments, is_judged }
+    };
+    vec![
+        tool("run", &["session", "command", "timeout_ms"], true),
+        tool("send_text", &["session", "text"], true),
+        tool("read_screen", &["session", "format"], false),
+    ]
+});
+
 fn problems(text: &str) -> Vec<String> {
-    let found = read(text, Path::new("p.toml"), &mut PolicyRules::default());
+    let found = read(text, Path::new("p.toml"), TOOLS, &mut PolicyRules::default());
     found.iter().map(ToString::to_string).collect()
 }
 
 fn rules(texts: &[&str]) -> PolicyRules {
     let mut rules = PolicyRules::default();
     for text in texts {
-        assert_eq!(read(text, Path::new("p.toml"), &mut rules), []);
+        assert_eq!(read(text, Path::new("p.toml"), TOOLS, &mut rules), []);
     }
     rules
 }
@@ -76,11 +88,20 @@ fn what_can_never_match_or_nothing_may_rely_on_is_a_problem() {
         ("tool = []", "tool: no pattern is given"),
         ("tool = '[a'", "tool: `[a` is not a pattern: unclosed character class; missing ']'"),
     ];
+    check(&cases);
+}
+
+/// Each part of a rule, and the one problem that it is.
+fn check(cases: &[(&str, &str)]) {
     for (text, problem) in cases {
         let effect = if text.contains("effect") { "" } else { "effect = 'deny'\n" };
         let found = problems(&format!("[[rule]]\nname = 'a'\n{effect}{text}"));
         assert_eq!(found, [format!("p.toml:1:1: rule a: {problem}")], "{text}");
     }
+}
+
+#[test]
+fn a_rule_has_a_name_of_its_own_without_blanks() {
     let twice = "[[rule]]\nname = 'a'\neffect = 'deny'\n".repeat(2);
     assert_eq!(problems(&twice), ["p.toml:4:1: rule a: another rule has this name"]);
     let spaced = "[[rule]]\nname = 'a b'\neffect = 'deny'";
@@ -98,5 +119,42 @@ fn a_word_that_is_not_known_is_a_problem_with_its_place() {
     ] {
         let found = problems(text);
         assert!(found.len() == 1 && found[0].starts_with(place), "{text}: {found:?}");
+    }
+}
+
+#[test]
+fn a_name_that_no_tool_or_argument_has_is_a_problem() {
+    check(&[
+        ("tool = 'rnu'", "tool: nothing is called `rnu`; did you mean run?"),
+        (
+            "tool = ['run', 'read_screen']",
+            "tool: rules do not judge `read_screen`, which types and changes nothing",
+        ),
+        (
+            "arguments.comand = 'x'",
+            "arguments.comand: no tool that this is about has such an argument; did you mean command?",
+        ),
+        (
+            "tool = 'send_*'\narguments.command = 'x'",
+            "arguments.command: no tool that this is about has such an argument",
+        ),
+        (
+            "arguments.format = 'x'",
+            "arguments.format: no tool that this is about has such an argument",
+        ),
+    ]);
+}
+
+#[test]
+fn tools_of_other_servers_are_taken_with_any_arguments() {
+    for text in [
+        "tool = 'github__create_issue'\narguments.title = 'x'",
+        "tool = ['run', 'github__*']\narguments.title = 'x'",
+        "tool = 'git*'\narguments.title = 'x'",
+        "tool = 'send_*'\narguments.text = 'x'",
+        "arguments.command = 'x'",
+    ] {
+        let rule = format!("[[rule]]\nname = 'a'\neffect = 'deny'\n{text}");
+        assert_eq!(problems(&rule), [""; 0], "{text}");
     }
 }

@@ -40,7 +40,12 @@ impl Place {
 
     /// The sources in the working directory; the system's file stands in the place as well.
     fn sources(&self) -> Sources {
-        let mut sources = Sources::new(None, &self.path("home/repo/src"), &self.environment);
+        let mut sources = Sources::new(
+            None,
+            &self.path("home/repo/src"),
+            &self.environment,
+            ToolNames::default(),
+        );
         sources.operator[0].path = self.path("etc/termgate.toml");
         sources
     }
@@ -124,7 +129,7 @@ fn a_given_file_stands_in_for_those_of_the_system_and_the_user_only() {
     place.project("lease.ttl_ms = 5000");
     let given = place.write("my.toml", "sessions.max = 7");
     let directory = place.path("home/repo/src");
-    let sources = Sources::new(Some(given), &directory, &place.environment);
+    let sources = Sources::new(Some(given), &directory, &place.environment, ToolNames::default());
     let config = sources.load().unwrap().config;
     assert!(!config.lease.auto);
     assert_eq!((config.sessions.own, config.lease.ttl.as_secs()), (7, 5));
@@ -134,11 +139,11 @@ fn a_given_file_stands_in_for_those_of_the_system_and_the_user_only() {
 fn a_given_file_must_be_there_and_the_others_need_not() {
     let place = Place::new();
     let (gone, directory) = (place.path("gone.toml"), place.path("home"));
-    let sources = Sources::new(Some(gone), &directory, &place.environment);
+    let sources = Sources::new(Some(gone), &directory, &place.environment, ToolNames::default());
     let error = sources.load().unwrap_err().to_string();
     assert!(error.contains("gone.toml: cannot be read: "), "{error}");
     assert!(place.sources().load().is_ok());
-    let none = Sources::new(None, &directory, &BTreeMap::new());
+    let none = Sources::new(None, &directory, &BTreeMap::new(), ToolNames::default());
     assert_eq!(none.files(), [ConfigSource { layer: Layer::System, path: SYSTEM.into() }]);
 }
 

@@ -6,7 +6,7 @@ use crate::core::command_line::KnownWord;
 use crate::core::command_line::wrappers::lists;
 
 /// Programs that rules are likely to name, with the names of each flag, the shortest first.
-const PROGRAMS: [(&str, &str); 12] = [
+const PROGRAMS: [(&str, &str); 13] = [
     ("rm", "r=R=recursive f=force d=dir i=interactive v=verbose"),
     ("cp", "r=R=recursive f=force a=archive i=interactive n=no-clobber v=verbose"),
     ("mv ln", "f=force i=interactive n=no-clobber s=symbolic v=verbose"),
@@ -19,6 +19,7 @@ const PROGRAMS: [(&str, &str); 12] = [
     ("docker podman", "f=force a=all"),
     ("kill pkill killall", "s=signal"),
     ("kubectl", "f=filename n=namespace A=all-namespaces"),
+    ("rsync", "delete=del=delete-before=delete-during=delete-delay=delete-after=delete-excluded"),
 ];
 
 /// Programs whose flags are words behind one dash, such as `find -delete`.

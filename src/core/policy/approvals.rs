@@ -100,6 +100,8 @@ pub struct ApprovalRequest {
     pub generation: u64,
     /// What the call does, in one line for people.
     pub what: Arc<str>,
+    /// The hash of what its command line runs, if all of that is known. Blanks and quotes do not change it.
+    pub line: Option<Fingerprint>,
     /// The programs that it runs with their flags, if all are known and none runs others.
     pub programs: Option<BTreeSet<String>>,
     pub rule: Option<Arc<str>>,
@@ -120,6 +122,17 @@ pub struct KnownCommand {
     pub token: Option<Arc<str>>,
     /// The rules that ask.
     pub asked_by: Vec<Arc<str>>,
+}
+
+impl ApprovalRequest {
+    /// Whether its command line runs the same as that of another call of the same caller, however it is written.
+    fn runs_as(&self, other: &Self) -> bool {
+        self.line.is_some()
+            && self.session.is_some()
+            && self.line == other.line
+            && (self.by.principal, self.session, self.tool)
+                == (other.by.principal, other.session, other.tool)
+    }
 }
 
 /// A call that was made and is not approved and used yet.
@@ -210,6 +223,13 @@ impl Approvals {
         self.forget(now);
         if request.generation != self.generation {
             return ApprovalAnswer::Outdated;
+        }
+        let denied = self.calls.values().filter(|call| call.request.runs_as(&request));
+        for call in denied {
+            if let ApprovalState::Denied(by) = &call.state {
+                let (id, by, until) = (call.id, Arc::clone(by), call.expires_at);
+                return ApprovalAnswer::Denied { id, by, until };
+            }
         }
         let same = |call: &&mut Approval| call.request.fingerprint == request.fingerprint;
         if let Some(call) = self.calls.values_mut().find(same) {

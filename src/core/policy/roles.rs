@@ -117,6 +117,33 @@ impl RightsSubject for GoneSession<'_> {
     }
 }
 
+/// A session that is to be created.
+#[derive(Clone, Copy, Debug)]
+pub struct NewSession<'a> {
+    pub id: SessionId,
+    pub tenant: &'a TenantId,
+    pub name: Option<&'a str>,
+    pub tags: &'a [String],
+}
+
+impl RightsSubject for NewSession<'_> {
+    fn id(&self) -> SessionId {
+        self.id
+    }
+
+    fn tenant(&self) -> &TenantId {
+        self.tenant
+    }
+
+    fn is_named(&self, name: &str) -> bool {
+        self.name == Some(name)
+    }
+
+    fn has_tag(&self, tag: &str) -> bool {
+        self.tags.iter().any(|it| it == tag)
+    }
+}
+
 /// Roles at the sessions that fulfil each given condition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RoleGrant {
@@ -185,6 +212,13 @@ impl Rights {
     /// Whether the name of a session gives rights to it.
     pub fn depend_on_names(&self) -> bool {
         self.grants.iter().any(|grant| grant.session.is_some())
+    }
+
+    /// Whether some name gives a session of this tenant roles that are none of these.
+    pub fn gain_by_names(&self, tenant: &TenantId, roles: Roles) -> bool {
+        let gains = |grant: &RoleGrant| grant.roles.within(self.most).and(roles) != roles;
+        let here = |grant: &&RoleGrant| !tenant.is_private() && tenant.is_of(&grant.tenant);
+        self.grants.iter().filter(here).any(|grant| grant.session.is_some() && gains(grant))
     }
 
     /// Whether there is a session, existing or not, at which it gives this role.

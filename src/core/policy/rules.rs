@@ -6,6 +6,7 @@
 pub mod command;
 pub mod facts;
 pub mod patterns;
+pub mod tools;
 
 use std::collections::BTreeMap;
 use std::fmt;

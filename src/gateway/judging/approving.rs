@@ -4,7 +4,6 @@
 use std::future::Future;
 use std::pin::Pin;
 
-use serde_json::Value;
 use tokio::sync::watch;
 
 use crate::core::moment::Moment;
@@ -51,7 +50,7 @@ impl AskedCall<'_> {
         call: &mut Call,
         mut changes: watch::Receiver<u64>,
     ) -> Result<Option<Used>, SurfaceError> {
-        if self.judged.arguments.get("dry_run") == Some(&Value::Bool(true)) {
+        if self.judged.is_rehearsal() {
             return Err(refusal(self.decision, WhyRefused::WouldAsk));
         }
         // Nobody is asked about what the tool refuses.

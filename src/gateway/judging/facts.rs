@@ -212,6 +212,12 @@ pub(super) fn on_one_line(text: &str) -> String {
     one_line(&with_invisible_shown(text)).into_owned()
 }
 
+/// The hash of all that a line runs and writes, if that is known. Of variables only the names are.
+pub(super) fn fingerprint_of(line: &ParsedCommandLine) -> Option<Fingerprint> {
+    let is_whole = line.is_known() && line.sets.is_empty() && !line.calls.is_empty();
+    is_whole.then(|| Fingerprint::of(&[format!("{line:?}").as_bytes()]))
+}
+
 /// The programs of a line with their flags, if all are known and none runs others.
 pub(super) fn programs_of(line: &ParsedCommandLine) -> Option<BTreeSet<String>> {
     const RUN_OTHERS: [&str; 5] = ["sudo", "doas", "su", "ssh", "env"];

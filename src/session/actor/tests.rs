@@ -26,6 +26,7 @@ use crate::core::caller::{Caller, Kind};
 use crate::core::frame::{Exit, Size};
 use crate::core::ids::{ConnectionId, Epoch, LeaseId, PrincipalId, SessionId, TenantId, Watermark};
 use crate::core::input::WriteWindow;
+use crate::core::input::idempotency::IdempotencyKey;
 use crate::core::input::request::WriteError;
 use crate::core::keys::paste::PasteRule;
 use crate::core::lease::LeaseManager;
@@ -33,6 +34,7 @@ use crate::core::lease::error::{EndCause, LeaseError};
 use crate::core::lease::limits::LeaseLimits;
 use crate::core::lease::request::{AcquireRequest, Grant, ReleaseRequest, TakeRule, WaiterId};
 use crate::core::policy::approvals::Witness;
+use crate::core::policy::bound::PermitBound;
 use crate::core::policy::{Denial, Door, PermittedAct};
 use crate::core::shell::commands::record::CommandId;
 use crate::session::command::{
@@ -217,7 +219,7 @@ fn typing(caller: &Caller, text: &str) -> WriteOrder {
         keep_alive: false,
         command: None,
         decision: None,
-        witness: None,
+        bound: None,
     }
 }
 
@@ -487,12 +489,32 @@ async fn a_dry_run_checks_everything_and_sends_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_may_only_repeat_a_write_is_answered_as_before_and_writes_nothing_new() {
+    let desk = Desk::open();
+    desk.acquire(&agent(1)).await.expect("free");
+    let keyed =
+        |key: &str| WriteOrder { key: IdempotencyKey::new(key, 7), ..typing(&agent(1), "x") };
+    desk.write(keyed("a")).await.expect("written");
+    let repeat = async |order: WriteOrder| {
+        let mut permit = desk.session.permit(&agent(1), PermittedAct::Type);
+        permit.bind(PermitBound::Repetition);
+        desk.session.write(&permit, order, Accepted::nothing()).await
+    };
+    assert!(repeat(keyed("a")).await.expect("it was made before").replayed);
+    for new in [keyed("b"), typing(&agent(1), "x")] {
+        let refused = repeat(new).await.expect_err("it was never made");
+        assert!(matches!(refused, SessionError::Stale), "{refused}");
+    }
+    assert_eq!(desk.terminal.written(), b"x");
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_was_approved_for_another_state_of_the_terminal_is_not_written() {
     let desk = Desk::open();
     desk.acquire(&agent(1)).await.expect("free");
     let write = async |witness: Witness| {
         let mut permit = desk.session.permit(&agent(1), PermittedAct::Type);
-        permit.bind(witness);
+        permit.bind(PermitBound::Terminal(witness));
         desk.session.write(&permit, typing(&agent(1), "x"), Accepted::nothing()).await
     };
     let (frame, own) = (desk.session.frame(), agent(1).principal);

@@ -21,6 +21,7 @@ use crate::core::keys::paste::{CANONICAL_LINE_MAX, encode_bytes, encode_text, lo
 use crate::core::keys::{Key, Piece, Unit};
 use crate::core::lease::request::Grant;
 use crate::core::policy::approvals::Witness;
+use crate::core::policy::bound::PermitBound;
 use crate::core::shell::commands::EndsBy;
 use crate::session::actor::Actor;
 use crate::session::command::{
@@ -197,9 +198,13 @@ impl<P: Pty> Actor<P> {
         Ok(Step::Queued(QueuedWrite { write, grant, kept, stamp, length }))
     }
 
-    /// Refuses what was approved for another state of the terminal.
+    /// Refuses what was approved for another state of the terminal, or was to be no more than a repetition.
     fn check_approved(&self, order: &WriteOrder) -> Result<(), SessionError> {
-        let Some(approved) = &order.witness else { return Ok(()) };
+        let approved = match &order.bound {
+            None => return Ok(()),
+            Some(PermitBound::Terminal(approved)) => approved,
+            Some(PermitBound::Repetition) => return Err(SessionError::Stale),
+        };
         let frame = self.frames.borrow();
         let (own, reads_screen) = (order.caller.principal, approved.screen.is_some());
         let now = Witness::of(&frame, own, directory_in_front(&frame), reads_screen);

@@ -387,7 +387,7 @@ async fn a_write_that_the_daemon_before_made_is_answered_and_not_made_again() {
         keep_alive: false,
         command: None,
         decision: None,
-        witness: None,
+        bound: None,
     };
     let written = session.permitted_write(order.clone(), Accepted::nothing()).await.unwrap();
     assert!(written.replayed);
@@ -530,7 +530,7 @@ async fn a_paste_that_the_daemon_before_began_is_closed_before_anything_else_goe
         keep_alive: false,
         command: None,
         decision: None,
-        witness: None,
+        bound: None,
     };
     let (first, terminal) = survivor(notes(1));
     terminal.push("\x1b[?2004hready");

@@ -67,6 +67,8 @@ impl SessionWire {
             write_allowed,
             tags: record.tags.clone(),
             tenant: None,
+            sandbox: record.confinement.sandbox,
+            user: record.confinement.user,
             cut: false,
         }
     }
@@ -106,6 +108,8 @@ impl SessionWire {
             write_allowed,
             tags: about.tags.clone(),
             tenant: None,
+            sandbox: about.confinement.sandbox,
+            user: about.confinement.user,
             cut: false,
         }
     }

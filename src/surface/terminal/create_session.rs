@@ -15,8 +15,9 @@ use crate::core::caller::Caller;
 use crate::core::frame::Size;
 use crate::core::ids::TenantId;
 use crate::core::lease::request::AcquireRequest;
+use crate::core::policy::roles::NewSession;
 use crate::core::policy::tenants::Visibility;
-use crate::core::policy::{Standing, decide_operate};
+use crate::core::policy::{Denial, Standing, decide_operate};
 use crate::session::error::{CreateError, TAGS_MAX};
 use crate::session::handle::Session;
 use crate::session::pty::account::{Account, own_uid};
@@ -146,9 +147,18 @@ impl CreateSession {
         let limits = call.daemon.sessions.limits();
         let named = limits.tenants.find(&call.standing.caller.tenant);
         let id = call.creates.unwrap_or_else(|| call.daemon.sessions.fresh_id());
+        let whole = call.standing.roles_in(&tenant);
+        // The program's name is not known yet, and may be one that gives the caller roles.
+        let is_unnamed = call.standing.rights.gain_by_names(&tenant, whole);
+        let name = self.name.or_else(|| is_unnamed.then(|| format!("session-{id}")));
+        let new = NewSession { id, tenant: &tenant, name: name.as_deref(), tags: &self.tags };
+        if call.standing.roles_at(&new).and(whole) != whole {
+            // Whoever gives itself such a session gives itself rights.
+            return Err(Denial::NoRole.into());
+        }
         Ok(Creation {
             id,
-            name: self.name,
+            name,
             launch: Launch::new(self.command, self.args).map_err(CreateError::from)?,
             cwd: self.cwd,
             run_as,

@@ -34,7 +34,7 @@ use crate::wire::wait::{WaitOutcome, WriteResult};
 const IDLE_MS: u64 = 200;
 
 /// How long a write with `until` waits when nobody says.
-const WAIT_MS_DEFAULT: u64 = 5_000;
+pub const WAIT_MS_DEFAULT: u64 = 5_000;
 
 /// Most summaries are shorter.
 const SUMMARY_BYTES: usize = 64;
@@ -229,7 +229,7 @@ fn order(
         keep_alive,
         command: None,
         decision: None,
-        witness: None,
+        bound: None,
     })
 }
 

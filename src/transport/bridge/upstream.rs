@@ -47,17 +47,21 @@ impl Upstream {
             }
             upstream.ask("server/discover", &greeting()).await
         };
-        timeout(GREETING_MAX, meeting).await.unwrap_or(Err(ConnectError::NoGreeting))?;
+        let met = timeout(GREETING_MAX, meeting).await;
+        let met = met.unwrap_or(Err(ConnectError::NoGreeting))?;
+        // A daemon that does not know the request says nothing more about it.
+        if let Some(OwnRefusal { data: Some(told) }) = refusal_in(&met) {
+            return Err(ConnectError::Rejected(Box::new(told)));
+        }
         Ok(upstream)
     }
 
     async fn authenticate(&mut self, secret: &Secret) -> Result<(), ConnectError> {
         let params = json!({"token": secret.reveal()});
         let answer = self.ask(AUTHENTICATE_METHOD, &params).await?;
-        let answer: TokenAnswer = serde_json::from_slice(answer.bytes()).unwrap_or_default();
-        match answer.error {
+        match refusal_in(&answer) {
             None => Ok(()),
-            Some(TokenRefusal { data }) => {
+            Some(OwnRefusal { data }) => {
                 let unknown = || ErrorWire::new(Code::NotSupported, "this daemon takes no token");
                 Err(ConnectError::Rejected(Box::new(data.unwrap_or_else(unknown))))
             }
@@ -81,13 +85,18 @@ impl Upstream {
 
 /// The error of an answer, if it has one.
 #[derive(Debug, Default, Deserialize)]
-struct TokenAnswer {
-    error: Option<TokenRefusal>,
+struct OwnAnswer {
+    error: Option<OwnRefusal>,
 }
 
 #[derive(Debug, Deserialize)]
-struct TokenRefusal {
+struct OwnRefusal {
     data: Option<ErrorWire>,
+}
+
+fn refusal_in(answer: &InputLine) -> Option<OwnRefusal> {
+    let answer: OwnAnswer = serde_json::from_slice(answer.bytes()).unwrap_or_default();
+    answer.error
 }
 
 /// The parameters of `server/discover`, the request that every client may send first.

@@ -11,6 +11,7 @@ use crate::config::sources::Sources;
 use crate::core::policy::approvals::Approval;
 use crate::core::policy::rules::PolicyRules;
 use crate::mcp::settings::SettingsError;
+use crate::surface::TOOL_NAMES;
 use crate::wire::policy::RuleWritten;
 
 /// What is written, and where.
@@ -106,7 +107,7 @@ fn file_of(
             Err(source) => return Err(SettingsError::Unreadable { path, source }),
         };
         let mut found = PolicyRules::default();
-        policy::read(text.as_deref().unwrap_or_default(), &path, &mut found);
+        policy::read(text.as_deref().unwrap_or_default(), &path, TOOL_NAMES, &mut found);
         if rules.iter().all(|name| found.rules.iter().any(|rule| rule.name == *name)) {
             return Ok((path, text));
         }

@@ -8,6 +8,7 @@ use termgate::config::policy::read;
 use termgate::core::command_line::ParsedCommandLine;
 use termgate::core::policy::rules::facts::CallFacts;
 use termgate::core::policy::rules::{PolicyRules, RuleEffect};
+use termgate::surface::TOOL_NAMES;
 
 /// More calls than any line has.
 const CALLS_MAX: usize = 256;
@@ -23,7 +24,7 @@ static ONLY_ECHO: LazyLock<PolicyRules> = LazyLock::new(|| {
 
 fn rules(text: &str) -> PolicyRules {
     let mut rules = PolicyRules::default();
-    assert_eq!(read(text, Path::new("policy.toml"), &mut rules), []);
+    assert_eq!(read(text, Path::new("policy.toml"), TOOL_NAMES, &mut rules), []);
     rules
 }
 

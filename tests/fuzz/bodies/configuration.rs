@@ -7,13 +7,14 @@ use termgate::config::key::KEYS;
 use termgate::config::problem::{Problem, ValueOrigin};
 use termgate::config::{Config, policy, tokens};
 use termgate::core::policy::rules::PolicyRules;
+use termgate::surface::TOOL_NAMES;
 
 pub fn check(data: &[u8]) {
     let Ok(text) = str::from_utf8(data) else { return };
     let path = Path::new("fuzzed.toml");
     let (given, problems) = read(text, path);
     check_places(text, &problems);
-    check_places(text, &policy::read(text, path, &mut PolicyRules::default()));
+    check_places(text, &policy::read(text, path, TOOL_NAMES, &mut PolicyRules::default()));
     let mut config = Config::built_in();
     for setting in given {
         assert!(setting.key.kind.takes(&setting.value), "{setting:?}");

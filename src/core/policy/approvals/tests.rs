@@ -24,6 +24,7 @@ fn request(number: u32, what: &str) -> ApprovalRequest {
         tool: "run",
         generation: 0,
         what: what.into(),
+        line: None,
         programs: Some(["rm".to_owned()].into()),
         rule: None,
         reason: None,

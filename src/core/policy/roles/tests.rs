@@ -55,6 +55,18 @@ fn at(rights: &Rights, session: &Here, own: &str) -> String {
 }
 
 #[test]
+fn a_name_gains_where_a_grant_for_it_has_more_than_the_whole_tenant_gives() {
+    let named = |role| RoleGrant { session: Some("x".into()), ..grant(role, "web") };
+    let gains = |role, of: &str| {
+        rights(Roles::MEMBER, [named(role)]).gain_by_names(&tenant(of), Roles::MEMBER)
+    };
+    assert!(gains(Role::Approve, "web"));
+    assert!(!gains(Role::View, "web") && !gains(Role::Approve, "shop"));
+    let whole = rights(Roles::MEMBER, [grant(Role::Approve, "web")]);
+    assert!(!whole.gain_by_names(&tenant("web"), Roles::MEMBER));
+}
+
+#[test]
 fn a_role_has_what_it_includes_and_no_more() {
     let has = |role: Role| Role::ALL.map(|other| Roles::from(role).has(other));
     assert_eq!(has(Role::View), [true, false, false, false]);

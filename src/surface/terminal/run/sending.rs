@@ -237,7 +237,7 @@ impl Sending<'_> {
                 interrupts: self.interrupts(),
             }),
             decision: None,
-            witness: None,
+            bound: None,
         })
     }
 }
