@@ -8,6 +8,8 @@ pub mod call;
 pub mod control;
 pub mod error;
 pub mod judge;
+pub mod mounted;
+mod relay;
 pub mod schema;
 pub mod switchboard;
 pub mod terminal;

@@ -2,6 +2,7 @@
 
 mod facts;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use rmcp::model::JsonObject;
@@ -94,7 +95,8 @@ impl JudgedCall<'_> {
         request: ApprovalRequest,
         (mut changes, until): (watch::Receiver<u64>, Moment),
     ) -> Result<Option<Option<Box<Approval>>>, SurfaceError> {
-        if self.arguments.get("dry_run") == Some(&Value::Bool(true)) {
+        let is_own = self.entry.mount().is_none();
+        if is_own && self.arguments.get("dry_run") == Some(&Value::Bool(true)) {
             return Err(refusal(decision, WhyRefused::WouldAsk));
         }
         // Nobody is asked about what the tool refuses.
@@ -176,6 +178,10 @@ impl JudgedCall<'_> {
 
     /// How long the caller waits for what comes of its call, which is how long it waits for an approval.
     fn patience(self) -> Duration {
+        // What the arguments of a mounted tool mean, only its server knows.
+        if self.entry.mount().is_some() {
+            return Duration::ZERO;
+        }
         let given = |name: &str| self.arguments.get(name).and_then(Value::as_u64);
         let millis = match self.entry.runs {
             ToolRuns::Line(_) => given("timeout_ms").unwrap_or(60_000),
@@ -203,7 +209,7 @@ impl JudgedCall<'_> {
             user: call.standing.user(),
             tenant: decision.tenant.clone(),
             session: decision.session.filter(|_| self.session.is_some()),
-            tool: self.entry.name,
+            tool: Arc::clone(&self.entry.name),
             what: self.what(),
             programs: line.and_then(facts::programs_of),
             rule: decision.verdict.rule.clone(),

@@ -3,6 +3,8 @@
 //! For the daemon, only this module maps errors to codes; failures of the command line itself get theirs in `cli`. No
 //! match has a wildcard, so a new error needs a code to compile.
 
+mod mounts;
+
 use rmcp::ErrorData;
 use rmcp::model::ErrorCode;
 use serde_json::json;
@@ -112,6 +114,8 @@ impl From<&SurfaceError> for ErrorWire {
             SurfaceError::Denied(denial) => denied(*denial),
             SurfaceError::Ruled(refusal) => ruled(refusal),
             SurfaceError::Session(error) => session(error),
+            SurfaceError::Mount(error) => mounts::mount(error),
+            SurfaceError::ManageMount(error) => mounts::manage(error),
             SurfaceError::Create(error) => create(error),
             SurfaceError::LeaseUnknown => Self::because(Code::LeaseSuperseded, error),
             SurfaceError::DaemonLeaves => {
@@ -165,6 +169,8 @@ impl From<SurfaceError> for ErrorData {
             | SurfaceError::Ruled(_)
             | SurfaceError::Session(_)
             | SurfaceError::Create(_)
+            | SurfaceError::Mount(_)
+            | SurfaceError::ManageMount(_)
             | SurfaceError::LeaseUnknown
             | SurfaceError::Quota(_) => ErrorCode::INVALID_PARAMS,
             SurfaceError::RateLimited { .. } | SurfaceError::DaemonLeaves => BUSY,

@@ -39,6 +39,7 @@ use crate::mcp::lease_notices::LeaseNotices;
 use crate::mcp::shared::ServerShared;
 use crate::mcp::subscription_quota::SubscriptionQuota;
 use crate::mcp::upgrade::UpgradeAsked;
+use crate::mount::registry::{MountPlaces, Mounts};
 use crate::session::clock::Clock;
 use crate::session::drain::Departure;
 use crate::session::facts::{Board, SessionNews};
@@ -182,9 +183,19 @@ pub async fn serve(
     let journal = journal_of(&paths, state.as_deref(), &config, &lock);
     let index = index_of(&config, paths.index(state.as_deref()));
     let (recordings, holding) = (paths.recordings(state.as_deref()), Some(holding));
+    let accepted = paths.mounts(state.as_deref());
     let sandbox = sandbox_places(&paths, state.as_deref(), &sources);
-    let places =
-        Places { index, environment, default_cwd, holding, scripts, sandbox, state, recordings };
+    let places = Places {
+        index,
+        environment,
+        default_cwd,
+        holding,
+        scripts,
+        sandbox,
+        state,
+        recordings,
+        accepted,
+    };
     let Assembly { registry, daemon, doors, listening, door_limits, upgrades } =
         Assembly::new(&config, places, &journal)?;
     let shared = Arc::clone(&doors.shared);
@@ -276,6 +287,8 @@ pub(in crate::transport) struct Places {
     pub(in crate::transport) state: Option<PathBuf>,
     /// The directory of the recordings.
     pub(in crate::transport) recordings: PathBuf,
+    /// The directory of what was accepted of mounts.
+    pub(in crate::transport) accepted: PathBuf,
 }
 
 /// The parts of a daemon before the first client connects.
@@ -295,11 +308,17 @@ impl Assembly {
         journal: &Journal,
     ) -> io::Result<Self> {
         let Places { index, environment, default_cwd, holding, scripts, .. } = places;
-        let Places { sandbox, state, recordings, .. } = places;
+        let Places { sandbox, state, recordings, accepted, .. } = places;
         let clock = Clock::boot()?;
         let started = clock.now();
         let own_tenant = TenantId::of_uid(own_uid());
         let limits = session_limits(config);
+        let mounts = Mounts::new(MountPlaces {
+            environment: environment.clone(),
+            default_cwd: default_cwd.clone(),
+            accepted,
+        });
+        mounts.set(&config.mounts);
         let settings = SessionSettings {
             limits,
             own_tenant: own_tenant.clone(),
@@ -330,6 +349,7 @@ impl Assembly {
             departure: Departure::default(),
             index,
             judge: Judge::new(Arc::clone(&config.policy)),
+            mounts,
             turns: Turns::default(),
             journal: journal.clone(),
             started,

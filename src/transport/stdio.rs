@@ -61,6 +61,7 @@ pub async fn serve_stdio(
         holding: None,
         state: None,
         recordings: state.join("recordings").join("stdio"),
+        accepted: state.join("mounts").join("stdio"),
         // Those sessions cannot be sandboxed.
         sandbox: SandboxPlaces::default(),
         scripts: scripts.as_ref().map(|scripts| scripts.directory().to_owned()),
@@ -79,6 +80,7 @@ pub async fn serve_stdio(
     tell_lost(shared.gateway.daemon());
     let indexing = Indexing::start(shared.gateway.daemon());
 
+    let mounted = Arc::clone(shared.gateway.daemon());
     let standing = standing();
     shared.gateway.daemon().principals.enter(&standing.caller);
     let limits = doors.limits.borrow().connection.clone();
@@ -92,6 +94,7 @@ pub async fn serve_stdio(
     };
     registry.tell_event(None, Event::DaemonStopped { cause });
     end_sessions(&registry).await;
+    mounted.mounts.end().await;
     tasks.shutdown().await;
     indexing.end().await;
     Ok(())

@@ -256,6 +256,7 @@ async fn what_tools_answer_fits_their_schemas() {
         ("find_lease", json!({})),
         ("preempt_lease", json!({})),
         ("record_session", json!({"action": "start"})),
+        ("manage_mounts", json!({"action": "list"})),
         ("set_write", json!({"state": "on", "for_ms": 60_000})),
     ] {
         let tool = tools.iter().find(|tool| tool["name"] == name).unwrap();

@@ -91,7 +91,7 @@ pub struct ApprovalRequest {
     /// Of the session, or of the one to be created.
     pub tenant: TenantId,
     pub session: Option<SessionId>,
-    pub tool: &'static str,
+    pub tool: Arc<str>,
     /// Of the rules that asked.
     pub generation: u64,
     /// What the call does, in one line for people.

@@ -54,7 +54,7 @@ pub struct Decision {
     pub by: PrincipalName,
     pub tenant: TenantId,
     pub session: Option<SessionId>,
-    pub tool: &'static str,
+    pub tool: Arc<str>,
     pub verdict: RuleVerdict,
 }
 

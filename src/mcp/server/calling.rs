@@ -1,6 +1,7 @@
 //! Tool calls: their protocol revision, turn, progress and results.
 
 use std::convert::Infallible;
+use std::future::pending;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,6 +9,7 @@ use std::time::Duration;
 use rmcp::model::{JsonObject, ProgressToken, ProtocolVersion, RequestMetaObject};
 use rmcp::{ErrorData, ServerHandler};
 use serde_json::json;
+use tokio::sync::mpsc;
 
 use crate::core::moment::Moment;
 use crate::core::nearest::nearest_of;
@@ -19,16 +21,19 @@ use crate::mcp::outbox::PushLane;
 use crate::mcp::outbox::budget::ReservedSpace;
 use crate::mcp::request_class::always_waits;
 use crate::mcp::server::{LARGE_READ_ROOM, READ_ROOM, Server};
+use crate::mount::handle::CallProgress;
 use crate::session::command::Accepted;
 use crate::session::request_order::RequestTurn;
 use crate::surface::call::Call;
 use crate::surface::error::SurfaceError;
-use crate::surface::tool::{Answer, ToolAccess, ToolEntry};
+use crate::surface::tool::{Answer, ToolAccess, ToolAnswer, ToolEntry};
 use crate::wire::error::Envelope;
 use crate::wire::error::ErrorWire;
 
 /// The interval of progress notifications.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(5);
+/// How many notifications of a mounted server wait for the client; further ones are dropped.
+const PROGRESS_AHEAD: usize = 16;
 
 impl CallHandler for Server {
     fn revision(&self, meta: &RequestMetaObject) -> Result<ProtocolVersion, ErrorData> {
@@ -63,15 +68,18 @@ impl CallHandler for Server {
         let standing = self.standing(&meta);
         let Some(entry) = self.shared.gateway.entry(&name, &standing) else {
             let listed = self.shared.gateway.listed(&standing);
-            let nearest = nearest_of(&name, listed.iter().map(|entry| entry.name), 1);
+            let nearest = nearest_of(&name, listed.iter().map(|entry| &*entry.name), 1);
             let meant = nearest.first().map(|name| format!("; did you mean `{name}`?"));
             let message = said(format!("unknown tool `{name}`{}", meant.unwrap_or_default()));
             return Err(ErrorData::invalid_params(message, None)).into();
         };
-        let mut counted = Counted::of(self.shared.gateway.calls(), entry.name);
-        let room = reply_room(entry, arguments.as_ref());
+        let mut counted = Counted::of(self.shared.gateway.calls(), Arc::clone(&entry.name));
+        let room = reply_room(&entry, arguments.as_ref());
         let touched = Arc::clone(&self.touched);
         let arguments = arguments.unwrap_or_default();
+        let token = meta.get_progress_token();
+        let (progress, told) = mpsc::channel(PROGRESS_AHEAD);
+        let progress = token.is_some().then_some(progress);
         let call = Call {
             daemon: Arc::clone(self.shared.gateway.daemon()),
             standing,
@@ -80,15 +88,16 @@ impl CallHandler for Server {
             permit: None,
             touched,
             creates: None,
+            progress,
         };
         // Pinned once: each place that awaits it by value would make every call larger by its size.
-        let mut calling = pin!(self.call(entry, call, arguments, turn, room));
-        let (answer, room) = match meta.get_progress_token() {
+        let mut calling = pin!(self.call(&entry, call, arguments, turn, room));
+        let (answer, room) = match token {
             None => calling.await,
             Some(token) => tokio::select! {
                 biased;
                 answer = &mut calling => answer,
-                never = self.tell_progress(token) => match never {},
+                never = self.tell_progress(token, entry.mount().map(|_| told)) => match never {},
             },
         };
         let (result, outcome) = self.result(answer, started, &version);
@@ -106,7 +115,7 @@ impl Server {
         arguments: JsonObject,
         turn: RequestTurn,
         room: Option<usize>,
-    ) -> (Result<Answer, SurfaceError>, Option<ReservedSpace>) {
+    ) -> (Result<ToolAnswer, SurfaceError>, Option<ReservedSpace>) {
         turn.wait().await;
         let room = match room {
             Some(bytes) => {
@@ -124,14 +133,17 @@ impl Server {
 
     fn result(
         &self,
-        answer: Result<Answer, SurfaceError>,
+        answer: Result<ToolAnswer, SurfaceError>,
         started: Moment,
         version: &ProtocolVersion,
     ) -> (ToolResult, CallOutcome) {
         let era = era(version);
         let mut envelope = self.envelope(started, version);
         let (result, outcome) = match answer {
-            Ok(Answer { result, text }) => {
+            Ok(ToolAnswer::Relayed(result)) => {
+                return (ToolResult::relayed(era, result), CallOutcome::Done);
+            }
+            Ok(ToolAnswer::Own(Answer { result, text })) => {
                 (ToolResult::success(era, text, result), CallOutcome::Done)
             }
             Err(error) => {
@@ -143,13 +155,26 @@ impl Server {
         (result.in_envelope(envelope), outcome)
     }
 
-    /// Sends a progress notification every few seconds to a client that asked for it.
-    async fn tell_progress(&self, token: ProgressToken) -> Infallible {
+    /// Sends progress notifications to a client that asked for them: what a mounted server tells, or one every few
+    /// seconds.
+    async fn tell_progress(
+        &self,
+        token: ProgressToken,
+        relayed: Option<mpsc::Receiver<CallProgress>>,
+    ) -> Infallible {
         let clock = self.shared.gateway.daemon().sessions.clock();
         let started = clock.now();
         let lane = CallLane(self.connection.outbox.lane());
         let (connection, subscription) = (Arc::clone(&self.connection), None);
         let wire = NoticeLane { connection, lane: lane.0.clone(), subscription };
+        if let Some(mut relayed) = relayed {
+            while let Some(CallProgress { members }) = relayed.recv().await {
+                let mut told = json!(members);
+                told["progressToken"] = json!(token);
+                wire.send("notifications/progress", told).await;
+            }
+            return pending().await;
+        }
         loop {
             clock.sleep_until(clock.now() + PROGRESS_INTERVAL).await;
             let seconds = clock.now().since(started).as_secs_f64();
@@ -178,20 +203,20 @@ impl Server {
 /// Counts a call on drop.
 struct Counted<'a> {
     calls: &'a Calls,
-    tool: &'static str,
+    tool: Arc<str>,
     outcome: CallOutcome,
 }
 
 impl<'a> Counted<'a> {
     /// A call counts as given up until it has another outcome.
-    fn of(calls: &'a Calls, tool: &'static str) -> Self {
+    fn of(calls: &'a Calls, tool: Arc<str>) -> Self {
         Self { calls, tool, outcome: CallOutcome::GivenUp }
     }
 }
 
 impl Drop for Counted<'_> {
     fn drop(&mut self) {
-        self.calls.count(self.tool, self.outcome);
+        self.calls.count(&self.tool, self.outcome);
     }
 }
 
@@ -215,7 +240,7 @@ fn era(version: &ProtocolVersion) -> Era {
 
 /// The outbox space reserved for an answer, in bytes. `None` for calls that wait or write.
 fn reply_room(entry: &ToolEntry, arguments: Option<&JsonObject>) -> Option<usize> {
-    if entry.access != ToolAccess::Read || always_waits(entry.name) {
+    if entry.access != ToolAccess::Read || always_waits(&entry.name) {
         return None;
     }
     let given = |name: &str| arguments.is_some_and(|arguments| arguments.contains_key(name));

@@ -69,6 +69,7 @@ impl Reloading {
         }
         let is_other_policy = self.running.policy != read.config.policy;
         let is_other_tenants = self.running.tenants != read.config.tenants;
+        let are_other_mounts = self.running.mounts != read.config.mounts;
         let changes = self.running.take_over(&read.config);
         self.spread();
         for Change { key, before, after } in &changes {
@@ -84,7 +85,8 @@ impl Reloading {
         }
         let changed = changes.iter().map(|change| change.key.name);
         let changed = changed.chain(is_other_policy.then_some("policy"));
-        let changed = changed.chain(is_other_tenants.then_some("tenants")).collect();
+        let changed = changed.chain(is_other_tenants.then_some("tenants"));
+        let changed = changed.chain(are_other_mounts.then_some("mounts")).collect();
         let sessions = &self.shared.gateway.daemon().sessions;
         sessions.tell_event(None, Event::ConfigurationRead { changed });
         tracing::info!(changes = changes.len(), "the configuration was read again");
@@ -100,6 +102,7 @@ impl Reloading {
         daemon.sessions.set_limits(session_limits(running));
         daemon.lease_auto.store(running.lease.auto, Ordering::Relaxed);
         daemon.judge.set_rules(&running.policy);
+        daemon.mounts.set(&running.mounts);
         shared.gateway.set_rates(running.calls.clone());
         shared.subscriptions.set(running.subscriptions.clone());
         self.door_limits.send_modify(|limits| {

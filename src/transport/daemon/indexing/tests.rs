@@ -139,6 +139,7 @@ async fn found(assembly: &Assembly, standing: &Standing, arguments: Value) -> Ve
         permit: None,
         touched: Arc::default(),
         creates: None,
+        progress: None,
     };
     let Value::Object(arguments) = arguments else { panic!("no arguments") };
     let search = gateway.entry("search", standing).expect("it is for everybody");
