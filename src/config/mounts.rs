@@ -111,8 +111,7 @@ impl MountKeys {
             let near = near.map(|near| format!("; did you mean {near}?")).unwrap_or_default();
             wrong.push(format!("unknown key {key}{near}"));
         }
-        let command = self.command.filter(|it| !it.is_empty());
-        if command.is_none() {
+        if self.command.as_ref().is_none_or(String::is_empty) {
             wrong.push("command: missing".to_owned());
         }
         if self.args.len().max(self.env.len()).max(self.pass_env.len()) > WORDS_MAX {
@@ -127,24 +126,7 @@ impl MountKeys {
                 MountTrust::default()
             }
         };
-        for (name, value) in &self.env {
-            if !is_variable(name) {
-                wrong.push(format!("env: `{name}` is not the name of a variable"));
-            }
-            if let Err(error) = expansion::check(value) {
-                wrong.push(format!("env.{name}: {error}"));
-            }
-        }
-        for name in self.pass_env.iter().filter(|name| !is_variable(name)) {
-            wrong.push(format!("pass_env: `{name}` is not the name of a variable"));
-        }
-        let has_nul = |text: &String| text.contains('\0');
-        if command.iter().chain(&self.args).chain(self.env.values()).chain(&self.cwd).any(has_nul) {
-            wrong.push("a text contains the character NUL".to_owned());
-        }
-        if self.cwd.as_ref().is_some_and(|it| !it.starts_with('/')) {
-            wrong.push("cwd: must be an absolute path".to_owned());
-        }
+        self.check_process(wrong);
         let tools = self.tools.map(Patterns::new).transpose();
         let tools = tools.map_err(|problem| wrong.push(format!("tools: {problem}")));
         let mut millis = |name: &str, given: Option<u64>, default, bounds: RangeInclusive<u64>| {
@@ -163,7 +145,7 @@ impl MountKeys {
             return None;
         }
         let (args, env, pass_env, cwd) = (self.args, self.env, self.pass_env, self.cwd);
-        let (command, tools) = (command?, tools.ok().flatten().map(Arc::new));
+        let (command, tools) = (self.command?, tools.ok().flatten().map(Arc::new));
         Some(MountSettings {
             command,
             args,
@@ -176,6 +158,35 @@ impl MountKeys {
             call_timeout,
             tools,
         })
+    }
+
+    /// Checks the environment and the place of the process.
+    fn check_process(&self, wrong: &mut Vec<String>) {
+        for (name, value) in &self.env {
+            if !is_variable(name) {
+                wrong.push(format!("env: `{name}` is not the name of a variable"));
+            }
+            if let Err(error) = expansion::check(value) {
+                wrong.push(format!("env.{name}: {error}"));
+            }
+        }
+        for name in self.pass_env.iter().filter(|name| !is_variable(name)) {
+            wrong.push(format!("pass_env: `{name}` is not the name of a variable"));
+        }
+        let has_nul = |text: &String| text.contains('\0');
+        if self
+            .command
+            .iter()
+            .chain(&self.args)
+            .chain(self.env.values())
+            .chain(&self.cwd)
+            .any(has_nul)
+        {
+            wrong.push("a text contains the character NUL".to_owned());
+        }
+        if self.cwd.as_ref().is_some_and(|it| !it.starts_with('/')) {
+            wrong.push("cwd: must be an absolute path".to_owned());
+        }
     }
 }
 

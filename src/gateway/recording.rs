@@ -183,12 +183,11 @@ impl RecordedCall {
 
 /// Whether a call that failed like this may have had an effect, which its session has recorded.
 pub(super) fn had_effect(error: &SurfaceError) -> bool {
-    let error = match error {
-        SurfaceError::Session(error) => error,
-        SurfaceError::Mount(error) => {
-            return matches!(error, MountError::Restarted { .. } | MountError::TimedOut { .. });
-        }
-        other => return matches!(other, SurfaceError::DaemonLeaves),
+    if let SurfaceError::Mount(error) = error {
+        return matches!(error, MountError::Restarted { .. } | MountError::TimedOut { .. });
+    }
+    let SurfaceError::Session(error) = error else {
+        return matches!(error, SurfaceError::DaemonLeaves);
     };
     matches!(
         error,

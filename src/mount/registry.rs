@@ -54,12 +54,15 @@ pub struct Mounts {
     lists: watch::Sender<u64>,
 }
 
+/// The names that clients know, and what they stand for.
+type ToolNames = BTreeMap<Arc<str>, Exposed>;
+
 #[derive(Debug, Default)]
 struct RunningMounts {
     mounts: BTreeMap<MountName, Mount>,
     tasks: JoinSet<()>,
     /// The names of the tools, and the change for which they were made.
-    names: Option<(u64, Arc<BTreeMap<Arc<str>, Exposed>>)>,
+    names: Option<(u64, Arc<ToolNames>)>,
 }
 
 impl Mounts {
@@ -202,7 +205,7 @@ impl Mounts {
         }
     }
 
-    fn names(&self, running: &mut RunningMounts) -> Arc<BTreeMap<Arc<str>, Exposed>> {
+    fn names(&self, running: &mut RunningMounts) -> Arc<ToolNames> {
         let change = *self.lists.borrow();
         match &running.names {
             Some((of, names)) if *of == change => Arc::clone(names),

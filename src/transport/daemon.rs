@@ -182,20 +182,9 @@ pub async fn serve(
     let scripts = or_told(place_scripts(&paths.shell())).map(|()| paths.shell());
     let journal = journal_of(&paths, state.as_deref(), &config, &lock);
     let index = index_of(&config, paths.index(state.as_deref()));
-    let (recordings, holding) = (paths.recordings(state.as_deref()), Some(holding));
-    let accepted = paths.mounts(state.as_deref());
     let sandbox = sandbox_places(&paths, state.as_deref(), &sources);
-    let places = Places {
-        index,
-        environment,
-        default_cwd,
-        holding,
-        scripts,
-        sandbox,
-        state,
-        recordings,
-        accepted,
-    };
+    let (kept, holding) = (Places::kept(&paths, state), Some(holding));
+    let places = Places { index, environment, default_cwd, holding, scripts, sandbox, ..kept };
     let Assembly { registry, daemon, doors, listening, door_limits, upgrades } =
         Assembly::new(&config, places, &journal)?;
     let shared = Arc::clone(&doors.shared);
@@ -291,6 +280,34 @@ pub(in crate::transport) struct Places {
     pub(in crate::transport) accepted: PathBuf,
 }
 
+impl Places {
+    /// The directories of a daemon at these paths, with nothing else.
+    fn kept(paths: &RuntimePaths, state: Option<PathBuf>) -> Self {
+        let recordings = paths.recordings(state.as_deref());
+        let accepted = paths.mounts(state.as_deref());
+        Self { state, recordings, accepted, ..Self::default() }
+    }
+
+    /// The mounts of the configuration, which start here.
+    fn mounts(&self, config: &Config) -> Mounts {
+        let mounts = Mounts::new(MountPlaces {
+            environment: self.environment.clone(),
+            default_cwd: self.default_cwd.clone(),
+            accepted: self.accepted.clone(),
+        });
+        mounts.set(&config.mounts);
+        mounts
+    }
+}
+
+fn configured_switches(config: &Config) -> Switches {
+    let mut switches = Switches::default();
+    if config.allow_write {
+        switches.set(Scope::Everything, WriteWindow::Open);
+    }
+    switches
+}
+
 /// The parts of a daemon before the first client connects.
 pub(in crate::transport) struct Assembly {
     pub(in crate::transport) registry: Registry,
@@ -307,18 +324,13 @@ impl Assembly {
         places: Places,
         journal: &Journal,
     ) -> io::Result<Self> {
+        let mounts = places.mounts(config);
         let Places { index, environment, default_cwd, holding, scripts, .. } = places;
-        let Places { sandbox, state, recordings, accepted, .. } = places;
+        let Places { sandbox, state, recordings, .. } = places;
         let clock = Clock::boot()?;
         let started = clock.now();
         let own_tenant = TenantId::of_uid(own_uid());
         let limits = session_limits(config);
-        let mounts = Mounts::new(MountPlaces {
-            environment: environment.clone(),
-            default_cwd: default_cwd.clone(),
-            accepted,
-        });
-        mounts.set(&config.mounts);
         let settings = SessionSettings {
             limits,
             own_tenant: own_tenant.clone(),
@@ -337,13 +349,9 @@ impl Assembly {
             sessions.all().iter().for_each(|session| session.end_right_of(principal));
         };
         let authority = Authority::new(tokens, own_tenant.clone(), clock, end_rights);
-        let mut switches = Switches::default();
-        if config.allow_write {
-            switches.set(Scope::Everything, WriteWindow::Open);
-        }
         let daemon = Arc::new(Daemon {
             sessions: registry.clone(),
-            switchboard: Switchboard::new(switches),
+            switchboard: Switchboard::new(configured_switches(config)),
             lease_auto: AtomicBool::new(config.lease.auto),
             principals: Principals::default(),
             departure: Departure::default(),

@@ -107,7 +107,8 @@ impl Fake {
     async fn known(&self, writable: bool) -> (TestDaemon, Wire) {
         let daemon = self.mounted(writable).await;
         let mut operator = daemon.operator().await;
-        wait_for(&mut operator, |mount| mount["accepted"] == TOOLS.len()).await;
+        wait_for(&mut operator, |mount| mount["accepted"].as_u64() == Some(TOOLS.len() as u64))
+            .await;
         (daemon, operator)
     }
 }

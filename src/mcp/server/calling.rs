@@ -1,14 +1,13 @@
 //! Tool calls: their protocol revision, turn, progress and results.
 
 use std::convert::Infallible;
-use std::future::pending;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use rmcp::model::{JsonObject, ProgressToken, ProtocolVersion, RequestMetaObject};
 use rmcp::{ErrorData, ServerHandler};
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
 use crate::core::moment::Moment;
@@ -17,7 +16,6 @@ use crate::gateway::{CallOutcome, Calls};
 use crate::mcp::call::{CallHandler, CallParams, Era, Reply, ToolCall, ToolResult};
 use crate::mcp::error::said;
 use crate::mcp::notifications::NoticeLane;
-use crate::mcp::outbox::PushLane;
 use crate::mcp::outbox::budget::ReservedSpace;
 use crate::mcp::request_class::always_waits;
 use crate::mcp::server::{LARGE_READ_ROOM, READ_ROOM, Server};
@@ -78,7 +76,7 @@ impl CallHandler for Server {
         let touched = Arc::clone(&self.touched);
         let arguments = arguments.unwrap_or_default();
         let token = meta.get_progress_token();
-        let (progress, told) = mpsc::channel(PROGRESS_AHEAD);
+        let (progress, mut told) = mpsc::channel(PROGRESS_AHEAD);
         let progress = token.is_some().then_some(progress);
         let call = Call {
             daemon: Arc::clone(self.shared.gateway.daemon()),
@@ -94,10 +92,24 @@ impl CallHandler for Server {
         let mut calling = pin!(self.call(&entry, call, arguments, turn, room));
         let (answer, room) = match token {
             None => calling.await,
+            Some(token) if entry.mount().is_some() => {
+                let lane = self.call_lane();
+                let ended = loop {
+                    tokio::select! {
+                        biased;
+                        Some(progress) = told.recv() => lane.relay(&token, progress).await,
+                        ended = &mut calling => break ended,
+                    }
+                };
+                while let Ok(progress) = told.try_recv() {
+                    lane.relay(&token, progress).await;
+                }
+                ended
+            }
             Some(token) => tokio::select! {
                 biased;
                 answer = &mut calling => answer,
-                never = self.tell_progress(token, entry.mount().map(|_| told)) => match never {},
+                never = self.tell_progress(token) => match never {},
             },
         };
         let (result, outcome) = self.result(answer, started, &version);
@@ -155,34 +167,24 @@ impl Server {
         (result.in_envelope(envelope), outcome)
     }
 
-    /// Sends progress notifications to a client that asked for them: what a mounted server tells, or one every few
-    /// seconds.
-    async fn tell_progress(
-        &self,
-        token: ProgressToken,
-        relayed: Option<mpsc::Receiver<CallProgress>>,
-    ) -> Infallible {
+    /// Sends a progress notification every few seconds to a client that asked for it.
+    async fn tell_progress(&self, token: ProgressToken) -> Infallible {
         let clock = self.shared.gateway.daemon().sessions.clock();
         let started = clock.now();
-        let lane = CallLane(self.connection.outbox.lane());
-        let (connection, subscription) = (Arc::clone(&self.connection), None);
-        let wire = NoticeLane { connection, lane: lane.0.clone(), subscription };
-        if let Some(mut relayed) = relayed {
-            while let Some(CallProgress { members }) = relayed.recv().await {
-                let mut told = json!(members);
-                told["progressToken"] = json!(token);
-                wire.send("notifications/progress", told).await;
-            }
-            return pending().await;
-        }
+        let lane = self.call_lane();
         loop {
             clock.sleep_until(clock.now() + PROGRESS_INTERVAL).await;
             let seconds = clock.now().since(started).as_secs_f64();
             let told =
                 json!({"progressToken": token, "progress": seconds, "message": "still waiting"});
-            // A client that does not read its progress still receives the result.
-            wire.send("notifications/progress", told).await;
+            lane.tell(told).await;
         }
+    }
+
+    /// A lane for the progress of one call.
+    fn call_lane(&self) -> CallLane {
+        let (connection, lane) = (Arc::clone(&self.connection), self.connection.outbox.lane());
+        CallLane(NoticeLane { connection, lane, subscription: None })
     }
 
     fn envelope(&self, started: Moment, version: &ProtocolVersion) -> Envelope {
@@ -221,11 +223,25 @@ impl Drop for Counted<'_> {
 }
 
 /// The lane of a call's progress; closed when the call ends.
-struct CallLane(PushLane);
+struct CallLane(NoticeLane);
+
+impl CallLane {
+    /// A client that does not read its progress still receives the result.
+    async fn tell(&self, progress: Value) {
+        self.0.send("notifications/progress", progress).await;
+    }
+
+    /// Tells what a mounted server tells, under the client's token.
+    async fn relay(&self, token: &ProgressToken, progress: CallProgress) {
+        let mut told = json!(progress.members);
+        told["progressToken"] = json!(token);
+        self.tell(told).await;
+    }
+}
 
 impl Drop for CallLane {
     fn drop(&mut self) {
-        self.0.close();
+        self.0.lane.close();
     }
 }
 

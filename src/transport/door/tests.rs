@@ -47,6 +47,7 @@ fn asking(fresh: u128) -> AcquireRequest {
 async fn what_a_client_took_after_its_right_had_ended_ends_with_its_connection() {
     let places = Places {
         recordings: PathBuf::from("/nonexistent"),
+        accepted: PathBuf::from("/nonexistent"),
         environment: BTreeMap::new(),
         default_cwd: "/".into(),
         index: SearchIndex::off(),

@@ -15,6 +15,7 @@ use crate::core::screen::{Facts, Origin, Screen, ScreenLimits};
 use crate::session::command::Accepted;
 use crate::store::journal::writer::Journal;
 use crate::surface::call::Call;
+use crate::surface::tool::ToolAnswer;
 use crate::transport::daemon::journal::journal_limits;
 use crate::transport::daemon::{Assembly, Places};
 
@@ -143,8 +144,9 @@ async fn found(assembly: &Assembly, standing: &Standing, arguments: Value) -> Ve
     };
     let Value::Object(arguments) = arguments else { panic!("no arguments") };
     let search = gateway.entry("search", standing).expect("it is for everybody");
-    let answer = match gateway.call(search, call, arguments).await {
-        Ok(answer) => answer,
+    let answer = match gateway.call(&search, call, arguments).await {
+        Ok(ToolAnswer::Own(answer)) => answer,
+        Ok(ToolAnswer::Relayed(_)) => panic!("it is no mounted tool"),
         Err(error) => return vec![error.to_string()],
     };
     let mut json = Vec::new();
