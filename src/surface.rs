@@ -9,7 +9,6 @@ pub mod control;
 pub mod error;
 pub mod judge;
 pub mod mounted;
-mod relay;
 pub mod schema;
 pub mod switchboard;
 pub mod terminal;

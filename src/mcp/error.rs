@@ -4,6 +4,7 @@
 //! match has a wildcard, so a new error needs a code to compile.
 
 mod mounts;
+mod shortage;
 
 use rmcp::ErrorData;
 use rmcp::model::ErrorCode;
@@ -16,12 +17,13 @@ use crate::core::lease::error::{EndCause, LeaseError};
 use crate::core::policy::Denial;
 use crate::core::token::Rejection;
 use crate::mcp::call::{Era, ToolResult};
+use crate::mcp::error::shortage::missing;
 use crate::mcp::hint::for_models;
 use crate::mcp::request_class::BUSY;
 use crate::mcp::upgrade::UpgradeError;
 use crate::session::error::{CreateError, SessionError};
 use crate::session::pty::command::CommandError;
-use crate::session::pty::spawn::{Shortage, SpawnError};
+use crate::session::pty::spawn::SpawnError;
 use crate::surface::answer::budget::ends;
 use crate::surface::answer::page::Form;
 use crate::surface::error::{RuleRefusal, SurfaceError, WhyRefused};
@@ -392,15 +394,6 @@ fn create(error: &CreateError) -> ErrorWire {
             ErrorWire::because(Code::NotSupported, error).cause(RefusalCause::NoSandbox)
         }
         CreateError::Ending => ErrorWire::because(Code::Busy, error),
-    }
-}
-
-fn missing(shortage: Shortage) -> RefusalCause {
-    match shortage {
-        Shortage::Descriptors => RefusalCause::NoDescriptors,
-        Shortage::Processes => RefusalCause::NoProcesses,
-        Shortage::Terminals => RefusalCause::NoTerminals,
-        Shortage::Memory => RefusalCause::NoMemory,
     }
 }
 

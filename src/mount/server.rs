@@ -1,6 +1,7 @@
 //! The task of a mount: it starts the server when it is needed, relays calls, and ends it.
 
 mod greeting;
+mod running;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, PoisonError};
@@ -15,14 +16,11 @@ use crate::core::moment::Moment;
 use crate::core::mount::restarts::Restarts;
 use crate::mount::definitions::{AcceptedTools, ToolSet};
 use crate::mount::error::{ManageError, MountError};
-use crate::mount::handle::{
-    CALLS_MAX, CallProgress, MountCommand, MountShared, MountStatus, ServerCall,
-};
+use crate::mount::handle::{CALLS_MAX, MountCommand, MountShared, MountStatus, ServerCall};
 use crate::mount::process::{FromServer, ServerProcess, ServerProgram};
-use crate::mount::protocol::{
-    ServerMessage, ServerRefusal, answer_to, notification, parse, request,
-};
+use crate::mount::protocol::{ServerMessage, ServerRefusal, answer_to, parse, request};
 use crate::mount::server::greeting::{Listing, greet};
+use crate::mount::server::running::{PendingCall, RunningServer};
 
 /// Far enough away for a task that waits for nothing.
 const NEVER: Duration = Duration::from_secs(86_400);
@@ -38,20 +36,6 @@ pub(crate) struct MountTask {
     pub(crate) lists: watch::Sender<u64>,
     pub(crate) restarts: Restarts,
     pub(crate) begun: Instant,
-}
-
-/// A running server with the calls that it has to answer.
-struct RunningServer {
-    process: ServerProcess,
-    pending: BTreeMap<u64, PendingCall>,
-    listing: Option<Listing>,
-    /// When it was last asked something.
-    used: Instant,
-}
-
-struct PendingCall {
-    call: ServerCall,
-    until: Instant,
 }
 
 /// Why a server is not to run any longer.
@@ -386,26 +370,6 @@ impl MountTask {
                 }
                 None
             }
-        }
-    }
-}
-
-impl RunningServer {
-    fn cancel(&self, id: u64) {
-        let params = json!({"requestId": id, "reason": "given up"});
-        // A server that does not read is not told.
-        let _ = self.process.send(notification("notifications/cancelled", &params));
-    }
-
-    /// Hands a server's progress to the caller, unless it is behind.
-    fn on_progress(&self, params: Option<Value>) {
-        let Some(Value::Object(mut members)) = params else { return };
-        let id = members.remove("progressToken").and_then(|token| token.as_u64());
-        let progress = id
-            .and_then(|id| self.pending.get(&id))
-            .and_then(|pending| pending.call.progress.as_ref());
-        if let Some(progress) = progress {
-            let _ = progress.try_send(CallProgress { members });
         }
     }
 }

@@ -4,6 +4,8 @@
 //! A tool is a type that implements [`Tool`]; [`ToolEntry`] is the same with its types erased, so that
 //! a list can hold all of them.
 
+pub mod relay;
+
 use std::fmt;
 use std::future::Future;
 use std::io;
@@ -23,8 +25,8 @@ use crate::mount::registry::MountedTool;
 use crate::surface::argument;
 use crate::surface::call::Call;
 use crate::surface::error::SurfaceError;
-use crate::surface::relay::relay;
 use crate::surface::schema;
+use crate::surface::tool::relay::relay;
 
 /// The right a tool needs, and how the session it is about is named.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,6 +5,7 @@ mod event_commands;
 pub(in crate::transport) mod indexing;
 pub(in crate::transport) mod journal;
 pub mod kept_switches;
+pub(in crate::transport) mod places;
 pub(in crate::transport) mod sessions;
 mod settings;
 mod startup_lock;
@@ -39,7 +40,6 @@ use crate::mcp::lease_notices::LeaseNotices;
 use crate::mcp::shared::ServerShared;
 use crate::mcp::subscription_quota::SubscriptionQuota;
 use crate::mcp::upgrade::UpgradeAsked;
-use crate::mount::registry::{MountPlaces, Mounts};
 use crate::session::clock::Clock;
 use crate::session::drain::Departure;
 use crate::session::facts::{Board, SessionNews};
@@ -47,10 +47,8 @@ use crate::session::pty::ProcessId;
 use crate::session::pty::held::shims::ShimSetup;
 use crate::session::pty::held::starter::ShimStarter;
 use crate::session::pty::reaper::{become_subreaper, reap_orphans};
-use crate::session::pty::sandbox::SandboxPlaces;
 use crate::session::pty::spawn::give_children_descriptors;
 use crate::session::registry::{Listening, Registry, Settings as SessionSettings};
-use crate::store::index::writer::SearchIndex;
 use crate::store::journal::writer::Journal;
 use crate::surface::call::{Daemon, Principals};
 use crate::surface::control::set_write::write_status;
@@ -63,6 +61,7 @@ use crate::transport::daemon::event_commands::run_event_commands;
 use crate::transport::daemon::indexing::{Indexing, index_of};
 use crate::transport::daemon::journal::{journal_of, keep_journal, recorder};
 use crate::transport::daemon::kept_switches::{KeptSwitches, SwitchOrigin, close_switches};
+use crate::transport::daemon::places::Places;
 use crate::transport::daemon::sessions::{
     listen_for_all, open_session_doors, recover_sessions, shims_of,
 };
@@ -258,46 +257,6 @@ pub(in crate::transport) fn keep_house(
         }
     });
     [switches, shims]
-}
-
-/// The environment and directories of sessions.
-#[derive(Debug, Default)]
-pub(in crate::transport) struct Places {
-    pub(in crate::transport) index: SearchIndex,
-    pub(in crate::transport) environment: BTreeMap<OsString, OsString>,
-    pub(in crate::transport) default_cwd: PathBuf,
-    /// `None` when sessions end with the daemon.
-    pub(in crate::transport) holding: Option<ShimSetup>,
-    /// The directory of the shell integration scripts, if there is one.
-    pub(in crate::transport) scripts: Option<PathBuf>,
-    /// What sandboxed programs may not see or change.
-    pub(in crate::transport) sandbox: SandboxPlaces,
-    /// The directory of the tokens. `None` when tokens are not used.
-    pub(in crate::transport) state: Option<PathBuf>,
-    /// The directory of the recordings.
-    pub(in crate::transport) recordings: PathBuf,
-    /// The directory of what was accepted of mounts.
-    pub(in crate::transport) accepted: PathBuf,
-}
-
-impl Places {
-    /// The directories of a daemon at these paths, with nothing else.
-    fn kept(paths: &RuntimePaths, state: Option<PathBuf>) -> Self {
-        let recordings = paths.recordings(state.as_deref());
-        let accepted = paths.mounts(state.as_deref());
-        Self { state, recordings, accepted, ..Self::default() }
-    }
-
-    /// The mounts of the configuration, which start here.
-    fn mounts(&self, config: &Config) -> Mounts {
-        let mounts = Mounts::new(MountPlaces {
-            environment: self.environment.clone(),
-            default_cwd: self.default_cwd.clone(),
-            accepted: self.accepted.clone(),
-        });
-        mounts.set(&config.mounts);
-        mounts
-    }
 }
 
 fn configured_switches(config: &Config) -> Switches {

@@ -19,8 +19,9 @@ use crate::session::pty::sandbox::SandboxPlaces;
 use crate::session::registry::creating::Creation;
 use crate::store::index::writer::SearchIndex;
 use crate::store::journal::writer::Journal;
+use crate::transport::daemon::Assembly;
 use crate::transport::daemon::journal::journal_limits;
-use crate::transport::daemon::{Assembly, Places};
+use crate::transport::daemon::places::Places;
 
 fn standing_of(number: u64) -> Standing {
     let peer =

@@ -16,8 +16,9 @@ use crate::session::command::Accepted;
 use crate::store::journal::writer::Journal;
 use crate::surface::call::Call;
 use crate::surface::tool::ToolAnswer;
+use crate::transport::daemon::Assembly;
 use crate::transport::daemon::journal::journal_limits;
-use crate::transport::daemon::{Assembly, Places};
+use crate::transport::daemon::places::Places;
 
 /// A terminal of four rows and ten columns, in which something printed.
 struct Printed {

@@ -4,13 +4,13 @@ use rmcp::model::JsonObject;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value};
 
+use crate::core::invisible::with_invisible_shown;
 use crate::core::mount::MountTrust;
 use crate::core::policy::PermittedAct;
 use crate::mount::error::MountError;
 use crate::mount::registry::MountedTool;
 use crate::surface::call::Call;
 use crate::surface::error::SurfaceError;
-use crate::surface::mounted::visible;
 use crate::surface::tool::ToolAccess;
 
 /// The member of `_meta` that marks the result of an untrusted server.
@@ -62,8 +62,25 @@ fn marked(result: &RawValue) -> Option<Box<RawValue>> {
     to_raw_value(&members).ok()
 }
 
+/// JSON in whose texts the characters are written out that nobody sees.
+pub fn visible(value: Value) -> Value {
+    match value {
+        Value::String(text) => Value::String(with_invisible_shown(&text).into_owned()),
+        Value::Array(values) => values.into_iter().map(visible).collect(),
+        Value::Object(members) => {
+            let member = |(name, value): (String, Value)| {
+                (with_invisible_shown(&name).into_owned(), visible(value))
+            };
+            Value::Object(members.into_iter().map(member).collect::<Map<_, _>>())
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => value,
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     fn marked_text(text: &str) -> Option<Value> {
@@ -82,5 +99,12 @@ mod tests {
         );
         assert_eq!(marked_text("[]"), None);
         assert_eq!(marked_text(r#"{"_meta":1}"#), None);
+    }
+
+    #[test]
+    fn hidden_characters_are_shown_wherever_they_stand() {
+        let hidden = json!({"a\u{200b}": ["x\u{e0041}y", {"b": "\u{202e}", "n": 1.5}]});
+        let shown = json!({"a\\u{200b}": ["x\\u{e0041}y", {"b": "\\u{202e}", "n": 1.5}]});
+        assert_eq!(visible(hidden), shown);
     }
 }
