@@ -31,6 +31,7 @@ pub mod logging;
 pub mod ls;
 pub mod man;
 pub mod mcp;
+pub mod mounts;
 pub mod new;
 pub mod number;
 pub mod output;
@@ -113,6 +114,7 @@ enum AnyCommand {
     AllowWrite(allow_write::AllowWriteCommand),
     Approve(approve::ApproveCommand),
     Token(token::TokenCommand),
+    Mounts(mounts::MountsCommand),
     Policy(policy::PolicyCommand),
     Journal(journal::JournalCommand),
     Kill(kill::KillCommand),
@@ -188,6 +190,7 @@ impl AnyCommand {
             Self::AllowWrite(_) => allow_write::TYPED,
             Self::Approve(_) => approve::TYPED,
             Self::Policy(_) => policy::TYPED,
+            Self::Mounts(_) => mounts::TYPED,
             Self::Serve(_)
             | Self::Mcp(_)
             | Self::Ls(_)
@@ -235,6 +238,7 @@ impl AnyCommand {
             Self::AllowWrite(allow_write) => allow_write.run(context).await?.into(),
             Self::Approve(approve) => approve.run(context).await?.into(),
             Self::Token(token) => token.run(context)?.into(),
+            Self::Mounts(mounts) => mounts.run(context).await?.into(),
             Self::Policy(policy) => policy.run(context).await?.into(),
             Self::Journal(journal) => journal.run(context).await?,
             Self::Kill(kill) => kill.run(context).await?.into(),

@@ -4,6 +4,7 @@ pub mod accounts;
 pub mod environment;
 pub mod file;
 pub mod key;
+pub mod mounts;
 pub mod paths;
 pub mod policy;
 pub mod problem;
@@ -20,6 +21,7 @@ use crate::config::key::{Applies, ConfigKey, KEYS, Value};
 use crate::config::sockets::SocketsConfig;
 use crate::core::event::EventKinds;
 use crate::core::keys::control::ControlKey;
+use crate::core::mount::MountTable;
 use crate::core::policy::rules::PolicyRules;
 use crate::core::policy::tenants::{TenantLimits, Tenants};
 use crate::core::quota::Quota;
@@ -59,6 +61,8 @@ pub struct Config {
     pub policy: Arc<PolicyRules>,
     /// From the tenants files.
     pub tenants: Arc<Tenants>,
+    /// From the mounts files.
+    pub mounts: Arc<MountTable>,
 }
 
 /// Whom events are told besides clients.
@@ -190,6 +194,7 @@ impl Config {
         }
         self.policy = Arc::clone(&read.policy);
         self.adopt(Arc::clone(&read.tenants));
+        self.mounts = Arc::clone(&read.mounts);
         changes
     }
 }

@@ -19,6 +19,7 @@ pub mod journal;
 pub mod keys;
 pub mod lease;
 pub mod moment;
+pub mod mount;
 pub mod nearest;
 pub mod one_line;
 pub mod policy;

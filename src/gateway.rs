@@ -14,7 +14,8 @@ use crate::core::code::Code;
 use crate::core::ids::{SessionId, TenantId};
 use crate::core::policy::decision::DecisionId;
 use crate::core::policy::{
-    Denial, Door, PermittedAct, Standing, decide_approve, decide_operate, decide_operate_at,
+    Denial, Door, Permit, PermittedAct, Reach, Standing, decide_approve, decide_operate,
+    decide_operate_at,
 };
 use crate::core::quota::Quota;
 use crate::core::rate::{CallRates, TooOften};
@@ -25,8 +26,9 @@ use crate::session::handle::Session;
 use crate::session::registry::silent::Known;
 use crate::surface::call::{Call, Daemon, Target, find_session, seen_known};
 use crate::surface::error::SurfaceError;
+use crate::surface::mounted::{mounted_entries, mounted_entry};
 use crate::surface::terminal::writing::lease_id;
-use crate::surface::tool::{Answer, ToolAccess, ToolEntry};
+use crate::surface::tool::{ToolAccess, ToolAnswer, ToolEntry};
 
 /// How a call ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,11 +54,11 @@ impl CallOutcome {
 #[derive(Debug, Default)]
 pub struct Calls(Mutex<CallCounts>);
 
-type CallCounts = BTreeMap<&'static str, BTreeMap<&'static str, u64>>;
+type CallCounts = BTreeMap<Arc<str>, BTreeMap<&'static str, u64>>;
 
 impl Calls {
-    pub fn count(&self, tool: &'static str, outcome: CallOutcome) {
-        *self.counts().entry(tool).or_default().entry(outcome.word()).or_default() += 1;
+    pub fn count(&self, tool: &Arc<str>, outcome: CallOutcome) {
+        *self.counts().entry(Arc::clone(tool)).or_default().entry(outcome.word()).or_default() += 1;
     }
 
     pub fn counts(&self) -> MutexGuard<'_, CallCounts> {
@@ -70,7 +72,7 @@ const REFUSALS: Quota = Quota::new(20, 1);
 #[derive(Debug)]
 pub struct Gateway {
     daemon: Arc<Daemon>,
-    entries: Vec<ToolEntry>,
+    entries: Vec<Arc<ToolEntry>>,
     rates: Mutex<CallRates>,
     calls: Calls,
     /// How many refusals are recorded, and how many were left out since the last one.
@@ -89,7 +91,8 @@ impl Gateway {
     ) -> Self {
         let refusals = Mutex::new((CallRates::new(own.clone(), REFUSALS), 0));
         let rates = Mutex::new(CallRates::new(own, per_second.clone()));
-        let (entries, calls) = (crate::surface::entries(), Calls::default());
+        let entries = crate::surface::entries().into_iter().map(Arc::new).collect();
+        let calls = Calls::default();
         Self { daemon, entries, rates, calls, refusals, code_of }
     }
 
@@ -124,21 +127,25 @@ impl Gateway {
     }
 
     /// Finds a tool that exists for this caller, whether it is listed now or not.
-    pub fn entry(&self, name: &str, standing: &Standing) -> Option<&ToolEntry> {
-        let of_door = |entry: &&ToolEntry| entry.name == name && at_door(entry, standing);
-        self.entries.iter().find(of_door)
+    pub fn entry(&self, name: &str, standing: &Standing) -> Option<Arc<ToolEntry>> {
+        let own = self.entries.iter().find(|entry| *entry.name == *name).map(Arc::clone);
+        let mounted = || mounted_entry(&self.daemon.mounts, name).map(Arc::new);
+        own.or_else(mounted).filter(|entry| self.at_door(entry, standing))
     }
 
-    /// The tools that are listed to this caller now.
-    pub fn listed(&self, standing: &Standing) -> Vec<&ToolEntry> {
+    /// The tools that are listed to this caller now; those of mounts behind the daemon's own.
+    pub fn listed(&self, standing: &Standing) -> Vec<Arc<ToolEntry>> {
         let now = self.daemon.now();
         let writable = self.daemon.switchboard.could_write(&self.daemon.sessions, standing, now);
-        let listed = |entry: &&ToolEntry| {
-            at_door(entry, standing)
+        let calls_mounts = self.decide_mount(standing).is_ok();
+        let listed = |entry: &Arc<ToolEntry>| {
+            self.at_door(entry, standing)
                 && (writable || !entry.access.writes())
                 && (entry.access != ToolAccess::Create || creates(standing))
+                && (entry.access != ToolAccess::WriteMount || calls_mounts)
         };
-        self.entries.iter().filter(listed).collect()
+        let mounted = mounted_entries(&self.daemon.mounts).into_iter().map(Arc::new);
+        self.entries.iter().cloned().chain(mounted).filter(listed).collect()
     }
 
     /// Counts a call, checks its rights, records it and runs it.
@@ -150,7 +157,7 @@ impl Gateway {
         entry: &ToolEntry,
         mut call: Call,
         mut arguments: JsonObject,
-    ) -> Result<Answer, SurfaceError> {
+    ) -> Result<ToolAnswer, SurfaceError> {
         self.admit(&call.standing)?;
         // Whoever judges them reads them as the tool does.
         entry.unquote(&mut arguments);
@@ -251,7 +258,8 @@ impl Gateway {
     ) -> Result<(), SurfaceError> {
         let now = self.daemon.now();
         match entry.access {
-            ToolAccess::Read => {}
+            ToolAccess::Read | ToolAccess::ReadMount => {}
+            ToolAccess::WriteMount => call.permit = Some(self.decide_mount(&call.standing)?),
             ToolAccess::Create => {
                 let permit = self.daemon.switchboard.decide_create(&call.standing, now)?;
                 if !creates(&call.standing) {
@@ -292,6 +300,31 @@ impl Gateway {
         Ok(())
     }
 
+    /// Decides whether a caller may call tools of mounts that may write: where it may write at all.
+    fn decide_mount(&self, standing: &Standing) -> Result<Permit, Denial> {
+        let (board, now) = (&self.daemon.switchboard, self.daemon.now());
+        board.decide(standing, PermittedAct::CallMount, None::<&Session>, now)
+    }
+
+    /// Whether a tool exists for this caller. Tools of the daemon's operators exist only at their socket, and mounted
+    /// tools for the daemon's own tenant and those whose tool filter names them: servers run as the daemon's user.
+    fn at_door(&self, entry: &ToolEntry, standing: &Standing) -> bool {
+        let of_roles = match entry.access {
+            ToolAccess::Operate => standing.is_operator(),
+            ToolAccess::OperateSession => standing.operates_some(),
+            ToolAccess::Approve => standing.approves(),
+            ToolAccess::ReadMount | ToolAccess::WriteMount => {
+                let is_own = standing.caller.tenant == *self.daemon.sessions.own_tenant();
+                standing.reach == Reach::Tenant && (is_own || standing.tools.is_some())
+            }
+            ToolAccess::Read
+            | ToolAccess::Create
+            | ToolAccess::WriteSession(_)
+            | ToolAccess::WriteLease => true,
+        };
+        of_roles && standing.has_tool(&entry.name)
+    }
+
     fn leased(&self, standing: &Standing, key: Option<&str>) -> Result<Session, SurfaceError> {
         let missing = || SurfaceError::argument("lease_id", "missing");
         let key = lease_id(key.ok_or_else(missing)?)?;
@@ -319,20 +352,6 @@ impl Gateway {
     }
 }
 
-/// Whether a tool exists for this caller. Tools of the daemon's operators exist only at their socket.
-fn at_door(entry: &ToolEntry, standing: &Standing) -> bool {
-    let of_roles = match entry.access {
-        ToolAccess::Operate => standing.is_operator(),
-        ToolAccess::OperateSession => standing.operates_some(),
-        ToolAccess::Approve => standing.approves(),
-        ToolAccess::Read
-        | ToolAccess::Create
-        | ToolAccess::WriteSession(_)
-        | ToolAccess::WriteLease => true,
-    };
-    of_roles && standing.has_tool(entry.name)
-}
-
 /// Whether this caller can create sessions. A client at one session's socket cannot, because the answer could reveal
 /// names of other sessions.
 fn creates(standing: &Standing) -> bool {
@@ -355,12 +374,12 @@ mod tests {
     #[test]
     fn a_call_counts_for_its_tool_and_its_outcome_alone() {
         let calls = Calls::default();
-        calls.count("resize", CallOutcome::Failed(Code::LeaseHeld));
-        calls.count("resize", CallOutcome::Failed(Code::LeaseHeld));
-        calls.count("why", CallOutcome::Done);
+        calls.count(&Arc::from("resize"), CallOutcome::Failed(Code::LeaseHeld));
+        calls.count(&Arc::from("resize"), CallOutcome::Failed(Code::LeaseHeld));
+        calls.count(&Arc::from("why"), CallOutcome::Done);
         let expected = BTreeMap::from([
-            ("resize", BTreeMap::from([("lease_held", 2)])),
-            ("why", BTreeMap::from([("ok", 1)])),
+            (Arc::from("resize"), BTreeMap::from([("lease_held", 2)])),
+            (Arc::from("why"), BTreeMap::from([("ok", 1)])),
         ]);
         assert_eq!(*calls.counts(), expected);
     }

@@ -12,6 +12,7 @@ pub mod shim;
 pub mod wire;
 
 pub mod config;
+pub mod mount;
 pub mod session;
 pub mod store;
 

@@ -8,6 +8,7 @@ pub mod call;
 pub mod control;
 pub mod error;
 pub mod judge;
+pub mod mounted;
 pub mod person;
 pub mod schema;
 pub mod switchboard;

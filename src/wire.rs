@@ -12,6 +12,7 @@ pub mod error;
 pub mod event;
 pub mod lease;
 pub mod line;
+pub mod mount;
 pub mod policy;
 pub mod recording;
 pub mod rows;

@@ -168,8 +168,8 @@ impl ConfigCheck {
 impl Files {
     fn run(self) -> Result<CommandReport, CliFailure> {
         let sources = self.given.sources()?;
-        let files: Vec<_> =
-            [sources.files(), sources.policy_files(), sources.tenants_files()].concat();
+        let beside = [sources.policy_files(), sources.tenants_files(), sources.mounts_files()];
+        let files: Vec<_> = [sources.files(), beside.concat()].concat();
         let told = files.iter().map(|source| {
             let (layer, path) = (source.layer.as_str(), source.path.display().to_string());
             json!({"layer": layer, "path": path, "exists": source.path.exists()})

@@ -81,6 +81,7 @@ impl CommandExit {
             | Code::TokenFile
             | Code::TokenExists
             | Code::StorageError
+            | Code::UpstreamError
             | Code::NotSupported
             | Code::ClientConfig
             | Code::UpgradeFailed

@@ -150,6 +150,7 @@ fn of_code(code: Code, session: &str) -> Option<String> {
         | Code::NotSupported
         | Code::UpstreamUnavailable
         | Code::UpstreamRestarted
+        | Code::UpstreamError
         | Code::Internal
         | Code::DaemonUnreachable
         | Code::DaemonRunning
@@ -172,7 +173,7 @@ mod tests {
     fn names_a_tool(text: &str) -> bool {
         let tools = crate::surface::entries();
         // `why` and `run` are commands as well.
-        tools.iter().any(|tool| tool.name.contains('_') && text.contains(tool.name))
+        tools.iter().any(|tool| tool.name.contains('_') && text.contains(&*tool.name))
     }
 
     fn error(code: &str, cause: Option<RefusalCause>) -> ErrorWire {

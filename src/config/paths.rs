@@ -138,6 +138,11 @@ impl RuntimePaths {
         self.kept_in(state, "recordings")
     }
 
+    /// The directory of what was accepted of mounts, likewise.
+    pub fn mounts(&self, state: Option<&Path>) -> PathBuf {
+        self.kept_in(state, "mounts")
+    }
+
     fn kept_in(&self, state: Option<&Path>, kind: &str) -> PathBuf {
         let Some(state) = state else { return self.root.join(kind) };
         let root = self.root.to_string_lossy();

@@ -12,10 +12,12 @@ use crate::config::accounts::Accounts;
 use crate::config::environment;
 use crate::config::file::{self, FILE_MAX, Given};
 use crate::config::key::{ConfigKey, KEYS, Value};
+use crate::config::mounts::{self, MOUNTS};
 use crate::config::policy;
 use crate::config::problem::{ConfigError, Fault, Problem, ValueOrigin};
 use crate::config::sockets::SocketAudience;
 use crate::config::tenants;
+use crate::core::mount::MountTable;
 use crate::core::policy::rules::PolicyRules;
 use crate::core::policy::rules::tools::ToolNames;
 use crate::core::policy::tenants::Tenants;
@@ -160,6 +162,7 @@ impl Sources {
         problems.extend(effective.unknown_groups());
         problems.extend(self.lay_policy(&mut effective));
         problems.extend(self.lay_tenants(&mut effective));
+        problems.extend(self.lay_mounts(&mut effective));
         if problems.is_empty() { Ok(effective) } else { Err(ConfigError(problems)) }
     }
 
@@ -171,6 +174,11 @@ impl Sources {
     /// The tenants files, present or not. All of them hold together.
     pub fn tenants_files(&self) -> Vec<ConfigSource> {
         self.beside(TENANTS)
+    }
+
+    /// The mounts files, present or not. All of them hold together.
+    pub fn mounts_files(&self) -> Vec<ConfigSource> {
+        self.beside(MOUNTS)
     }
 
     fn beside(&self, name: &str) -> Vec<ConfigSource> {
@@ -199,19 +207,28 @@ impl Sources {
         problems
     }
 
+    fn lay_mounts(&self, effective: &mut Effective) -> Vec<Problem> {
+        let mut all = MountTable::new();
+        let problems =
+            read_all(&self.mounts_files(), |text, path| mounts::read(text, path, &mut all));
+        effective.config.mounts = Arc::new(all);
+        problems
+    }
+
     /// Checks one file and returns the values that would be ignored. A file with the name of a project file
-    /// is checked against the operator's files, and one with the name of a policy or tenants file as that.
+    /// is checked against the operator's files, and one with the name of a policy, tenants or mounts file as that.
     pub fn check(&self, path: &Path) -> Result<Vec<Problem>, ConfigError> {
         let name = path.file_name().and_then(OsStr::to_str);
         if name == Some(POLICY) {
             return rules_in(path, self.tools).map(|_| Vec::new());
         }
-        if name == Some(TENANTS) {
-            let problems = match file::text(path) {
-                Err(error) => vec![unreadable(path, &error)],
-                Ok(text) => {
+        if name == Some(TENANTS) || name == Some(MOUNTS) {
+            let problems = match (file::text(path), name) {
+                (Err(error), _) => vec![unreadable(path, &error)],
+                (Ok(text), Some(TENANTS)) => {
                     tenants::read(&text, path, Accounts::of_system(), &mut Tenants::default())
                 }
+                (Ok(text), Some(_) | None) => mounts::read(&text, path, &mut MountTable::new()),
             };
             return if problems.is_empty() { Ok(Vec::new()) } else { Err(ConfigError(problems)) };
         }

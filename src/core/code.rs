@@ -30,6 +30,7 @@ pub enum Code {
     StorageError,
     UpstreamUnavailable,
     UpstreamRestarted,
+    UpstreamError,
     NotSupported,
     UpgradeFailed,
     Internal,
@@ -259,6 +260,14 @@ const TABLE: &[CodeTexts] = &[
         advice: "Look at the sessions and screens there are now before you repeat the call. \
                  After a restart of the daemon, show a lease id at once to keep that lease; \
                  after one of a session, acquire its lease again.",
+    },
+    CodeTexts {
+        code: Code::UpstreamError,
+        word: "upstream_error",
+        meaning: "A mounted server refused the call with an error of the protocol, or answered what \
+                  is no result.",
+        advice: "Read the message, which is the server's; an operator finds more with: \
+                 termgate mounts log NAME.",
     },
     CodeTexts {
         code: Code::NotSupported,

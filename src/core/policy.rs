@@ -217,6 +217,7 @@ pub enum PermittedAct {
     Lease,
     /// Kill, rename, signal or clear a session, or send people away from it.
     Manage,
+    CallMount,
     /// Approve or deny calls.
     Approve,
     /// What is kept for operators: at one session, or at all and the daemon itself.

@@ -125,7 +125,8 @@ impl JudgedCall<'_> {
 
     /// Whether the call is only to say what would happen.
     fn is_rehearsal(self) -> bool {
-        self.arguments.get("dry_run") == Some(&Value::Bool(true))
+        // What the arguments of a mounted tool mean, only its server knows.
+        self.entry.mount().is_none() && self.arguments.get("dry_run") == Some(&Value::Bool(true))
     }
 
     /// Whether the call was made before under its idempotency key by the same caller. It may then do nothing more than to
@@ -168,6 +169,10 @@ impl JudgedCall<'_> {
 
     /// How long the caller waits for what comes of its call, which is how long it waits for an approval.
     fn patience(self) -> Duration {
+        // What the arguments of a mounted tool mean, only its server knows.
+        if self.entry.mount().is_some() {
+            return Duration::ZERO;
+        }
         let given = |name: &str| self.arguments.get(name).and_then(Value::as_u64);
         let waits = self.arguments.get("until").is_some_and(|until| !until.is_null());
         let millis = match self.entry.runs {
@@ -196,7 +201,7 @@ impl JudgedCall<'_> {
             user: call.standing.user(),
             tenant: decision.tenant.clone(),
             session: decision.session.filter(|_| self.session.is_some()),
-            tool: self.entry.name,
+            tool: Arc::clone(&self.entry.name),
             what: self.what(),
             line: line.and_then(facts::fingerprint_of),
             programs: line.and_then(facts::programs_of),

@@ -11,6 +11,7 @@ use crate::core::journal::{
 };
 use crate::core::policy::decision::DecisionId;
 use crate::core::policy::{PermittedAct, Standing};
+use crate::mount::error::MountError;
 use crate::session::error::SessionError;
 use crate::session::handle::Session;
 use crate::session::recorder::ActRecorder;
@@ -54,6 +55,8 @@ impl RecordedBy {
             | ToolAccess::WriteSession(_)
             | ToolAccess::WriteLease
             | ToolAccess::Create
+            | ToolAccess::ReadMount
+            | ToolAccess::WriteMount
             | ToolAccess::Approve
             | ToolAccess::OperateSession
             | ToolAccess::Operate => Self::Gateway,
@@ -90,11 +93,12 @@ impl RecordedCall {
         let action = arguments
             .get("action")
             .and_then(Value::as_str)
+            .filter(|_| entry.mount().is_none())
             .filter(|action| entry.knows("action") && action.len() <= ACT_MAX && action.is_ascii());
         Self {
             recorder: recorder.clone(),
             standing: call.standing.clone(),
-            act: action.unwrap_or(entry.name).to_owned(),
+            act: action.unwrap_or(&entry.name).to_owned(),
             about_tenant: session
                 .as_ref()
                 .map_or_else(|| tenant_of_new(call, arguments), |session| session.tenant().clone()),
@@ -184,6 +188,9 @@ impl RecordedCall {
 
 /// Whether a call that failed like this may have had an effect, which its session has recorded.
 pub(super) fn had_effect(error: &SurfaceError) -> bool {
+    if let SurfaceError::Mount(error) = error {
+        return matches!(error, MountError::Restarted { .. } | MountError::TimedOut { .. });
+    }
     let SurfaceError::Session(error) = error else {
         return matches!(error, SurfaceError::DaemonLeaves);
     };

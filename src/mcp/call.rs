@@ -11,6 +11,7 @@ use rmcp::ErrorData;
 use rmcp::model::{JsonObject, ProtocolVersion, RequestMetaObject};
 use serde::Deserialize;
 use serde_json::Value;
+use serde_json::value::RawValue;
 
 use crate::mcp::outbox::budget::ReservedSpace;
 use crate::session::request_order::RequestTurn;
@@ -77,30 +78,56 @@ pub enum Era {
 #[derive(Debug)]
 pub struct ToolResult {
     era: Era,
-    /// What the client is to ask before it makes the call again, and to bring back then.
-    question: Option<(Value, String)>,
-    text: String,
-    structured: Box<dyn StructuredContent>,
-    is_error: bool,
+    body: ResultBody,
     envelope: Option<Envelope>,
+}
+
+#[derive(Debug)]
+enum ResultBody {
+    Own {
+        text: String,
+        structured: Box<dyn StructuredContent>,
+        is_error: bool,
+    },
+    /// The result of a mounted server, an object.
+    Relayed(Box<RawValue>),
+    /// What the client is to ask before it makes the call again, and to bring back then.
+    Asking {
+        questions: Value,
+        state: String,
+    },
+}
+
+/// Whether a result says what kind it is, as those of the newer era do.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct ResultKind {
+    result_type: Option<serde::de::IgnoredAny>,
 }
 
 impl ToolResult {
     /// A successful result: text for models and the same as JSON for programs.
     pub fn success(era: Era, text: String, structured: Box<dyn StructuredContent>) -> Self {
-        Self { era, question: None, text, structured, is_error: false, envelope: None }
+        Self::own(era, text, structured, false)
     }
 
     /// A failed result.
     pub fn failure(era: Era, text: String, structured: Value) -> Self {
-        let structured = Box::new(structured);
-        Self { era, question: None, text, structured, is_error: true, envelope: None }
+        Self::own(era, text, Box::new(structured), true)
     }
 
     /// A result that has the client answer questions, bring back `state`, and make the call again.
-    #[must_use]
-    pub fn asking(self, questions: Value, state: String) -> Self {
-        Self { question: Some((questions, state)), ..self }
+    pub fn asking(era: Era, questions: Value, state: String) -> Self {
+        Self { era, body: ResultBody::Asking { questions, state }, envelope: None }
+    }
+
+    /// The result of a mounted server, which is written unchanged but for what the client's era needs.
+    pub fn relayed(era: Era, result: Box<RawValue>) -> Self {
+        Self { era, body: ResultBody::Relayed(result), envelope: None }
+    }
+
+    fn own(era: Era, text: String, structured: Box<dyn StructuredContent>, is_error: bool) -> Self {
+        Self { era, body: ResultBody::Own { text, structured, is_error }, envelope: None }
     }
 
     /// Adds metadata about the call for programs.
@@ -115,27 +142,44 @@ impl ToolResult {
     /// # Errors
     /// When the structured content has no JSON form, or nothing can be written there.
     pub fn write_json(&self, to: &mut dyn io::Write) -> io::Result<()> {
-        if let Some((questions, state)) = &self.question {
-            to.write_all(br#"{"resultType":"input_required","inputRequests":"#)?;
-            serde_json::to_writer(&mut *to, questions)?;
-            to.write_all(br#","requestState":"#)?;
-            serde_json::to_writer(&mut *to, state)?;
-            return to.write_all(b"}");
-        }
+        let (text, structured, is_error) = match &self.body {
+            ResultBody::Own { text, structured, is_error } => (text, structured, is_error),
+            ResultBody::Relayed(result) => return self.write_relayed(result.get(), to),
+            ResultBody::Asking { questions, state } => {
+                to.write_all(br#"{"resultType":"input_required","inputRequests":"#)?;
+                serde_json::to_writer(&mut *to, questions)?;
+                to.write_all(br#","requestState":"#)?;
+                serde_json::to_writer(&mut *to, state)?;
+                return to.write_all(b"}");
+            }
+        };
         to.write_all(b"{")?;
         if self.era == Era::Modern {
             to.write_all(br#""resultType":"complete","#)?;
         }
         to.write_all(br#""content":[{"type":"text","text":"#)?;
-        serde_json::to_writer(&mut *to, &self.text)?;
+        serde_json::to_writer(&mut *to, text)?;
         to.write_all(br#"}],"structuredContent":"#)?;
-        self.structured.write_json(to)?;
-        write!(to, r#","isError":{}"#, self.is_error)?;
+        structured.write_json(to)?;
+        write!(to, r#","isError":{is_error}"#)?;
         if let Some(envelope) = &self.envelope {
             write!(to, r#","_meta":{{"{ENVELOPE_KEY}":"#)?;
             serde_json::to_writer(&mut *to, envelope)?;
             to.write_all(b"}")?;
         }
         to.write_all(b"}")
+    }
+
+    fn write_relayed(&self, result: &str, to: &mut dyn io::Write) -> io::Result<()> {
+        let kind: ResultKind = serde_json::from_str(result)?;
+        let members = result.strip_prefix('{').filter(|_| self.era == Era::Modern);
+        match (members, kind.result_type) {
+            (Some(members), None) => {
+                let is_empty = members.trim_start().starts_with('}');
+                let comma = if is_empty { "" } else { "," };
+                write!(to, r#"{{"resultType":"complete"{comma}{members}"#)
+            }
+            (_, _) => to.write_all(result.as_bytes()),
+        }
     }
 }

@@ -3,6 +3,9 @@
 //! For the daemon, only this module maps errors to codes; failures of the command line itself get theirs in `cli`. No
 //! match has a wildcard, so a new error needs a code to compile.
 
+mod mounts;
+mod shortage;
+
 use rmcp::ErrorData;
 use rmcp::model::ErrorCode;
 use serde_json::json;
@@ -14,11 +17,12 @@ use crate::core::lease::error::{EndCause, LeaseError};
 use crate::core::policy::Denial;
 use crate::core::token::Rejection;
 use crate::mcp::call::{Era, ToolResult};
+use crate::mcp::error::shortage::missing;
 use crate::mcp::hint::for_models;
 use crate::mcp::request_class::BUSY;
 use crate::session::error::{CreateError, SessionError};
 use crate::session::pty::command::CommandError;
-use crate::session::pty::spawn::{Shortage, SpawnError};
+use crate::session::pty::spawn::SpawnError;
 use crate::surface::answer::budget::ends;
 use crate::surface::answer::page::Form;
 use crate::surface::error::{RuleRefusal, SurfaceError, WhyRefused};
@@ -111,6 +115,8 @@ impl From<&SurfaceError> for ErrorWire {
             SurfaceError::Denied(denial) => denied(*denial),
             SurfaceError::Ruled(refusal) => ruled(refusal),
             SurfaceError::Session(error) => session(error),
+            SurfaceError::Mount(error) => mounts::mount(error),
+            SurfaceError::ManageMount(error) => mounts::manage(error),
             SurfaceError::Create(error) => create(error),
             SurfaceError::LeaseUnknown => Self::because(Code::LeaseSuperseded, error),
             SurfaceError::DaemonLeaves => {
@@ -164,6 +170,8 @@ impl From<SurfaceError> for ErrorData {
             | SurfaceError::Ruled(_)
             | SurfaceError::Session(_)
             | SurfaceError::Create(_)
+            | SurfaceError::Mount(_)
+            | SurfaceError::ManageMount(_)
             | SurfaceError::LeaseUnknown
             | SurfaceError::Quota(_) => ErrorCode::INVALID_PARAMS,
             SurfaceError::RateLimited { .. } | SurfaceError::DaemonLeaves => BUSY,
@@ -371,15 +379,6 @@ fn create(error: &CreateError) -> ErrorWire {
             ErrorWire::because(Code::NotSupported, error).cause(RefusalCause::NoSandbox)
         }
         CreateError::Ending => ErrorWire::because(Code::Busy, error),
-    }
-}
-
-fn missing(shortage: Shortage) -> RefusalCause {
-    match shortage {
-        Shortage::Descriptors => RefusalCause::NoDescriptors,
-        Shortage::Processes => RefusalCause::NoProcesses,
-        Shortage::Terminals => RefusalCause::NoTerminals,
-        Shortage::Memory => RefusalCause::NoMemory,
     }
 }
 

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use tokio::sync::watch;
 
 use crate::core::frame::Frame;
-use crate::core::policy::{Door, Standing};
+use crate::core::policy::{Door, Reach, Standing};
 use crate::mcp::connection::Connection;
 use crate::mcp::outbox::PushLane;
 use crate::mcp::resource::work::State;
@@ -228,11 +228,20 @@ fn of_resource(uri: &str) -> (&'static str, Value) {
 /// each switch: one of a single session changes what they may do there, and no list.
 pub fn tool_changes(daemon: Arc<Daemon>, standing: Standing) -> ChangeNotices {
     let mut changes = daemon.switchboard.changes();
+    let mut mounts = daemon.mounts.changes();
     let mut writable = could_write(&daemon, &standing);
     ChangeNotices::new(async move |wire: NoticeLane| {
-        while changes.changed().await.is_ok() {
+        loop {
+            let (changed, of_mounts) = tokio::select! {
+                changed = changes.changed() => (changed, false),
+                // Nobody at the door of one session sees mounts.
+                changed = mounts.changed() => (changed, standing.reach == Reach::Tenant),
+            };
+            if changed.is_err() {
+                return;
+            }
             let before = std::mem::replace(&mut writable, could_write(&daemon, &standing));
-            if before != writable || standing.door == Door::Operator {
+            if before != writable || standing.door == Door::Operator || of_mounts {
                 wire.send("notifications/tools/list_changed", json!({})).await;
             }
         }

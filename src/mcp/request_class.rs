@@ -62,9 +62,9 @@ impl RequestClass {
     }
 }
 
-/// Whether a tool may wait with any arguments.
+/// Whether a tool may wait with any arguments. All tools of mounts may, which have `__` in their names.
 pub fn always_waits(tool: &str) -> bool {
-    WAITING_TOOLS.contains(&tool)
+    WAITING_TOOLS.contains(&tool) || tool.contains("__")
 }
 
 /// The answer to a call beyond the limit, as a tool result, which models read.

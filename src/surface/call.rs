@@ -6,6 +6,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use tokio::sync::mpsc;
 use uuid::Uuid;
 
 use crate::core::caller::{Caller, PrincipalName};
@@ -16,6 +17,8 @@ use crate::core::nearest::nearest_of;
 use crate::core::policy::decision::DecisionId;
 use crate::core::policy::roles::GoneSession;
 use crate::core::policy::{Door, Permit, Standing};
+use crate::mount::handle::CallProgress;
+use crate::mount::registry::Mounts;
 use crate::session::command::Accepted;
 use crate::session::drain::Departure;
 use crate::session::error::SessionError;
@@ -46,6 +49,8 @@ pub struct Daemon {
     pub index: SearchIndex,
     /// The rules, and the calls that wait for an approval.
     pub judge: Judge,
+    /// The servers of others whose tools it offers.
+    pub mounts: Mounts,
     /// Turns for work whose size callers choose.
     pub turns: Turns,
     pub journal: Journal,
@@ -153,6 +158,8 @@ pub struct Call {
     pub creates: Option<SessionId>,
     /// Who can be asked whether it may pass.
     pub person: ClientPerson,
+    /// Where a mounted tool tells how far it has come, if the caller wants to know.
+    pub progress: Option<mpsc::Sender<CallProgress>>,
 }
 
 /// The sessions that a connection has a stake in, to be told when it closes.

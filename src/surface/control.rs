@@ -6,6 +6,7 @@
 pub mod approvals;
 pub mod follow_command;
 pub mod list_events;
+pub mod manage_mounts;
 pub mod record_session;
 pub mod set_write;
 
@@ -34,6 +35,7 @@ pub fn entries() -> Vec<ToolEntry> {
         ToolEntry::of::<PreemptLease>(),
         ToolEntry::of::<record_session::RecordSession>(),
         ToolEntry::of::<set_write::SetWrite>(),
+        ToolEntry::of::<manage_mounts::ManageMounts>(),
         ToolEntry::of::<approvals::ListApprovals>(),
         ToolEntry::of::<approvals::Approve>(),
         ToolEntry::of::<approvals::Deny>(),

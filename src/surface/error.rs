@@ -9,6 +9,7 @@ use std::time::Duration;
 use crate::core::policy::Denial;
 use crate::core::policy::decision::DecisionId;
 use crate::core::wait::PatternError;
+use crate::mount::error::{ManageError, MountError};
 use crate::session::error::{CreateError, SessionError};
 use crate::session::registry::RenameError;
 use crate::surface::person::PersonQuestion;
@@ -39,6 +40,12 @@ pub enum SurfaceError {
     /// The session refused or failed.
     #[error(transparent)]
     Session(#[from] SessionError),
+    /// The server of a mounted tool refused or failed.
+    #[error(transparent)]
+    Mount(#[from] MountError),
+    /// What an operator asked of a mount cannot be done.
+    #[error(transparent)]
+    ManageMount(#[from] ManageError),
     /// The session could not be created.
     #[error(transparent)]
     Create(#[from] CreateError),

@@ -77,7 +77,7 @@ impl Judge {
             by: caller.name(),
             tenant,
             session,
-            tool: facts.tool,
+            tool: Arc::from(facts.tool),
             verdict: rules.judge(facts),
         });
         let mut log = self.log.lock().unwrap_or_else(PoisonError::into_inner);

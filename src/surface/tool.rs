@@ -4,6 +4,8 @@
 //! A tool is a type that implements [`Tool`]; [`ToolEntry`] is the same with its types erased, so that
 //! a list can hold all of them.
 
+pub mod relay;
+
 use std::fmt;
 use std::future::Future;
 use std::io;
@@ -15,13 +17,17 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use serde_json::value::RawValue;
 
+use crate::core::mount::MountTrust;
 use crate::core::policy::PermittedAct;
 use crate::core::policy::rules::tools::KnownTool;
+use crate::mount::registry::MountedTool;
 use crate::surface::argument;
 use crate::surface::call::Call;
 use crate::surface::error::SurfaceError;
 use crate::surface::schema;
+use crate::surface::tool::relay::relay;
 
 /// The right a tool needs, and how the session it is about is named.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,6 +40,10 @@ pub enum ToolAccess {
     WriteLease,
     /// It creates a session.
     Create,
+    /// It asks a mounted server that is trusted to change nothing.
+    ReadMount,
+    /// It asks a mounted server, which may change anything.
+    WriteMount,
     /// It is for those who approve calls.
     Approve,
     /// It is for those who operate the session named by the parameter `session`, or all.
@@ -46,16 +56,18 @@ impl ToolAccess {
     /// Whether the tool is listed only where writing is allowed.
     pub fn writes(self) -> bool {
         match self {
-            Self::WriteSession(_) | Self::WriteLease | Self::Create => true,
-            Self::Read | Self::Approve | Self::OperateSession | Self::Operate => false,
+            Self::WriteSession(_) | Self::WriteLease | Self::Create | Self::WriteMount => true,
+            Self::Read | Self::ReadMount | Self::Approve | Self::OperateSession | Self::Operate => {
+                false
+            }
         }
     }
 }
 
 impl ToolAccess {
-    /// Whether rules judge the calls of the tool: those that may change a session.
+    /// Whether rules judge the calls of the tool: those that may change a session, and all of mounted tools.
     pub fn is_judged(self) -> bool {
-        self.writes()
+        self.writes() || self == Self::ReadMount
     }
 }
 
@@ -82,6 +94,8 @@ impl ToolRuns {
             ToolAccess::Read
             | ToolAccess::WriteSession(_)
             | ToolAccess::WriteLease
+            | ToolAccess::ReadMount
+            | ToolAccess::WriteMount
             | ToolAccess::Approve
             | ToolAccess::OperateSession
             | ToolAccess::Operate => Self::Nothing,
@@ -147,12 +161,27 @@ pub trait Tool: DeserializeOwned + JsonSchema + Send {
     ) -> impl Future<Output = Result<Answer<Self::Result>, SurfaceError>> + Send;
 }
 
+/// What a call answers.
+#[derive(Debug)]
+pub enum ToolAnswer {
+    Own(Answer),
+    /// The result of a mounted server, as JSON.
+    Relayed(Box<RawValue>),
+}
+
 type Running = Pin<Box<dyn Future<Output = Result<Answer, SurfaceError>> + Send>>;
+
+/// What a tool does.
+#[derive(Clone)]
+enum ToolBody {
+    Own { parameters: JsonObject, needs_session: bool, run: fn(Call, JsonObject) -> Running },
+    Mounted(MountedTool),
+}
 
 /// A tool with its types erased.
 #[derive(Clone)]
 pub struct ToolEntry {
-    pub name: &'static str,
+    pub name: Arc<str>,
     pub access: ToolAccess,
     pub runs: ToolRuns,
     pub only_reads: bool,
@@ -160,9 +189,7 @@ pub struct ToolEntry {
     pub reads_if: Option<(&'static str, &'static str)>,
     /// The tool as clients of one session are told of it.
     pub description: rmcp::model::Tool,
-    parameters: JsonObject,
-    needs_session: bool,
-    run: fn(Call, JsonObject) -> Running,
+    body: ToolBody,
 }
 
 impl fmt::Debug for ToolEntry {
@@ -176,40 +203,68 @@ impl ToolEntry {
     pub fn of<T: Tool>() -> Self {
         let parameters = schema::of_parameters::<T>(T::CONDITIONS_KNOWN);
         Self {
-            name: T::NAME,
+            name: Arc::from(T::NAME),
             access: T::ACCESS,
             runs: T::RUNS,
             only_reads: T::ONLY_READS,
             reads_if: T::READS_IF,
             description: describe::<T>(&parameters),
-            parameters,
-            needs_session: T::NEEDS_SESSION,
-            run: run::<T>,
+            body: ToolBody::Own { parameters, needs_session: T::NEEDS_SESSION, run: run::<T> },
         }
     }
 
-    /// Whether the tool has a parameter of this name.
+    /// The entry of a tool of a mount, which clients know by this name.
+    pub fn mounted(name: Arc<str>, described: rmcp::model::Tool, tool: MountedTool) -> Self {
+        let says_reads = described.annotations.as_ref().and_then(|it| it.read_only_hint);
+        let is_trusted = tool.mount.settings().trust == MountTrust::Trusted;
+        let only_reads = is_trusted && says_reads == Some(true);
+        Self {
+            name,
+            access: if only_reads { ToolAccess::ReadMount } else { ToolAccess::WriteMount },
+            runs: ToolRuns::Nothing,
+            only_reads: false,
+            reads_if: None,
+            description: described,
+            body: ToolBody::Mounted(tool),
+        }
+    }
+
+    /// The tool of a mount that it is, if it is one.
+    pub fn mount(&self) -> Option<&MountedTool> {
+        match &self.body {
+            ToolBody::Own { .. } => None,
+            ToolBody::Mounted(tool) => Some(tool),
+        }
+    }
+
+    /// Whether the tool has a parameter of this name. Of a mounted tool, only its server knows.
     pub fn knows(&self, parameter: &str) -> bool {
-        let properties = self.parameters.get("properties").and_then(Value::as_object);
+        let ToolBody::Own { parameters, .. } = &self.body else { return true };
+        let properties = parameters.get("properties").and_then(Value::as_object);
         properties.is_some_and(|properties| properties.contains_key(parameter))
     }
 
     /// The tool as rules name it.
     pub fn known(&self) -> KnownTool {
-        let properties = self.parameters.get("properties").and_then(Value::as_object);
+        let properties = match &self.body {
+            ToolBody::Own { parameters, .. } => parameters.get("properties"),
+            ToolBody::Mounted(_) => None,
+        };
+        let properties = properties.and_then(Value::as_object);
         let arguments = properties.map(|properties| properties.keys().cloned().collect());
         let (arguments, is_judged) = (arguments.unwrap_or_default(), self.access.is_judged());
-        KnownTool { name: self.name, arguments, is_judged }
+        KnownTool { name: Arc::clone(&self.name), arguments, is_judged }
     }
 
     /// The tool as clients are told of it at a door that has one session, or several.
     pub fn listed(&self, one_session: bool) -> rmcp::model::Tool {
         let mut tool = self.description.clone();
+        let ToolBody::Own { needs_session, .. } = &self.body else { return tool };
         if let Some(schema) = &mut tool.output_schema {
             // Which members are always there is in the documentation: the list of tools has no room for it.
             Arc::make_mut(schema).remove("required");
         }
-        if self.needs_session && !one_session {
+        if *needs_session && !one_session {
             let schema = Arc::make_mut(&mut tool.input_schema);
             let required = schema.entry("required").or_insert_with(|| Value::Array(Vec::new()));
             if let Value::Array(names) = required {
@@ -221,21 +276,34 @@ impl ToolEntry {
 
     /// Takes arguments for what they are meant to be: models send numbers and booleans as texts.
     pub fn unquote(&self, arguments: &mut JsonObject) {
-        argument::unquote(&self.parameters, arguments);
+        if let ToolBody::Own { parameters, .. } = &self.body {
+            argument::unquote(parameters, arguments);
+        }
     }
 
-    /// Checks the arguments against the tool's parameters.
+    /// Checks the arguments against the tool's parameters. Those of a mounted tool are for its server to check.
     ///
     /// # Errors
     /// [`SurfaceError::Argument`], with the parameter that is wrong.
     pub fn check(&self, arguments: &JsonObject) -> Result<(), SurfaceError> {
-        argument::check(&self.parameters, arguments)
+        match &self.body {
+            ToolBody::Own { parameters, .. } => argument::check(parameters, arguments),
+            ToolBody::Mounted(_) => Ok(()),
+        }
     }
 
     /// Reads the arguments and calls the tool.
-    pub async fn run(&self, call: Call, arguments: JsonObject) -> Result<Answer, SurfaceError> {
-        argument::check(&self.parameters, &arguments)?;
-        (self.run)(call, arguments).await
+    ///
+    /// # Errors
+    /// What is wrong with the arguments, or why the tool failed.
+    pub async fn run(&self, call: Call, arguments: JsonObject) -> Result<ToolAnswer, SurfaceError> {
+        self.check(&arguments)?;
+        match &self.body {
+            ToolBody::Own { run, .. } => run(call, arguments).await.map(ToolAnswer::Own),
+            ToolBody::Mounted(tool) => {
+                relay(self.access, tool, call, arguments).await.map(ToolAnswer::Relayed)
+            }
+        }
     }
 }
 

@@ -5,6 +5,7 @@ mod event_commands;
 pub(in crate::transport) mod indexing;
 pub(in crate::transport) mod journal;
 pub mod kept_switches;
+pub(in crate::transport) mod places;
 mod rules_for_good;
 pub(in crate::transport) mod sessions;
 mod settings;
@@ -46,10 +47,8 @@ use crate::session::pty::ProcessId;
 use crate::session::pty::held::shims::ShimSetup;
 use crate::session::pty::held::starter::ShimStarter;
 use crate::session::pty::reaper::{become_subreaper, reap_orphans};
-use crate::session::pty::sandbox::SandboxPlaces;
 use crate::session::pty::spawn::give_children_descriptors;
 use crate::session::registry::{Listening, Registry, Settings as SessionSettings};
-use crate::store::index::writer::SearchIndex;
 use crate::store::journal::writer::Journal;
 use crate::surface::call::{Daemon, Principals};
 use crate::surface::control::set_write::write_status;
@@ -62,6 +61,7 @@ use crate::transport::daemon::event_commands::run_event_commands;
 use crate::transport::daemon::indexing::{Indexing, index_of};
 use crate::transport::daemon::journal::{journal_of, keep_journal, recorder};
 use crate::transport::daemon::kept_switches::{KeptSwitches, SwitchOrigin, close_switches};
+use crate::transport::daemon::places::Places;
 use crate::transport::daemon::sessions::{
     listen_for_all, open_session_doors, recover_sessions, shims_of,
 };
@@ -182,10 +182,9 @@ pub async fn serve(
     let scripts = or_told(place_scripts(&paths.shell())).map(|()| paths.shell());
     let journal = journal_of(&paths, state.as_deref(), &config, &lock);
     let index = index_of(&config, paths.index(state.as_deref()));
-    let (recordings, holding) = (paths.recordings(state.as_deref()), Some(holding));
     let sandbox = sandbox_places(&paths, state.as_deref(), &sources);
-    let places =
-        Places { index, environment, default_cwd, holding, scripts, sandbox, state, recordings };
+    let (kept, holding) = (Places::kept(&paths, state), Some(holding));
+    let places = Places { index, environment, default_cwd, holding, scripts, sandbox, ..kept };
     let Assembly { registry, daemon, doors, listening, door_limits, asked } =
         Assembly::new(&config, places, &journal)?;
     let shared = Arc::clone(&doors.shared);
@@ -261,22 +260,12 @@ pub(in crate::transport) fn keep_house(
     [switches, shims]
 }
 
-/// The environment and directories of sessions.
-#[derive(Debug, Default)]
-pub(in crate::transport) struct Places {
-    pub(in crate::transport) index: SearchIndex,
-    pub(in crate::transport) environment: BTreeMap<OsString, OsString>,
-    pub(in crate::transport) default_cwd: PathBuf,
-    /// `None` when sessions end with the daemon.
-    pub(in crate::transport) holding: Option<ShimSetup>,
-    /// The directory of the shell integration scripts, if there is one.
-    pub(in crate::transport) scripts: Option<PathBuf>,
-    /// What sandboxed programs may not see or change.
-    pub(in crate::transport) sandbox: SandboxPlaces,
-    /// The directory of the tokens. `None` when tokens are not used.
-    pub(in crate::transport) state: Option<PathBuf>,
-    /// The directory of the recordings.
-    pub(in crate::transport) recordings: PathBuf,
+fn configured_switches(config: &Config) -> Switches {
+    let mut switches = Switches::default();
+    if config.allow_write {
+        switches.set(Scope::Everything, WriteWindow::Open);
+    }
+    switches
 }
 
 /// The parts of a daemon before the first client connects.
@@ -295,6 +284,7 @@ impl Assembly {
         places: Places,
         journal: &Journal,
     ) -> io::Result<Self> {
+        let mounts = places.mounts(config);
         let Places { index, environment, default_cwd, holding, scripts, .. } = places;
         let Places { sandbox, state, recordings, .. } = places;
         let clock = Clock::boot()?;
@@ -319,18 +309,15 @@ impl Assembly {
             sessions.all().iter().for_each(|session| session.end_right_of(principal));
         };
         let authority = Authority::new(tokens, own_tenant.clone(), clock, end_rights);
-        let mut switches = Switches::default();
-        if config.allow_write {
-            switches.set(Scope::Everything, WriteWindow::Open);
-        }
         let daemon = Arc::new(Daemon {
             sessions: registry.clone(),
-            switchboard: Switchboard::new(switches),
+            switchboard: Switchboard::new(configured_switches(config)),
             lease_auto: AtomicBool::new(config.lease.auto),
             principals: Principals::default(),
             departure: Departure::default(),
             index,
             judge: Judge::new(Arc::clone(&config.policy)),
+            mounts,
             turns: Turns::default(),
             journal: journal.clone(),
             started,

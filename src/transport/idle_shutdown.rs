@@ -73,8 +73,9 @@ mod tests {
     use crate::core::policy::switches::Scope;
     use crate::core::policy::{Door, Reach, Standing, decide_operate};
     use crate::store::journal::writer::Journal;
+    use crate::transport::daemon::Assembly;
     use crate::transport::daemon::journal::journal_limits;
-    use crate::transport::daemon::{Assembly, Places};
+    use crate::transport::daemon::places::Places;
 
     const LINGER: Duration = Duration::from_secs(2);
 

@@ -27,8 +27,9 @@ use crate::transport::connection::{link, serve};
 use crate::transport::daemon::ending::end_sessions;
 use crate::transport::daemon::indexing::{Indexing, index_of};
 use crate::transport::daemon::journal::{journal_limits, keep_journal};
+use crate::transport::daemon::places::Places;
 use crate::transport::daemon::sessions::tell_lost;
-use crate::transport::daemon::{Assembly, Places, keep_house, prepare_process};
+use crate::transport::daemon::{Assembly, keep_house, prepare_process};
 use crate::transport::shell_scripts::{PassingScripts, or_told};
 use crate::transport::signals::Signals;
 use crate::transport::unix::limits::own_uid;
@@ -61,6 +62,7 @@ pub async fn serve_stdio(
         holding: None,
         state: None,
         recordings: state.join("recordings").join("stdio"),
+        accepted: state.join("mounts").join("stdio"),
         // Those sessions cannot be sandboxed.
         sandbox: SandboxPlaces::default(),
         scripts: scripts.as_ref().map(|scripts| scripts.directory().to_owned()),
@@ -79,6 +81,7 @@ pub async fn serve_stdio(
     tell_lost(shared.gateway.daemon());
     let indexing = Indexing::start(shared.gateway.daemon());
 
+    let mounted = Arc::clone(shared.gateway.daemon());
     let standing = standing();
     shared.gateway.daemon().principals.enter(&standing.caller);
     let limits = doors.limits.borrow().connection.clone();
@@ -92,6 +95,7 @@ pub async fn serve_stdio(
     };
     registry.tell_event(None, Event::DaemonStopped { cause });
     end_sessions(&registry).await;
+    mounted.mounts.end().await;
     tasks.shutdown().await;
     indexing.end().await;
     Ok(())

@@ -205,7 +205,7 @@ impl From<&Decision> for DecisionWire {
     fn from(decision: &Decision) -> Self {
         Self {
             decision_id: decision.id.to_string(),
-            tool: decision.tool.to_owned(),
+            tool: decision.tool.to_string(),
             by: decision.by.to_string(),
             session: decision.session.map(|session| session.to_string()),
             verdict: VerdictWire::from(&decision.verdict),

@@ -5,11 +5,12 @@
 use crate::architecture::source::{Complaint, Source, all, assert_none};
 
 /// Each module with its floor. On one floor, modules do not name each other.
-const FLOORS: [(&str, u8); 16] = [
+const FLOORS: [(&str, u8); 17] = [
     ("core", 0),
     ("shim", 0),
     ("wire", 1),
     ("config", 1),
+    ("mount", 1),
     ("session", 1),
     ("store", 1),
     ("surface", 2),

@@ -7,12 +7,23 @@ use crate::architecture::dependencies::direct_dependencies;
 use crate::architecture::source::{Complaint, Source, all, assert_none};
 
 /// Everywhere but in the core.
-const SHELL: &[&str] =
-    &["config", "session", "store", "surface", "gateway", "mcp", "transport", "cli", "main"];
+const SHELL: &[&str] = &[
+    "config",
+    "mount",
+    "session",
+    "store",
+    "surface",
+    "gateway",
+    "mcp",
+    "transport",
+    "cli",
+    "main",
+];
 
 /// Everything of ours that speaks the protocol or a shape of it, or keeps notes.
 const WIRE: &[&str] = &[
     "wire",
+    "mount",
     "session/records",
     "session/recording",
     "store",
@@ -61,13 +72,22 @@ const HOMES: [(&str, &[&str]); 45] = [
     ("serde", SERDE),
     ("serde_json", WIRE),
     ("serde_path_to_error", &["surface"]),
-    ("sha2", &["core/policy/approvals", "core/token", "store", "cli/install/skills"]),
+    (
+        "sha2",
+        &[
+            "core/policy/approvals",
+            "core/token",
+            "mount/definitions",
+            "store",
+            "cli/install/skills",
+        ],
+    ),
     ("strsim", &["core/nearest"]),
     ("subtle", &["core/token"]),
     ("terminal_size", &["cli/raw_terminal"]),
     ("thiserror", &[""]),
     ("tokio", SHELL),
-    ("tokio_util", &["session", "mcp", "transport", "cli"]),
+    ("tokio_util", &["mount", "session", "mcp", "transport", "cli"]),
     ("toml", &["config"]),
     ("toml_edit", &["cli/install/format"]),
     ("tracing", SHELL),
@@ -83,9 +103,11 @@ const SERDE: &[&str] = &[
     "core/frame/kept",
     "core/screen/recorder",
     "core/screen/snapshot",
+    "config/mounts",
     "config/policy",
     "config/tenants",
     "config/tokens",
+    "mount",
     "session/records",
     "session/recording",
     "store",
@@ -101,6 +123,7 @@ const NIX: &[&str] = &[
     "config/sockets",
     "session/pty",
     "config/accounts",
+    "mount/process",
     "session/clock",
     "session/ring",
     "session/evidence",
@@ -124,6 +147,7 @@ const UNSAFE: &[&str] = &["shim", "session/pty", "session/clock", "transport/uni
 
 /// Where programs are started. Reading runs nothing: no tool and no resource is among these.
 const PROGRAMS: &[&str] = &[
+    "mount/process",
     "session/pty",
     "shim",
     "transport/daemon/upgrade",

@@ -162,7 +162,7 @@ fn fits(tool: &Value, result: &Value) {
     let (name, schema) = (&tool["name"], &tool["outputSchema"]);
     let members = result.as_object().unwrap();
     let entries = termgate::surface::entries();
-    let entry = entries.iter().find(|entry| *name == entry.name).unwrap();
+    let entry = entries.iter().find(|entry| *name == *entry.name).unwrap();
     let whole = entry.description.output_schema.as_ref().unwrap();
     for required in whole["required"].as_array().unwrap() {
         let required = required.as_str().unwrap();
@@ -256,6 +256,7 @@ async fn what_tools_answer_fits_their_schemas() {
         ("find_lease", json!({})),
         ("preempt_lease", json!({})),
         ("record_session", json!({"action": "start"})),
+        ("manage_mounts", json!({"action": "list"})),
         ("set_write", json!({"state": "on", "for_ms": 60_000})),
     ] {
         let tool = tools.iter().find(|tool| tool["name"] == name).unwrap();

@@ -159,6 +159,7 @@ pub(crate) fn needs(tool: &str) -> Option<(char, Value)> {
         "explain_decision" => ('D', json!({"decision_id": "00000000"})),
         "follow_command" => ('D', json!({"id": 1, "timeout_ms": 0})),
         "find_lease" => ('D', json!({})),
+        "manage_mounts" => ('D', json!({"action": "list"})),
         "record_session" => ('D', json!({"action": "status"})),
         _ => return None,
     })

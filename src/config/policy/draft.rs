@@ -84,7 +84,7 @@ mod tests {
         let drafted = draft("1f3a2b4c", &command(approved), Some("/work")).unwrap();
         let mut rules = PolicyRules::default();
         let tools = ToolNames(|| {
-            vec![KnownTool { name: "run", arguments: Default::default(), is_judged: true }]
+            vec![KnownTool { name: "run".into(), arguments: Default::default(), is_judged: true }]
         });
         let text = format!("{ASK}{drafted}");
         let problems = read(&text, Path::new("policy.toml"), tools, &mut rules);

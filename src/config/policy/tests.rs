@@ -4,9 +4,9 @@ use super::*;
 use crate::core::policy::rules::facts::CallFacts;
 
 const TOOLS: ToolNames = ToolNames(|| {
-    let tool = |name, arguments: &[&str], is_judged| {
+    let tool = |name: &str, arguments: &[&str], is_judged| {
         let arguments = arguments.iter().map(|&name| name.to_owned()).collect();
-        KnownTool { name, arguments, is_judged }
+        KnownTool { name: name.into(), arguments, is_judged }
     };
     vec![
         tool("run", &["session", "command", "timeout_ms"], true),

@@ -95,7 +95,7 @@ pub struct ApprovalRequest {
     /// Of the session, or of the one to be created.
     pub tenant: TenantId,
     pub session: Option<SessionId>,
-    pub tool: &'static str,
+    pub tool: Arc<str>,
     /// Of the rules that asked.
     pub generation: u64,
     /// What the call does, in one line for people.
@@ -130,8 +130,8 @@ impl ApprovalRequest {
         self.line.is_some()
             && self.session.is_some()
             && self.line == other.line
-            && (self.by.principal, self.session, self.tool)
-                == (other.by.principal, other.session, other.tool)
+            && (self.by.principal, self.session, &self.tool)
+                == (other.by.principal, other.session, &other.tool)
     }
 }
 

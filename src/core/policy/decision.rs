@@ -54,7 +54,7 @@ pub struct Decision {
     pub by: PrincipalName,
     pub tenant: TenantId,
     pub session: Option<SessionId>,
-    pub tool: &'static str,
+    pub tool: Arc<str>,
     pub verdict: RuleVerdict,
 }
 
@@ -91,7 +91,7 @@ mod tests {
             by: PrincipalName { label: "a".into(), principal: PrincipalId::Connection(1) },
             tenant: TenantId::of_uid(1),
             session: None,
-            tool: "run",
+            tool: "run".into(),
             verdict: PolicyRules::default().judge(&CallFacts::default()),
         })
     }

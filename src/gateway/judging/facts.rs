@@ -16,6 +16,7 @@ use crate::core::policy::rules::{Matching, RuleEffect, RuleOutcome};
 use crate::core::shell::activity::ActivityState;
 use crate::core::shell::commands::EndsBy;
 use crate::gateway::judging::JudgedCall;
+use crate::mount::registry::MountedTool;
 use crate::session::handle::Session;
 use crate::session::pty::processes::directory_in_front;
 use crate::surface::answer::budget::ends;
@@ -149,7 +150,10 @@ impl<'a> JudgedCall<'a> {
             tenant: standing.caller.tenant.as_str(),
             roles: standing.roles_in(&of),
             door: standing.door.as_str(),
-            tool: self.entry.name,
+            tool: &self.entry.name,
+            mount: self.entry.mount().map(|MountedTool { mount, tool, .. }| {
+                (mount.name().as_str(), format!("{}/{tool}", mount.name()))
+            }),
             session: self.session.map(facts_of),
             arguments: self.arguments.iter().filter_map(text).collect::<BTreeMap<_, _>>(),
             line,
@@ -177,7 +181,8 @@ impl<'a> JudgedCall<'a> {
 
     /// The arguments that say what the call does, in a fixed order.
     fn meaning(self) -> Value {
-        let says = |(name, _): &(&String, &Value)| !NEUTRAL.contains(&name.as_str());
+        let is_own = self.entry.mount().is_none();
+        let says = |(name, _): &(&String, &Value)| !(is_own && NEUTRAL.contains(&name.as_str()));
         sorted(&self.arguments.iter().filter(says).collect())
     }
 
@@ -189,7 +194,7 @@ impl<'a> JudgedCall<'a> {
             caller.principal.to_string(),
             caller.tenant.to_string(),
             session,
-            self.entry.name.to_owned(),
+            self.entry.name.to_string(),
             arguments,
         ];
         Fingerprint::of(&parts.each_ref().map(String::as_bytes))

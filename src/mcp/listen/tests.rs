@@ -14,6 +14,7 @@ use crate::core::policy::switches::{Scope, Switches};
 use crate::core::quota::Quota;
 use crate::mcp::outbox::UnsentLimits;
 use crate::mcp::subscription_quota::tests::{agent, standing};
+use crate::mount::registry::{MountPlaces, Mounts};
 use crate::session::drain::Departure;
 use crate::session::recover::tests::registry;
 use crate::store::index::writer::SearchIndex;
@@ -45,6 +46,7 @@ fn daemon() -> Arc<Daemon> {
         departure: Departure::default(),
         index: SearchIndex::off(),
         judge: Judge::new(Arc::default()),
+        mounts: Mounts::new(MountPlaces::default()),
         turns: Turns::default(),
         journal: Journal::at(PathBuf::from("/nowhere"), limits),
     })

@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use rmcp::model::{JsonObject, ProgressToken, ProtocolVersion, RequestMetaObject};
 use rmcp::{ErrorData, ServerHandler};
-use serde_json::json;
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
 
 use crate::core::moment::Moment;
 use crate::core::nearest::nearest_of;
@@ -16,21 +17,23 @@ use crate::mcp::call::{CallHandler, CallParams, Era, Reply, ToolCall, ToolResult
 use crate::mcp::elicitation::{Returned, person, questions};
 use crate::mcp::error::said;
 use crate::mcp::notifications::NoticeLane;
-use crate::mcp::outbox::PushLane;
 use crate::mcp::outbox::budget::ReservedSpace;
 use crate::mcp::request_class::always_waits;
 use crate::mcp::server::{LARGE_READ_ROOM, READ_ROOM, Server};
+use crate::mount::handle::CallProgress;
 use crate::session::command::Accepted;
 use crate::session::request_order::RequestTurn;
 use crate::surface::call::Call;
 use crate::surface::error::SurfaceError;
 use crate::surface::person::PersonQuestion;
-use crate::surface::tool::{Answer, ToolAccess, ToolEntry};
+use crate::surface::tool::{Answer, ToolAccess, ToolAnswer, ToolEntry};
 use crate::wire::error::Envelope;
 use crate::wire::error::ErrorWire;
 
 /// The interval of progress notifications.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(5);
+/// How many notifications of a mounted server wait for the client; further ones are dropped.
+const PROGRESS_AHEAD: usize = 16;
 
 impl CallHandler for Server {
     fn revision(&self, meta: &RequestMetaObject) -> Result<ProtocolVersion, ErrorData> {
@@ -65,15 +68,18 @@ impl CallHandler for Server {
         let standing = self.standing(&meta);
         let Some(entry) = self.shared.gateway.entry(&name, &standing) else {
             let listed = self.shared.gateway.listed(&standing);
-            let nearest = nearest_of(&name, listed.iter().map(|entry| entry.name), 1);
+            let nearest = nearest_of(&name, listed.iter().map(|entry| &*entry.name), 1);
             let meant = nearest.first().map(|name| format!("; did you mean `{name}`?"));
             let message = said(format!("unknown tool `{name}`{}", meant.unwrap_or_default()));
             return Err(ErrorData::invalid_params(message, None)).into();
         };
-        let mut counted = Counted::of(self.shared.gateway.calls(), entry.name);
-        let room = reply_room(entry, arguments.as_ref());
+        let mut counted = Counted::of(self.shared.gateway.calls(), Arc::clone(&entry.name));
+        let room = reply_room(&entry, arguments.as_ref());
         let touched = Arc::clone(&self.touched);
         let arguments = arguments.unwrap_or_default();
+        let token = meta.get_progress_token();
+        let (progress, mut told) = mpsc::channel(PROGRESS_AHEAD);
+        let progress = token.is_some().then_some(progress);
         let call = Call {
             daemon: Arc::clone(self.shared.gateway.daemon()),
             standing,
@@ -89,11 +95,26 @@ impl CallHandler for Server {
                 self.shows_forms.get() == Some(&true),
                 Returned { answers, state },
             ),
+            progress,
         };
         // Pinned once: each place that awaits it by value would make every call larger by its size.
-        let mut calling = pin!(self.call(entry, call, arguments, turn, room));
-        let (answer, room) = match meta.get_progress_token() {
+        let mut calling = pin!(self.call(&entry, call, arguments, turn, room));
+        let (answer, room) = match token {
             None => calling.await,
+            Some(token) if entry.mount().is_some() => {
+                let lane = self.call_lane();
+                let ended = loop {
+                    tokio::select! {
+                        biased;
+                        Some(progress) = told.recv() => lane.relay(&token, progress).await,
+                        ended = &mut calling => break ended,
+                    }
+                };
+                while let Ok(progress) = told.try_recv() {
+                    lane.relay(&token, progress).await;
+                }
+                ended
+            }
             Some(token) => tokio::select! {
                 biased;
                 answer = &mut calling => answer,
@@ -115,7 +136,7 @@ impl Server {
         arguments: JsonObject,
         turn: RequestTurn,
         room: Option<usize>,
-    ) -> (Result<Answer, SurfaceError>, Option<ReservedSpace>) {
+    ) -> (Result<ToolAnswer, SurfaceError>, Option<ReservedSpace>) {
         turn.wait().await;
         let room = match room {
             Some(bytes) => {
@@ -133,23 +154,28 @@ impl Server {
 
     fn result(
         &self,
-        answer: Result<Answer, SurfaceError>,
+        answer: Result<ToolAnswer, SurfaceError>,
         started: Moment,
         version: &ProtocolVersion,
     ) -> (ToolResult, CallOutcome) {
         let era = era(version);
         let mut envelope = self.envelope(started, version);
         let (result, outcome) = match answer {
-            Ok(Answer { result, text }) => {
+            Ok(ToolAnswer::Relayed(result)) => {
+                return (ToolResult::relayed(era, result), CallOutcome::Done);
+            }
+            Ok(ToolAnswer::Own(Answer { result, text })) => {
                 (ToolResult::success(era, text, result), CallOutcome::Done)
             }
             Err(error) => {
                 let wire = ErrorWire::from(&error);
                 wire.note_in(&mut envelope);
-                let mut result = wire.result(era);
-                if let Some(PersonQuestion { text, state }) = error.question() {
-                    result = result.asking(questions(text), state.clone());
-                }
+                let result = match error.question() {
+                    Some(PersonQuestion { text, state }) => {
+                        ToolResult::asking(era, questions(text), state.clone())
+                    }
+                    None => wire.result(era),
+                };
                 (result, CallOutcome::Failed(wire.code()))
             }
         };
@@ -160,17 +186,20 @@ impl Server {
     async fn tell_progress(&self, token: ProgressToken) -> Infallible {
         let clock = self.shared.gateway.daemon().sessions.clock();
         let started = clock.now();
-        let lane = CallLane(self.connection.outbox.lane());
-        let (connection, subscription) = (Arc::clone(&self.connection), None);
-        let wire = NoticeLane { connection, lane: lane.0.clone(), subscription };
+        let lane = self.call_lane();
         loop {
             clock.sleep_until(clock.now() + PROGRESS_INTERVAL).await;
             let seconds = clock.now().since(started).as_secs_f64();
             let told =
                 json!({"progressToken": token, "progress": seconds, "message": "still waiting"});
-            // A client that does not read its progress still receives the result.
-            wire.send("notifications/progress", told).await;
+            lane.tell(told).await;
         }
+    }
+
+    /// A lane for the progress of one call.
+    fn call_lane(&self) -> CallLane {
+        let (connection, lane) = (Arc::clone(&self.connection), self.connection.outbox.lane());
+        CallLane(NoticeLane { connection, lane, subscription: None })
     }
 
     fn envelope(&self, started: Moment, version: &ProtocolVersion) -> Envelope {
@@ -191,29 +220,43 @@ impl Server {
 /// Counts a call on drop.
 struct Counted<'a> {
     calls: &'a Calls,
-    tool: &'static str,
+    tool: Arc<str>,
     outcome: CallOutcome,
 }
 
 impl<'a> Counted<'a> {
     /// A call counts as given up until it has another outcome.
-    fn of(calls: &'a Calls, tool: &'static str) -> Self {
+    fn of(calls: &'a Calls, tool: Arc<str>) -> Self {
         Self { calls, tool, outcome: CallOutcome::GivenUp }
     }
 }
 
 impl Drop for Counted<'_> {
     fn drop(&mut self) {
-        self.calls.count(self.tool, self.outcome);
+        self.calls.count(&self.tool, self.outcome);
     }
 }
 
 /// The lane of a call's progress; closed when the call ends.
-struct CallLane(PushLane);
+struct CallLane(NoticeLane);
+
+impl CallLane {
+    /// A client that does not read its progress still receives the result.
+    async fn tell(&self, progress: Value) {
+        self.0.send("notifications/progress", progress).await;
+    }
+
+    /// Tells what a mounted server tells, under the client's token.
+    async fn relay(&self, token: &ProgressToken, progress: CallProgress) {
+        let mut told = json!(progress.members);
+        told["progressToken"] = json!(token);
+        self.tell(told).await;
+    }
+}
 
 impl Drop for CallLane {
     fn drop(&mut self) {
-        self.0.close();
+        self.0.lane.close();
     }
 }
 
@@ -228,7 +271,7 @@ fn era(version: &ProtocolVersion) -> Era {
 
 /// The outbox space reserved for an answer, in bytes. `None` for calls that wait or write.
 fn reply_room(entry: &ToolEntry, arguments: Option<&JsonObject>) -> Option<usize> {
-    if entry.access != ToolAccess::Read || always_waits(entry.name) {
+    if entry.access != ToolAccess::Read || always_waits(&entry.name) {
         return None;
     }
     let given = |name: &str| arguments.is_some_and(|arguments| arguments.contains_key(name));

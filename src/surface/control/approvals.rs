@@ -41,7 +41,7 @@ pub fn waiting(daemon: &Daemon, standing: &Standing) -> ApprovalList {
         ApprovalWire {
             approval_id: id.to_string(),
             what: request.what.to_string(),
-            tool: request.tool.to_owned(),
+            tool: request.tool.to_string(),
             by: request.by.to_string(),
             tenant: request.tenant.to_string(),
             session: request.session.map(|session| session.to_string()),

@@ -107,7 +107,7 @@ impl Teardown {
         tracing::info!("stopping");
         self.notifier.tell(News::Stopping).await;
         self.doors.closing.cancel();
-        let unended = end_sessions(&self.registry).await;
+        let (unended, ()) = tokio::join!(end_sessions(&self.registry), self.daemon.mounts.end());
         // Answer calls that wait for a session of these.
         let _ = timeout(LAST_WAITS, self.daemon.departure.nobody_waits()).await;
         // Answer the client that stopped the daemon, too.
@@ -131,6 +131,7 @@ impl Teardown {
         let _ = timeout(LAST_ANSWERS, self.doors.tasks.wait()).await;
         self.registry.spare_commands();
         hang_up(&self.doors).await;
+        self.daemon.mounts.end().await;
         // Do this before the sessions are left; after that, this daemon must not change them.
         self.tasks.shutdown().await;
         if timeout(LEAVE_MAX, self.registry.leave()).await.is_err() {

@@ -131,6 +131,7 @@ impl Reloading {
         }
         let is_other_policy = self.running.policy != read.config.policy;
         let is_other_tenants = self.running.tenants != read.config.tenants;
+        let are_other_mounts = self.running.mounts != read.config.mounts;
         let changes = self.running.take_over(&read.config);
         self.spread();
         for Change { key, before, after } in &changes {
@@ -146,8 +147,9 @@ impl Reloading {
         }
         let changed = changes.iter().map(|change| change.key.name);
         let changed = changed.chain(is_other_policy.then_some("policy"));
+        let changed = changed.chain(is_other_tenants.then_some("tenants"));
         let changed: Vec<&'static str> =
-            changed.chain(is_other_tenants.then_some("tenants")).collect();
+            changed.chain(are_other_mounts.then_some("mounts")).collect();
         let later = changes.iter().filter(|change| change.key.applies == Applies::Restart);
         let reloaded = Reloaded {
             changed: changed.iter().map(|key| (*key).to_owned()).collect(),
@@ -170,6 +172,7 @@ impl Reloading {
         daemon.sessions.set_limits(session_limits(running));
         daemon.lease_auto.store(running.lease.auto, Ordering::Relaxed);
         daemon.judge.set_rules(&running.policy);
+        daemon.mounts.set(&running.mounts);
         shared.gateway.set_rates(running.calls.clone());
         shared.subscriptions.set(running.subscriptions.clone());
         self.door_limits.send_modify(|limits| {

@@ -19,8 +19,9 @@ use crate::session::pty::sandbox::SandboxPlaces;
 use crate::session::registry::creating::Creation;
 use crate::store::index::writer::SearchIndex;
 use crate::store::journal::writer::Journal;
+use crate::transport::daemon::Assembly;
 use crate::transport::daemon::journal::journal_limits;
-use crate::transport::daemon::{Assembly, Places};
+use crate::transport::daemon::places::Places;
 
 fn standing_of(number: u64) -> Standing {
     let peer =
@@ -47,6 +48,7 @@ fn asking(fresh: u128) -> AcquireRequest {
 async fn what_a_client_took_after_its_right_had_ended_ends_with_its_connection() {
     let places = Places {
         recordings: PathBuf::from("/nonexistent"),
+        accepted: PathBuf::from("/nonexistent"),
         environment: BTreeMap::new(),
         default_cwd: "/".into(),
         index: SearchIndex::off(),

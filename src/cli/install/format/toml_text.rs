@@ -4,7 +4,7 @@
 //! table.
 
 use serde_json::Value;
-use toml_edit::{Array, DocumentMut, Item, Table, TableLike};
+use toml_edit::{Array, DocumentMut, InlineTable, Item, Table, TableLike};
 
 use crate::cli::install::format::{Emptied, FileFormatError, Members, Spot};
 
@@ -153,6 +153,14 @@ fn item_of(value: &Value) -> Result<Item, FileFormatError> {
             let texts = items.iter().map(Value::as_str).collect::<Option<Array>>();
             texts.map(toml_edit::value).ok_or(FileFormatError::NotKept)
         }
-        Value::Null | Value::Number(_) | Value::Object(_) => Err(FileFormatError::NotKept),
+        Value::Object(members) => {
+            let mut table = InlineTable::new();
+            for (name, value) in members {
+                let value = item_of(value)?.into_value().map_err(|_| FileFormatError::NotKept)?;
+                table.insert(name, value);
+            }
+            Ok(toml_edit::value(table))
+        }
+        Value::Null | Value::Number(_) => Err(FileFormatError::NotKept),
     }
 }

@@ -21,7 +21,7 @@ fn request(number: u32, what: &str) -> ApprovalRequest {
         user: None,
         tenant: TenantId::of_uid(1),
         session: Some(session()),
-        tool: "run",
+        tool: "run".into(),
         generation: 0,
         what: what.into(),
         line: None,

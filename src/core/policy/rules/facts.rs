@@ -27,6 +27,8 @@ pub enum Fact {
     Role,
     Door,
     Tool,
+    /// The mount of the tool, as `MOUNT` and as `MOUNT/TOOL` with the server's own name of the tool.
+    Mount,
     /// The name of the session.
     Session,
     /// The tags of the session, any of which may match.
@@ -40,13 +42,14 @@ pub enum Fact {
 }
 
 impl Fact {
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::Client,
         Self::Token,
         Self::Tenant,
         Self::Role,
         Self::Door,
         Self::Tool,
+        Self::Mount,
         Self::Session,
         Self::Tags,
         Self::Directory,
@@ -63,6 +66,7 @@ impl Fact {
             Self::Role => "role",
             Self::Door => "door",
             Self::Tool => "tool",
+            Self::Mount => "mount",
             Self::Session => "session",
             Self::Tags => "tags",
             Self::Directory => "directory",
@@ -80,6 +84,7 @@ impl Fact {
             | Self::Role
             | Self::Door
             | Self::Tool
+            | Self::Mount
             | Self::Directory
             | Self::Terminal => false,
         }
@@ -95,6 +100,7 @@ impl Fact {
             | Self::Token
             | Self::Tenant
             | Self::Tool
+            | Self::Mount
             | Self::Session
             | Self::Tags
             | Self::Directory
@@ -121,7 +127,9 @@ pub struct CallFacts<'a> {
     pub tenant: &'a str,
     pub roles: Roles,
     pub door: &'static str,
-    pub tool: &'static str,
+    pub tool: &'a str,
+    /// The mount of the tool, and the server's own name of the tool behind it: `fs` and `fs/read_file`.
+    pub mount: Option<(&'a str, String)>,
     /// None for a call that is about no session.
     pub session: Option<SessionFacts>,
     /// Texts as they are, anything else as JSON.
@@ -145,9 +153,13 @@ impl CallFacts<'_> {
             Fact::Terminal if session.terminal == ActivityState::Unknown => None,
             Fact::Terminal => Some(vec![session.terminal.as_str()]),
             Fact::Foreground => session.foreground.as_deref().map(|value| vec![value]),
-            Fact::Client | Fact::Token | Fact::Tenant | Fact::Role | Fact::Door | Fact::Tool => {
-                Some(self.own_value(fact))
-            }
+            Fact::Client
+            | Fact::Token
+            | Fact::Tenant
+            | Fact::Role
+            | Fact::Door
+            | Fact::Tool
+            | Fact::Mount => Some(self.own_value(fact)),
         }
     }
 
@@ -163,6 +175,10 @@ impl CallFacts<'_> {
             }
             Fact::Door => vec![self.door],
             Fact::Tool => vec![self.tool],
+            Fact::Mount => {
+                let values = self.mount.iter();
+                values.flat_map(|(mount, whole)| [*mount, whole.as_str()]).collect()
+            }
             Fact::Session | Fact::Tags | Fact::Directory | Fact::Terminal | Fact::Foreground => {
                 Vec::new()
             }

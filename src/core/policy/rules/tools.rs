@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use std::sync::Arc;
+
 use crate::core::nearest::nearest_of;
 use crate::core::policy::rules::Rule;
 use crate::core::policy::rules::facts::Fact;
@@ -13,7 +15,7 @@ const OF_SERVER: &str = "__";
 /// A tool as rules name it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KnownTool {
-    pub name: &'static str,
+    pub name: Arc<str>,
     pub arguments: Vec<String>,
     /// Whether rules judge its calls.
     pub is_judged: bool,
@@ -48,7 +50,7 @@ pub fn unknown_names(rule: &Rule, tools: &[KnownTool]) -> Vec<String> {
         return wrong;
     }
     let is_meant = |tool: &&KnownTool| {
-        tool.is_judged && patterns.is_none_or(|patterns| patterns.matches(tool.name))
+        tool.is_judged && patterns.is_none_or(|patterns| patterns.matches(&tool.name))
     };
     let meant: Vec<&KnownTool> = tools.iter().filter(is_meant).collect();
     let all = || meant.iter().flat_map(|tool| &tool.arguments).map(String::as_str);
@@ -65,13 +67,13 @@ fn wrong_tool(text: &str, tools: &[KnownTool]) -> Option<String> {
     if is_pattern || text.contains(OF_SERVER) {
         return None;
     }
-    match tools.iter().find(|tool| tool.name == text) {
+    match tools.iter().find(|tool| *tool.name == *text) {
         Some(tool) if tool.is_judged => None,
         Some(_) => {
             Some(format!("tool: rules do not judge `{text}`, which types and changes nothing"))
         }
         None => {
-            let judged = tools.iter().filter(|tool| tool.is_judged).map(|tool| tool.name);
+            let judged = tools.iter().filter(|tool| tool.is_judged).map(|tool| &*tool.name);
             Some(format!("tool: nothing is called `{text}`{}", told_near(text, judged)))
         }
     }

@@ -15,8 +15,10 @@ use crate::core::screen::{Facts, Origin, Screen, ScreenLimits};
 use crate::session::command::Accepted;
 use crate::store::journal::writer::Journal;
 use crate::surface::call::Call;
+use crate::surface::tool::ToolAnswer;
+use crate::transport::daemon::Assembly;
 use crate::transport::daemon::journal::journal_limits;
-use crate::transport::daemon::{Assembly, Places};
+use crate::transport::daemon::places::Places;
 
 /// A terminal of four rows and ten columns, in which something printed.
 struct Printed {
@@ -140,11 +142,13 @@ async fn found(assembly: &Assembly, standing: &Standing, arguments: Value) -> Ve
         touched: Arc::default(),
         creates: None,
         person: Default::default(),
+        progress: None,
     };
     let Value::Object(arguments) = arguments else { panic!("no arguments") };
     let search = gateway.entry("search", standing).expect("it is for everybody");
-    let answer = match gateway.call(search, call, arguments).await {
-        Ok(answer) => answer,
+    let answer = match gateway.call(&search, call, arguments).await {
+        Ok(ToolAnswer::Own(answer)) => answer,
+        Ok(ToolAnswer::Relayed(_)) => panic!("it is no mounted tool"),
         Err(error) => return vec![error.to_string()],
     };
     let mut json = Vec::new();

@@ -1,0 +1,143 @@
+//! `mounts`: shows the mounted MCP servers, and changes which there are.
+
+pub mod edit;
+
+use clap::{Args, Subcommand};
+use serde_json::json;
+
+use crate::cli::context::Context;
+use crate::cli::failure::{CliFailure, TypedNames};
+use crate::cli::mounts::edit::{AddMount, ImportMounts, RemoveMount};
+use crate::cli::output::CommandReport;
+use crate::cli::table::render;
+use crate::wire::mount::{MountList, MountToolWire, MountWire};
+
+const TOOL: &str = "manage_mounts";
+
+/// Offer the tools of other MCP servers through the daemon
+///
+/// Mounts are in mounts.toml beside each configuration file; `termgate config path` lists them. A running daemon reads
+/// them again on SIGHUP. Clients know the tools as NAME__TOOL.
+#[derive(Debug, Args)]
+pub struct MountsCommand {
+    #[command(subcommand)]
+    action: Option<MountsAction>,
+}
+
+#[derive(Debug, Subcommand)]
+enum MountsAction {
+    List(ListMounts),
+    Add(AddMount),
+    Remove(RemoveMount),
+    Restart(RestartMount),
+    Tools(ShowTools),
+    Log(ShowLog),
+    Accept(AcceptTools),
+    Import(ImportMounts),
+}
+
+/// List the mounts of the running daemon
+#[derive(Debug, Args)]
+struct ListMounts {}
+
+/// End the server of a mount and start it again
+#[derive(Debug, Args)]
+struct RestartMount {
+    name: String,
+}
+
+/// Show the accepted tools of a mount, and how those that its server lists now differ
+#[derive(Debug, Args)]
+struct ShowTools {
+    name: String,
+}
+
+/// Print the last lines that the server of a mount wrote to standard error
+#[derive(Debug, Args)]
+struct ShowLog {
+    name: String,
+}
+
+/// Accept the tools that a server has changed
+///
+/// Until then, no tool of the mount can be called. `termgate mounts tools NAME` shows the difference.
+#[derive(Debug, Args)]
+struct AcceptTools {
+    name: String,
+}
+
+/// What a person types for the parameters of its calls.
+pub const TYPED: TypedNames = &[("mount", "NAME")];
+
+impl MountsCommand {
+    pub async fn run(self, context: &Context) -> Result<CommandReport, CliFailure> {
+        match self.action.unwrap_or(MountsAction::List(ListMounts {})) {
+            MountsAction::Add(add) => add.run(),
+            MountsAction::Remove(remove) => remove.run(),
+            MountsAction::Import(import) => import.run(),
+            MountsAction::List(ListMounts {}) => list(context).await,
+            MountsAction::Tools(ShowTools { name }) => {
+                let list = asked(context, &name).await?;
+                let rows: Vec<_> = list.mounts.iter().flat_map(|it| &it.tools).map(row).collect();
+                let head = ["NAME", "CHANGE", "DESCRIPTION"];
+                Ok(CommandReport::new(json!(list), render(head, &rows)))
+            }
+            MountsAction::Log(ShowLog { name }) => {
+                let list = asked(context, &name).await?;
+                let lines: Vec<&str> =
+                    list.mounts.iter().flat_map(|it| &it.log).map(String::as_str).collect();
+                Ok(CommandReport::new(json!(list), lines.join("\n")))
+            }
+            MountsAction::Restart(RestartMount { name }) => act(context, "restart", &name).await,
+            MountsAction::Accept(AcceptTools { name }) => act(context, "accept", &name).await,
+        }
+    }
+}
+
+async fn asked(context: &Context, name: &str) -> Result<MountList, CliFailure> {
+    let arguments = json!({"action": "list", "mount": name});
+    context.daemon().await?.call(TOOL, arguments).await?.read()
+}
+
+async fn act(context: &Context, action: &str, name: &str) -> Result<CommandReport, CliFailure> {
+    let arguments = json!({"action": action, "mount": name});
+    Ok(context.daemon().await?.call(TOOL, arguments).await?.report_as_note())
+}
+
+async fn list(context: &Context) -> Result<CommandReport, CliFailure> {
+    let listed = context.daemon().await?.call(TOOL, json!({"action": "list"})).await?;
+    let list: MountList = listed.read()?;
+    let row = |it: &MountWire| {
+        let tools = it.accepted.map_or_else(|| "?".to_owned(), |count| count.to_string());
+        let changed = it
+            .changed
+            .then(|| format!("its tools have changed; see: termgate mounts tools {}", it.name));
+        let problem = it.problem.clone().or(changed).unwrap_or_default();
+        [it.name.clone(), it.status.clone(), it.trust.clone(), tools, problem]
+    };
+    let rows: Vec<_> = list.mounts.iter().map(row).collect();
+    let mut notes: Vec<String> = Vec::new();
+    if rows.is_empty() {
+        notes.push(
+            "there are no mounts; to add one, run: termgate mounts add NAME -- COMMAND".to_owned(),
+        );
+    }
+    notes.extend(list.contested.iter().map(|it| {
+        format!("the name {} is wanted by {}, so none has it", it.name, it.tools.join(" and "))
+    }));
+    let text = if rows.is_empty() {
+        String::new()
+    } else {
+        render(["NAME", "STATUS", "TRUST", "TOOLS", "PROBLEM"], &rows)
+    };
+    Ok(CommandReport { notes, ..CommandReport::new(json!(list), text) })
+}
+
+fn row(tool: &MountToolWire) -> [String; 3] {
+    let first = |text: &Option<String>| text.clone().unwrap_or_default();
+    let mut description = first(&tool.description);
+    if let Some(after) = &tool.new_description {
+        description = format!("{description} => {after}");
+    }
+    [tool.name.clone(), first(&tool.change), description]
+}

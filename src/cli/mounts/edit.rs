@@ -1,0 +1,260 @@
+//! `mounts add`, `remove` and `import`: edit the mounts file of the user, which a daemon reads again when it is told to.
+
+use std::env;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use clap::Args;
+use serde_json::{Value, json};
+
+use crate::cli::config::sources;
+use crate::cli::failure::CliFailure;
+use crate::cli::install::format::{Emptied, FileFormat, FileFormatError, Members, Spot};
+use crate::cli::output::CommandReport;
+use crate::config::mounts;
+use crate::config::problem::ConfigError;
+use crate::core::invisible::written_out;
+use crate::core::mount::{MountName, MountTable, NotAMountName};
+
+/// The table of the mounts in the file.
+const CONTAINER: &str = "mount";
+
+/// Add a server to the mounts file of the user, as untrusted
+#[derive(Debug, Args)]
+pub struct AddMount {
+    /// 1 to 16 of a-z, 0-9 and -
+    #[arg(value_parser = parse_name)]
+    name: MountName,
+    /// The server's command with its arguments, after --
+    #[arg(last = true, required = true, value_name = "COMMAND")]
+    command: Vec<String>,
+    #[command(flatten)]
+    file: MountsFileChoice,
+}
+
+/// Remove a server from the mounts file of the user
+#[derive(Debug, Args)]
+pub struct RemoveMount {
+    #[arg(value_parser = parse_name)]
+    name: MountName,
+    #[command(flatten)]
+    file: MountsFileChoice,
+}
+
+/// Add the servers of another client's file, as untrusted
+///
+/// Reads the member `mcpServers` of a file such as .mcp.json, and says which servers it left out.
+#[derive(Debug, Args)]
+pub struct ImportMounts {
+    from: PathBuf,
+    #[command(flatten)]
+    file: MountsFileChoice,
+}
+
+#[derive(Debug, Args)]
+struct MountsFileChoice {
+    /// The configuration file beside which the mounts are, as of `serve --config`
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+}
+
+fn parse_name(text: &str) -> Result<MountName, String> {
+    text.parse().map_err(|error: NotAMountName| error.to_string())
+}
+
+impl MountsFileChoice {
+    /// The mounts file with the highest precedence, and its text.
+    fn open(&self) -> Result<(PathBuf, String), CliFailure> {
+        let directory = env::current_dir().context("the current directory is gone")?;
+        let sources = sources(self.config.as_deref(), &directory, &env::vars_os().collect())?;
+        let file = sources.mounts_files().pop().map(|source| source.path);
+        let file = file.context("there is no place for mounts; set HOME or XDG_CONFIG_HOME")?;
+        match fs::read_to_string(&file) {
+            Ok(text) => Ok((file, text)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok((file, String::new())),
+            Err(error) => Err(anyhow::Error::new(error).context(file.display().to_string()).into()),
+        }
+    }
+}
+
+/// Writes the file, if a daemon could read it.
+fn write(file: &Path, text: &str) -> Result<(), CliFailure> {
+    let problems = mounts::read(text, file, &mut MountTable::new());
+    if !problems.is_empty() {
+        return Err(ConfigError(problems).into());
+    }
+    let parent = file.parent().context("the mounts file has no directory")?;
+    fs::create_dir_all(parent).with_context(|| parent.display().to_string())?;
+    let fresh = file.with_extension("toml.new");
+    let written = fs::write(&fresh, text).and_then(|()| fs::rename(&fresh, file));
+    Ok(written.with_context(|| file.display().to_string())?)
+}
+
+fn wrong(file: &Path, error: &FileFormatError) -> CliFailure {
+    anyhow::anyhow!("{}: {error}", file.display()).into()
+}
+
+fn spot(name: &MountName) -> Spot<'_> {
+    Spot { container: CONTAINER, name: name.as_str() }
+}
+
+/// The note of a file that was changed.
+fn changed(what: &str, file: &Path) -> String {
+    format!("{what} {}; `termgate config reload` has a running daemon read it", file.display())
+}
+
+impl AddMount {
+    pub(super) fn run(self) -> Result<CommandReport, CliFailure> {
+        let (file, text) = self.file.open()?;
+        if is_known(&file, &text, &self.name)? {
+            let problem = format!("{} has a mount `{}` already", file.display(), self.name);
+            return Err(CliFailure::Usage(problem));
+        }
+        let (command, args) = self.command.split_first().context("no command")?;
+        let mut members: Members = vec![("command", json!(command))];
+        if !args.is_empty() {
+            members.push(("args", json!(args)));
+        }
+        write(&file, &added(&file, &text, &self.name, &members)?)?;
+        let data = json!({"file": file, "added": [self.name.as_str()]});
+        let notes = vec![changed(&format!("added {} to", self.name), &file)];
+        Ok(CommandReport { notes, ..CommandReport::new(data, "") })
+    }
+}
+
+impl RemoveMount {
+    pub(super) fn run(self) -> Result<CommandReport, CliFailure> {
+        let (file, text) = self.file.open()?;
+        if !is_known(&file, &text, &self.name)? {
+            return Err(CliFailure::NotFound {
+                why: format!("{} has no mount `{}`", file.display(), self.name),
+                hint: "`termgate mounts` lists them; one may be in another file.".to_owned(),
+            });
+        }
+        let text = FileFormat::Toml.remove(&text, spot(&self.name), Emptied::Goes);
+        write(&file, &text.map_err(|error| wrong(&file, &error))?)?;
+        let data = json!({"file": file, "removed": [self.name.as_str()]});
+        let notes = vec![changed(&format!("removed {} from", self.name), &file)];
+        Ok(CommandReport { notes, ..CommandReport::new(data, "") })
+    }
+}
+
+impl ImportMounts {
+    pub(super) fn run(self) -> Result<CommandReport, CliFailure> {
+        let from = self.from.display();
+        let read = fs::read_to_string(&self.from).with_context(|| from.to_string())?;
+        let read: Value = serde_json::from_str(&read).with_context(|| from.to_string())?;
+        let servers = read.get("mcpServers").and_then(Value::as_object);
+        let servers = servers.with_context(|| format!("{from} has no object mcpServers"))?;
+        let (file, mut text) = self.file.open()?;
+        let (mut names, mut skipped) = (Vec::new(), Vec::new());
+        for (name, server) in servers {
+            match imported(name, server) {
+                Ok((name, _)) if is_known(&file, &text, &name)? => {
+                    skipped.push(format!("{name}: there is a mount of this name"));
+                }
+                Ok((name, members)) => {
+                    text = added(&file, &text, &name, &members)?;
+                    names.push(name.to_string());
+                }
+                Err(why) => skipped.push(format!("{}: {why}", written_out(name, char::is_control))),
+            }
+        }
+        if !names.is_empty() {
+            write(&file, &text)?;
+        }
+        let data = json!({"file": file, "added": names, "skipped": skipped});
+        let mut notes: Vec<String> =
+            skipped.iter().map(|skipped| format!("left out {skipped}")).collect();
+        if !names.is_empty() {
+            notes.push(changed(&format!("added {} to", names.join(", ")), &file));
+        }
+        Ok(CommandReport { notes, ..CommandReport::new(data, "") })
+    }
+}
+
+/// A server of another client's file as a mount, or why it cannot be one.
+fn imported(name: &str, server: &Value) -> Result<(MountName, Members), String> {
+    let plain = name.to_ascii_lowercase().replace(['_', ' ', '.'], "-");
+    let id: MountName = plain.parse().map_err(|error: NotAMountName| error.to_string())?;
+    if server.get("disabled") == Some(&json!(true)) {
+        return Err("it is disabled".to_owned());
+    }
+    let command = server.get("command").filter(|it| it.is_string());
+    let command =
+        command.ok_or("it has no command; only servers on this machine can be mounted")?;
+    let mut members: Members = vec![("command", command.clone())];
+    for key in ["args", "env", "cwd"] {
+        if let Some(value) = server.get(key) {
+            members.push((key, value.clone()));
+        }
+    }
+    Ok((id, members))
+}
+
+fn is_known(file: &Path, text: &str, name: &MountName) -> Result<bool, CliFailure> {
+    let known = FileFormat::Toml.get(text, spot(name)).map_err(|error| wrong(file, &error))?;
+    Ok(known.is_some())
+}
+
+fn added(
+    file: &Path,
+    text: &str,
+    name: &MountName,
+    members: &Members,
+) -> Result<String, CliFailure> {
+    FileFormat::Toml.add(text, spot(name), members).map_err(|error| wrong(file, &error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::mount::MountTrust;
+
+    #[test]
+    fn a_server_of_another_client_becomes_a_mount_or_is_left_out() {
+        let server =
+            json!({"command": "npx", "args": ["-y"], "env": {"A": "${A}"}, "type": "stdio"});
+        let (name, members) = imported("My_Server", &server).unwrap();
+        assert_eq!(name.as_str(), "my-server");
+        let keys: Vec<_> = members.iter().map(|(key, _)| *key).collect();
+        assert_eq!(keys, ["command", "args", "env"]);
+        for (name, server) in [
+            ("remote", json!({"url": "https://example.com"})),
+            ("off", json!({"command": "x", "disabled": true})),
+            ("a-name-that-is-too-long", json!({"command": "x"})),
+        ] {
+            assert!(imported(name, &server).is_err(), "{name}");
+        }
+    }
+
+    #[test]
+    fn an_imported_file_is_one_that_a_daemon_reads() {
+        let directory = tempfile::tempdir().unwrap();
+        let at = |name: &str| directory.path().join(name);
+        let servers = json!({"mcpServers": {
+            "fs": {"command": "npx", "args": ["-y", "x"], "env": {"A": "b"}},
+            "web": {"url": "https://example.com"},
+        }});
+        fs::write(at(".mcp.json"), servers.to_string()).unwrap();
+        let choice = || MountsFileChoice { config: Some(at("termgate.toml")) };
+        let report = ImportMounts { from: at(".mcp.json"), file: choice() }.run().unwrap();
+        assert_eq!(report.data["added"], json!(["fs"]));
+        assert!(report.notes[0].starts_with("left out web: it has no command"), "{report:?}");
+        let add = |name: &str| {
+            let (name, command) = (name.parse().unwrap(), vec!["server".to_owned()]);
+            AddMount { name, command, file: choice() }.run()
+        };
+        add("two").unwrap();
+        assert!(add("two").is_err());
+        RemoveMount { name: "two".parse().unwrap(), file: choice() }.run().unwrap();
+        let text = fs::read_to_string(at("mounts.toml")).unwrap();
+        let mut table = MountTable::new();
+        assert!(mounts::read(&text, Path::new("mounts.toml"), &mut table).is_empty(), "{text}");
+        let fs = &table[&"fs".parse().unwrap()];
+        assert_eq!((fs.command.as_str(), fs.env["A"].as_str()), ("npx", "b"));
+        assert_eq!((fs.trust, table.len()), (MountTrust::Untrusted, 1));
+    }
+}

@@ -1,0 +1,265 @@
+//! Reads a mounts file: the MCP servers whose tools the daemon offers, and its problems.
+//!
+//! The files of all places hold together; no mount may be in two of them.
+
+use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::Deserialize;
+use toml::Spanned;
+
+use crate::config::problem::{Fault, FilePosition, Problem, ValueOrigin};
+use crate::core::mount::expansion;
+use crate::core::mount::{MOUNTS_MAX, MountName, MountSettings, MountTable, MountTrust};
+use crate::core::nearest::nearest_of;
+use crate::core::policy::rules::patterns::Patterns;
+
+/// The name of the file.
+pub const MOUNTS: &str = "mounts.toml";
+
+/// The keys of a mount.
+const KEYS: [&str; 10] = [
+    "command",
+    "args",
+    "env",
+    "pass_env",
+    "cwd",
+    "trust",
+    "idle_stop_ms",
+    "initialize_timeout_ms",
+    "call_timeout_ms",
+    "tools",
+];
+
+/// The most arguments of a command, and variables.
+const WORDS_MAX: usize = 256;
+
+/// The bounds of times, in milliseconds.
+const IDLE: RangeInclusive<u64> = 0..=86_400_000;
+const INITIALIZE: RangeInclusive<u64> = 100..=600_000;
+const CALL: RangeInclusive<u64> = 100..=3_600_000;
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct MountsFile {
+    #[serde(default)]
+    mount: BTreeMap<String, Spanned<MountKeys>>,
+}
+
+#[derive(Debug, Deserialize)]
+struct MountKeys {
+    command: Option<String>,
+    #[serde(default)]
+    args: Vec<String>,
+    #[serde(default)]
+    env: BTreeMap<String, String>,
+    #[serde(default)]
+    pass_env: Vec<String>,
+    cwd: Option<String>,
+    trust: Option<String>,
+    idle_stop_ms: Option<u64>,
+    initialize_timeout_ms: Option<u64>,
+    call_timeout_ms: Option<u64>,
+    tools: Option<Vec<String>>,
+    #[serde(flatten)]
+    others: BTreeMap<String, toml::Value>,
+}
+
+/// Adds what a mounts file says, and returns its problems. With problems, the mounts are not to be used.
+pub fn read(text: &str, path: &Path, mounts: &mut MountTable) -> Vec<Problem> {
+    let problem = |at: usize, key: Option<String>, fault: Fault| {
+        let at = Some(FilePosition::of(text, at));
+        Problem { origin: ValueOrigin::File { path: path.to_owned(), at }, key, fault }
+    };
+    let file: MountsFile = match toml::from_str(text) {
+        Ok(file) => file,
+        Err(error) => {
+            let at = error.span().map_or(0, |span| span.start);
+            return vec![problem(at, None, Fault::Syntax(error.message().replace('\n', " ")))];
+        }
+    };
+    let mut problems = Vec::new();
+    for (name, table) in file.mount {
+        let at = table.span().start;
+        let mut wrong = Vec::new();
+        let id = name.parse::<MountName>().map_err(|error| wrong.push(error.to_string()));
+        let settings = table.into_inner().settings(&mut wrong);
+        if let (Ok(id), Some(settings)) = (id, settings)
+            && mounts.insert(id, settings).is_some()
+        {
+            wrong.push("another mount has this name".to_owned());
+        }
+        let key = format!("mount.{name}");
+        problems
+            .extend(wrong.into_iter().map(|it| problem(at, Some(key.clone()), Fault::Rule(it))));
+    }
+    if mounts.len() > MOUNTS_MAX {
+        problems.push(problem(0, None, Fault::Rule(format!("more than {MOUNTS_MAX} mounts"))));
+    }
+    problems.sort_by_key(Problem::position);
+    problems
+}
+
+impl MountKeys {
+    /// The settings, or `None` with all that is wrong with them.
+    fn settings(self, wrong: &mut Vec<String>) -> Option<MountSettings> {
+        for key in self.others.keys() {
+            let near = nearest_of(key, KEYS.into_iter(), 1).first().copied();
+            let near = near.map(|near| format!("; did you mean {near}?")).unwrap_or_default();
+            wrong.push(format!("unknown key {key}{near}"));
+        }
+        if self.command.as_ref().is_none_or(String::is_empty) {
+            wrong.push("command: missing".to_owned());
+        }
+        if self.args.len().max(self.env.len()).max(self.pass_env.len()) > WORDS_MAX {
+            wrong.push(format!("more than {WORDS_MAX} arguments or variables"));
+        }
+        let trust = match self.trust.as_deref().map(|word| (word, MountTrust::parse(word))) {
+            None => MountTrust::default(),
+            Some((_, Some(trust))) => trust,
+            Some((word, None)) => {
+                let all = MountTrust::ALL.map(MountTrust::as_str).join(", ");
+                wrong.push(format!("trust: `{word}` is not one of {all}"));
+                MountTrust::default()
+            }
+        };
+        self.check_process(wrong);
+        let tools = self.tools.map(Patterns::new).transpose();
+        let tools = tools.map_err(|problem| wrong.push(format!("tools: {problem}")));
+        let mut millis = |name: &str, given: Option<u64>, default, bounds: RangeInclusive<u64>| {
+            let given = given.unwrap_or(default);
+            if !bounds.contains(&given) {
+                let (least, most) = (bounds.start(), bounds.end());
+                wrong.push(format!("{name}: {given} is not within {least} to {most}"));
+            }
+            Duration::from_millis(given)
+        };
+        let idle_stop = millis("idle_stop_ms", self.idle_stop_ms, 600_000, IDLE);
+        let initialize_timeout =
+            millis("initialize_timeout_ms", self.initialize_timeout_ms, 30_000, INITIALIZE);
+        let call_timeout = millis("call_timeout_ms", self.call_timeout_ms, 120_000, CALL);
+        if !wrong.is_empty() {
+            return None;
+        }
+        let (args, env, pass_env, cwd) = (self.args, self.env, self.pass_env, self.cwd);
+        let (command, tools) = (self.command?, tools.ok().flatten().map(Arc::new));
+        Some(MountSettings {
+            command,
+            args,
+            env,
+            pass_env,
+            cwd,
+            trust,
+            idle_stop,
+            initialize_timeout,
+            call_timeout,
+            tools,
+        })
+    }
+
+    /// Checks the environment and the place of the process.
+    fn check_process(&self, wrong: &mut Vec<String>) {
+        for (name, value) in &self.env {
+            if !is_variable(name) {
+                wrong.push(format!("env: `{name}` is not the name of a variable"));
+            }
+            if let Err(error) = expansion::check(value) {
+                wrong.push(format!("env.{name}: {error}"));
+            }
+        }
+        for name in self.pass_env.iter().filter(|name| !is_variable(name)) {
+            wrong.push(format!("pass_env: `{name}` is not the name of a variable"));
+        }
+        let has_nul = |text: &String| text.contains('\0');
+        if self
+            .command
+            .iter()
+            .chain(&self.args)
+            .chain(self.env.values())
+            .chain(&self.cwd)
+            .any(has_nul)
+        {
+            wrong.push("a text contains the character NUL".to_owned());
+        }
+        if self.cwd.as_ref().is_some_and(|it| !it.starts_with('/')) {
+            wrong.push("cwd: must be an absolute path".to_owned());
+        }
+    }
+}
+
+fn is_variable(name: &str) -> bool {
+    let fine = |it: char| it.is_ascii_alphanumeric() || it == '_';
+    !name.is_empty() && name.chars().all(fine) && !name.starts_with(|it: char| it.is_ascii_digit())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read_all(text: &str) -> (MountTable, Vec<String>) {
+        let mut mounts = MountTable::new();
+        let problems = read(text, Path::new("mounts.toml"), &mut mounts);
+        (mounts, problems.iter().map(Problem::to_string).collect())
+    }
+
+    #[test]
+    fn a_mount_has_what_the_file_says_and_defaults() {
+        let text = "[mount.fs]\ncommand = \"npx\"\nargs = [\"-y\"]\nenv = { A = \"${B:-c}\" }\n\
+            pass_env = [\"TOKEN\"]\ncwd = \"/srv\"\ntrust = \"trusted\"\nidle_stop_ms = 0\n\
+            initialize_timeout_ms = 1000\ncall_timeout_ms = 2000\ntools = [\"read_*\"]\n\
+            [mount.b]\ncommand = \"b\"";
+        let (mounts, problems) = read_all(text);
+        assert!(problems.is_empty(), "{problems:?}");
+        let fs = &mounts[&"fs".parse().unwrap()];
+        assert_eq!((fs.command.as_str(), &fs.args[..]), ("npx", &["-y".to_owned()][..]));
+        assert_eq!(
+            (fs.env["A"].as_str(), &fs.pass_env[..]),
+            ("${B:-c}", &["TOKEN".to_owned()][..])
+        );
+        assert_eq!((fs.cwd.as_deref(), fs.trust), (Some("/srv"), MountTrust::Trusted));
+        let times = [fs.idle_stop, fs.initialize_timeout, fs.call_timeout];
+        assert_eq!(times.map(|it| it.as_millis()), [0, 1_000, 2_000]);
+        assert!(fs.tools.as_ref().unwrap().matches("read_file"));
+        let b = &mounts[&"b".parse().unwrap()];
+        assert_eq!((b.trust, b.idle_stop), (MountTrust::Untrusted, Duration::from_secs(600)));
+        assert!(b.tools.is_none() && b.cwd.is_none());
+    }
+
+    #[test]
+    fn each_problem_is_told_with_its_place() {
+        for (table, expected) in [
+            ("comand = \"x\"", "unknown key comand; did you mean command?"),
+            ("args = []", "command: missing"),
+            ("command = \"x\"\ntrust = \"sandbox\"", "trust: `sandbox` is not one of"),
+            ("command = \"x\"\nenv = { A = \"${\" }", "env.A: "),
+            ("command = \"x\"\nenv = { \"A=B\" = \"\" }", "env: `A=B` is not the name"),
+            ("command = \"x\"\npass_env = [\"1A\"]", "pass_env: `1A`"),
+            ("command = \"x\"\ncwd = \"here\"", "cwd: must be an absolute path"),
+            ("command = \"x\"\ncall_timeout_ms = 1", "call_timeout_ms: 1 is not within"),
+            ("command = \"x\"\ntools = []", "tools: no pattern"),
+            ("command = \"a\\u0000\"", "the character NUL"),
+        ] {
+            let (mounts, problems) = read_all(&format!("\n[mount.a]\n{table}"));
+            assert!(problems.iter().any(|it| it.contains(expected)), "{table}: {problems:?}");
+            assert!(problems[0].starts_with("mounts.toml:2:1: mount.a: "), "{problems:?}");
+            assert!(mounts.is_empty());
+        }
+        assert!(read_all("[mount.A_b]\ncommand = \"x\"").1[0].contains("1 to 16 of a-z"));
+        assert!(read_all("[mounts.a]").1[0].contains("unknown field `mounts`"));
+    }
+
+    #[test]
+    fn a_mount_is_in_one_file_and_there_are_not_too_many() {
+        let mut mounts = MountTable::new();
+        let text = "[mount.a]\ncommand = \"x\"";
+        assert!(read(text, Path::new("one.toml"), &mut mounts).is_empty());
+        let problems = read(text, Path::new("two.toml"), &mut mounts);
+        assert!(problems[0].to_string().contains("another mount has this name"));
+        let many: String =
+            (0..=MOUNTS_MAX).map(|n| format!("[mount.m{n}]\ncommand = \"x\"\n")).collect();
+        assert!(read_all(&many).1[0].contains("more than 32 mounts"));
+    }
+}

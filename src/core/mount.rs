@@ -1,0 +1,101 @@
+//! Mounts: other MCP servers whose tools clients call through the daemon.
+
+pub mod expansion;
+pub mod naming;
+pub mod restarts;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::core::policy::rules::patterns::Patterns;
+
+/// The most mounts of a daemon.
+pub const MOUNTS_MAX: usize = 32;
+
+/// The longest name of a mount, in bytes.
+const NAME_MAX: usize = 16;
+
+/// The name of a mount: 1 to 16 of `a-z`, `0-9` and `-`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct MountName(Arc<str>);
+
+/// A text that cannot name a mount.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the name of a mount has 1 to {NAME_MAX} of a-z, 0-9 and -")]
+pub struct NotAMountName;
+
+impl MountName {
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl FromStr for MountName {
+    type Err = NotAMountName;
+
+    fn from_str(text: &str) -> Result<Self, NotAMountName> {
+        let fine = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+        let fits = (1..=NAME_MAX).contains(&text.len()) && text.bytes().all(fine);
+        if fits { Ok(Self(Arc::from(text))) } else { Err(NotAMountName) }
+    }
+}
+
+impl fmt::Display for MountName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// How far the operator trusts a server.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum MountTrust {
+    /// Its texts are relayed unchanged, and its tools are what they say they are.
+    Trusted,
+    /// Hidden characters in its texts are written out, and each of its tools may write.
+    #[default]
+    Untrusted,
+}
+
+impl MountTrust {
+    pub const ALL: [Self; 2] = [Self::Trusted, Self::Untrusted];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Trusted => "trusted",
+            Self::Untrusted => "untrusted",
+        }
+    }
+
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|it| it.as_str() == text)
+    }
+}
+
+/// A mount as the configuration has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MountSettings {
+    /// A path, or a name that is looked up in `PATH`.
+    pub command: String,
+    pub args: Vec<String>,
+    /// Variables of the server, in which `${VAR}` is not expanded yet.
+    pub env: BTreeMap<String, String>,
+    /// The names of variables that it gets from the daemon, besides those that each server gets.
+    pub pass_env: Vec<String>,
+    /// Where it runs; in the daemon's default directory without.
+    pub cwd: Option<String>,
+    pub trust: MountTrust,
+    /// How long it runs without a call; zero sets no limit.
+    pub idle_stop: Duration,
+    /// How long it may take to start, until it has listed its tools.
+    pub initialize_timeout: Duration,
+    /// How long one call may take.
+    pub call_timeout: Duration,
+    /// The server's own names of the tools that exist; all without.
+    pub tools: Option<Arc<Patterns>>,
+}
+
+/// All mounts of the configuration.
+pub type MountTable = BTreeMap<MountName, MountSettings>;

@@ -1,0 +1,54 @@
+//! The errors of mounts for clients.
+
+use crate::core::code::Code;
+use crate::mount::error::{ManageError, MountError};
+use crate::wire::error::ErrorWire;
+
+/// JSON-RPC's code for invalid parameters.
+const INVALID_PARAMS: i64 = -32602;
+
+/// The time to wait before asking a server again that is busy or does not run, if nothing else is known.
+const RETRY_MS: u64 = 1_000;
+
+pub(super) fn mount(error: &MountError) -> ErrorWire {
+    let with_hint = |code, hint: String| ErrorWire { hint, ..ErrorWire::because(code, error) };
+    match error {
+        MountError::Unavailable { mount, retry_after, .. } => {
+            let hint = format!("Try again later; an operator finds more with: termgate mounts log {mount}");
+            let wire = with_hint(Code::UpstreamUnavailable, hint);
+            wire.retry_after(retry_after.map_or(RETRY_MS, |wait| wait.as_millis() as u64))
+        }
+        MountError::Changed { mount } => with_hint(
+            Code::UpstreamUnavailable,
+            format!(
+                "An operator looks at the difference with `termgate mounts tools {mount}`, and then runs: \
+                 termgate mounts accept {mount}"
+            ),
+        ),
+        MountError::Busy { .. } => ErrorWire::because(Code::Busy, error).retry_after(RETRY_MS),
+        MountError::Restarted { .. } => with_hint(
+            Code::UpstreamRestarted,
+            "The call may have taken effect, and the server has lost its state. Look before you repeat it."
+                .to_owned(),
+        ),
+        MountError::TimedOut { .. } => with_hint(
+            Code::Timeout,
+            "The call was cancelled, but may have taken effect. Look before you repeat it.".to_owned(),
+        ),
+        MountError::Refused { code: INVALID_PARAMS, .. } => {
+            ErrorWire::because(Code::InvalidArgument, error)
+        }
+        MountError::Refused { .. } => ErrorWire::because(Code::UpstreamError, error),
+    }
+}
+
+pub(super) fn manage(error: &ManageError) -> ErrorWire {
+    match error {
+        ManageError::Unknown(_) => {
+            ErrorWire::because(Code::InvalidArgument, error).parameter("mount")
+        }
+        ManageError::NothingChanged(_) => ErrorWire::because(Code::InvalidArgument, error),
+        ManageError::NotKept { .. } => ErrorWire::because(Code::StorageError, error),
+        ManageError::Stopping(_) => ErrorWire::because(Code::Busy, error).retry_after(RETRY_MS),
+    }
+}

@@ -1,0 +1,12 @@
+//! Mounts at work: one task per MCP server, which owns its process and its protocol.
+//!
+//! It does not know who calls, nor whether they may.
+
+pub mod definitions;
+pub mod error;
+pub mod handle;
+pub mod log;
+pub mod process;
+pub mod protocol;
+pub mod registry;
+mod server;

@@ -1,0 +1,256 @@
+//! What a server says of its tools, and the set of them that an operator accepted.
+//!
+//! Clients rely on the words of a definition, so a set that changes needs to be accepted again.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::io::{self, Write as _};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+use sha2::{Digest, Sha256};
+
+use crate::core::mount::MountName;
+
+/// The most tools of a server.
+pub const TOOLS_MAX: usize = 256;
+
+/// The members of a definition that clients act on.
+const PINNED: [&str; 6] =
+    ["annotations", "description", "inputSchema", "name", "outputSchema", "title"];
+
+/// The largest file of accepted definitions, in bytes.
+const FILE_MAX: u64 = 16 * 1024 * 1024;
+
+/// All tools of a server, by its own names for them.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ToolSet {
+    tools: BTreeMap<Arc<str>, Arc<Value>>,
+}
+
+/// Why definitions cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum DefinitionsError {
+    #[error("it lists more than {TOOLS_MAX} tools")]
+    TooMany,
+    #[error("it lists a tool without a name")]
+    Nameless,
+    #[error("it lists the tool `{0}` twice")]
+    Twice(String),
+}
+
+/// How one tool differs between two sets.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ToolDifference {
+    Added,
+    Removed,
+    /// These members differ.
+    Changed(Vec<&'static str>),
+}
+
+impl ToolSet {
+    /// The set of these definitions.
+    ///
+    /// # Errors
+    /// [`DefinitionsError`] for a set that cannot be told apart or is too large.
+    pub fn of(definitions: Vec<Value>) -> Result<Self, DefinitionsError> {
+        if definitions.len() > TOOLS_MAX {
+            return Err(DefinitionsError::TooMany);
+        }
+        let mut tools = BTreeMap::new();
+        for definition in definitions {
+            let name = definition.get("name").and_then(Value::as_str);
+            let name: Arc<str> = Arc::from(name.ok_or(DefinitionsError::Nameless)?);
+            if tools.insert(Arc::clone(&name), Arc::new(definition)).is_some() {
+                return Err(DefinitionsError::Twice(name.to_string()));
+            }
+        }
+        Ok(Self { tools })
+    }
+
+    /// The tools with their definitions, by name.
+    pub fn tools(&self) -> &BTreeMap<Arc<str>, Arc<Value>> {
+        &self.tools
+    }
+
+    /// The hash of all that clients act on, as hexadecimal digits. It does not depend on the order of tools or members.
+    pub fn hash(&self) -> String {
+        let mut hash = Sha256::new();
+        for definition in self.tools.values() {
+            let mut text = String::new();
+            canonical(&pinned(definition), &mut text);
+            hash.update(text.as_bytes());
+            hash.update(b"\n");
+        }
+        hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+
+    /// How the tools of another set differ from these.
+    pub fn differences(&self, other: &Self) -> BTreeMap<Arc<str>, ToolDifference> {
+        let names: BTreeSet<&Arc<str>> = self.tools.keys().chain(other.tools.keys()).collect();
+        let mut differences = BTreeMap::new();
+        for name in names {
+            let difference = match (self.tools.get(name), other.tools.get(name)) {
+                (None, _) => ToolDifference::Added,
+                (_, None) => ToolDifference::Removed,
+                (Some(before), Some(after)) => {
+                    let differs = |member: &&str| before.get(member) != after.get(member);
+                    let members: Vec<_> = PINNED.into_iter().filter(differs).collect();
+                    if members.is_empty() {
+                        continue;
+                    }
+                    ToolDifference::Changed(members)
+                }
+            };
+            differences.insert(Arc::clone(name), difference);
+        }
+        differences
+    }
+}
+
+fn pinned(definition: &Value) -> Value {
+    let member = |name: &str| Some((name.to_owned(), definition.get(name)?.clone()));
+    Value::Object(PINNED.into_iter().filter_map(member).collect::<Map<_, _>>())
+}
+
+/// Writes JSON with the members of all objects in order.
+fn canonical(value: &Value, to: &mut String) {
+    match value {
+        Value::Object(members) => {
+            let sorted: BTreeMap<&String, &Value> = members.iter().collect();
+            to.push('{');
+            for (name, value) in sorted {
+                to.push_str(&Value::from(name.as_str()).to_string());
+                to.push(':');
+                canonical(value, to);
+                to.push(',');
+            }
+            to.push('}');
+        }
+        Value::Array(values) => {
+            to.push('[');
+            for value in values {
+                canonical(value, to);
+                to.push(',');
+            }
+            to.push(']');
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {
+            to.push_str(&value.to_string());
+        }
+    }
+}
+
+/// The directory of the accepted definitions, one file per mount.
+#[derive(Clone, Debug)]
+pub struct AcceptedTools(PathBuf);
+
+impl AcceptedTools {
+    pub fn at(directory: PathBuf) -> Self {
+        Self(directory)
+    }
+
+    /// The file of a mount.
+    pub fn file(&self, mount: &MountName) -> PathBuf {
+        self.0.join(format!("{mount}.json"))
+    }
+
+    /// What was accepted of a mount; `None` if nothing was.
+    ///
+    /// # Errors
+    /// The file cannot be read, or is not one that [`AcceptedTools::keep`] wrote.
+    pub fn read(&self, mount: &MountName) -> io::Result<Option<ToolSet>> {
+        let path = self.file(mount);
+        match fs::metadata(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(error),
+            Ok(about) if about.len() > FILE_MAX => return Err(io::ErrorKind::FileTooLarge.into()),
+            Ok(_) => {}
+        }
+        let definitions: Vec<Value> = serde_json::from_slice(&fs::read(&path)?)?;
+        ToolSet::of(definitions).map(Some).map_err(io::Error::other)
+    }
+
+    /// Keeps what was accepted of a mount, whole or not at all.
+    ///
+    /// # Errors
+    /// The system's error; then what was kept before stays.
+    pub fn keep(&self, mount: &MountName, tools: &ToolSet) -> io::Result<()> {
+        fs::create_dir_all(&self.0)?;
+        let (path, fresh) = (self.file(mount), self.0.join(format!("{mount}.json.new")));
+        write_private(&fresh, &serde_json::to_vec(&tools.tools.values().collect::<Vec<_>>())?)?;
+        fs::rename(fresh, path)
+    }
+}
+
+fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut options = fs::OpenOptions::new();
+    let mut file = options.write(true).create(true).truncate(true).mode(0o600).open(path)?;
+    file.write_all(bytes)?;
+    file.sync_all()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn set(definitions: Value) -> ToolSet {
+        ToolSet::of(serde_json::from_value(definitions).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn the_hash_knows_what_clients_act_on_and_no_order() {
+        let one = set(json!([
+            {"name": "a", "description": "x", "inputSchema": {"type": "object", "x": [1, 2]}},
+            {"name": "b"}
+        ]));
+        let text = r#"[{"name": "b", "icons": []}, {"inputSchema": {"x": [1, 2], "type": "object"}, "description": "x", "name": "a"}]"#;
+        let same = set(serde_json::from_str(text).unwrap());
+        assert_eq!(one.hash(), same.hash());
+        assert!(one.differences(&same).is_empty());
+        for other in [
+            json!([{"name": "a"}, {"name": "b"}]),
+            json!([{"name": "a", "description": "y", "inputSchema": {"type": "object", "x": [1, 2]}}, {"name": "b"}]),
+            json!([{"name": "a", "description": "x", "inputSchema": {"type": "object", "x": [2, 1]}}, {"name": "b"}]),
+        ] {
+            assert_ne!(one.hash(), set(other.clone()).hash(), "{other}");
+            assert!(!one.differences(&set(other)).is_empty());
+        }
+    }
+
+    #[test]
+    fn differences_name_the_members() {
+        let before = set(json!([{"name": "a", "description": "x"}, {"name": "b"}]));
+        let after = set(json!([{"name": "a", "description": "y", "title": "A"}, {"name": "c"}]));
+        let differences: Vec<_> = before.differences(&after).into_values().collect();
+        let changed = ToolDifference::Changed(vec!["description", "title"]);
+        assert_eq!(differences, [changed, ToolDifference::Removed, ToolDifference::Added]);
+    }
+
+    #[test]
+    fn a_list_that_cannot_be_told_apart_is_refused() {
+        let of = |definitions: Value| ToolSet::of(serde_json::from_value(definitions).unwrap());
+        assert_eq!(of(json!([{}])), Err(DefinitionsError::Nameless));
+        let twice = of(json!([{"name": "a"}, {"name": "a"}]));
+        assert_eq!(twice, Err(DefinitionsError::Twice("a".to_owned())));
+        let many: Vec<Value> = (0..=TOOLS_MAX).map(|n| json!({"name": n.to_string()})).collect();
+        assert_eq!(ToolSet::of(many), Err(DefinitionsError::TooMany));
+    }
+
+    #[test]
+    fn what_was_accepted_is_read_back() {
+        let directory = tempfile::tempdir().unwrap();
+        let kept = AcceptedTools::at(directory.path().join("mounts"));
+        let mount: MountName = "fs".parse().unwrap();
+        assert_eq!(kept.read(&mount).unwrap(), None);
+        let tools = set(json!([{"name": "a", "description": "x"}]));
+        kept.keep(&mount, &tools).unwrap();
+        assert_eq!(kept.read(&mount).unwrap(), Some(tools));
+        fs::write(directory.path().join("mounts/fs.json"), "{").unwrap();
+        assert!(kept.read(&mount).is_err());
+    }
+}

@@ -1,0 +1,41 @@
+//! Why a mount did not answer a call.
+
+use std::time::Duration;
+
+use crate::core::mount::MountName;
+
+/// Why a call of a mounted tool failed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum MountError {
+    /// The server was not asked: it does not start, or waits before it starts again.
+    #[error("the mount `{mount}` does not run: {problem}")]
+    Unavailable { mount: MountName, problem: String, retry_after: Option<Duration> },
+    /// The server lists other tools than those that were accepted.
+    #[error("the mount `{mount}` has changed its tools since they were accepted")]
+    Changed { mount: MountName },
+    /// Too many calls wait for the server.
+    #[error("too many calls wait for the mount `{mount}`")]
+    Busy { mount: MountName },
+    /// The server ended before it answered.
+    #[error("the mount `{mount}` ended before it answered")]
+    Restarted { mount: MountName },
+    /// The server did not answer in time; the call was cancelled.
+    #[error("the mount `{mount}` did not answer within {} ms", after.as_millis())]
+    TimedOut { mount: MountName, after: Duration },
+    /// The server refused the call with an error of the protocol.
+    #[error("the mount `{mount}` refused the call ({code}): {message}")]
+    Refused { mount: MountName, code: i64, message: String },
+}
+
+/// Why an operator's wish about a mount was not fulfilled.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ManageError {
+    #[error("there is no mount `{0}`")]
+    Unknown(String),
+    #[error("the mount `{0}` has no changed tools to accept")]
+    NothingChanged(MountName),
+    #[error("the accepted tools of `{mount}` cannot be kept: {problem}")]
+    NotKept { mount: MountName, problem: String },
+    #[error("the mount `{0}` is being stopped")]
+    Stopping(MountName),
+}

@@ -1,0 +1,51 @@
+//! What a server wrote to standard error, and what happened to it: the last lines, in memory.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// How many lines are kept, and how long one may be in bytes.
+const LINES_MAX: usize = 200;
+pub const LOG_LINE_MAX: usize = 1_000;
+
+/// The log of one mount; clones share it.
+#[derive(Clone, Debug, Default)]
+pub struct ServerLog(Arc<Mutex<VecDeque<String>>>);
+
+impl ServerLog {
+    /// Adds a line. What is not UTF-8 is replaced, and the end of a long line is cut.
+    pub fn add(&self, line: &[u8]) {
+        let line = &line[..line.len().min(LOG_LINE_MAX)];
+        let line = String::from_utf8_lossy(line).trim_end().to_owned();
+        let mut lines = self.lock();
+        if lines.len() == LINES_MAX {
+            lines.pop_front();
+        }
+        lines.push_back(line);
+    }
+
+    /// The lines that are kept, oldest first.
+    pub fn lines(&self) -> Vec<String> {
+        self.lock().iter().cloned().collect()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, VecDeque<String>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_newest_lines_are_kept_and_long_ones_are_cut() {
+        let log = ServerLog::default();
+        for number in 0..LINES_MAX + 5 {
+            log.add(format!("{number}\n").as_bytes());
+        }
+        log.add(&vec![b'x'; 5_000]);
+        let lines = log.lines();
+        assert_eq!((lines.len(), lines[0].as_str()), (LINES_MAX, "6"));
+        assert_eq!(lines[LINES_MAX - 1].len(), LOG_LINE_MAX);
+    }
+}

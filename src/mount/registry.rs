@@ -1,0 +1,244 @@
+//! All mounts of a daemon, and the names of their tools.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinSet;
+use tokio::time::{Instant, timeout};
+
+use crate::core::mount::expansion::expand;
+use crate::core::mount::naming::{Exposed, ToolSource, exposed};
+use crate::core::mount::restarts::Restarts;
+use crate::core::mount::{MountName, MountSettings, MountTable};
+use crate::mount::definitions::AcceptedTools;
+use crate::mount::handle::{CALLS_MAX, Mount, MountShared};
+use crate::mount::process::ServerProgram;
+use crate::mount::server::MountTask;
+
+/// The variables that every server gets.
+const PASSED: [&str; 4] = ["PATH", "HOME", "LANG", "USER"];
+
+/// How long all servers may take to end.
+const END_MAX: Duration = Duration::from_secs(4);
+
+/// The environment and the directories that mounts start from.
+#[derive(Clone, Debug, Default)]
+pub struct MountPlaces {
+    /// The daemon's environment, as it was at its start.
+    pub environment: BTreeMap<OsString, OsString>,
+    pub default_cwd: PathBuf,
+    /// Where accepted definitions are kept.
+    pub accepted: PathBuf,
+}
+
+/// A tool of a mount, as it was accepted.
+#[derive(Clone, Debug)]
+pub struct MountedTool {
+    pub mount: Mount,
+    /// The server's own name for it.
+    pub tool: Arc<str>,
+    pub definition: Arc<Value>,
+}
+
+/// All mounts.
+#[derive(Debug)]
+pub struct Mounts {
+    places: MountPlaces,
+    running: Mutex<RunningMounts>,
+    /// Changes when clients see other tools.
+    lists: watch::Sender<u64>,
+}
+
+/// The names that clients know, and what they stand for.
+type ToolNames = BTreeMap<Arc<str>, Exposed>;
+
+#[derive(Debug, Default)]
+struct RunningMounts {
+    mounts: BTreeMap<MountName, Mount>,
+    tasks: JoinSet<()>,
+    /// The names of the tools, and the change for which they were made.
+    names: Option<(u64, Arc<ToolNames>)>,
+}
+
+impl Mounts {
+    pub fn new(places: MountPlaces) -> Self {
+        Self { places, running: Mutex::default(), lists: watch::Sender::new(0) }
+    }
+
+    /// Has these mounts, and no others. One whose settings are the same keeps running.
+    ///
+    /// Must be called inside a runtime.
+    pub fn set(&self, table: &MountTable) {
+        let mut running = self.lock();
+        let RunningMounts { mounts, tasks, .. } = &mut *running;
+        while tasks.try_join_next().is_some() {}
+        let mut changes = false;
+        mounts.retain(|name, mount| {
+            let stays = table.get(name) == Some(mount.settings());
+            if !stays {
+                mount.stop();
+                changes = true;
+            }
+            stays
+        });
+        for (name, settings) in table {
+            if !mounts.contains_key(name) {
+                mounts.insert(name.clone(), self.start(name, settings, tasks));
+                changes = true;
+            }
+        }
+        drop(running);
+        if changes {
+            self.lists.send_modify(|count| *count += 1);
+        }
+    }
+
+    fn start(&self, name: &MountName, settings: &MountSettings, tasks: &mut JoinSet<()>) -> Mount {
+        let kept = AcceptedTools::at(self.places.accepted.clone());
+        let read = kept.read(name);
+        let unreadable = read.as_ref().err().map(|error| {
+            let file = kept.file(name);
+            format!("its accepted tools cannot be read: {error}; remove {}", file.display())
+        });
+        let accepted = read.ok().flatten();
+        let is_known = accepted.is_some();
+        let program = match unreadable {
+            Some(problem) => Err(problem),
+            None => self.program(settings),
+        };
+        let shared = Arc::new(MountShared::new(name.clone(), settings.clone(), accepted));
+        let (sender, commands) = mpsc::channel(CALLS_MAX);
+        let task = MountTask {
+            shared: Arc::clone(&shared),
+            commands,
+            program,
+            accepted: kept,
+            lists: self.lists.clone(),
+            restarts: Restarts::default(),
+            begun: Instant::now(),
+        };
+        tasks.spawn(task.run());
+        let mount = Mount::new(shared, sender);
+        if !is_known {
+            mount.learn();
+        }
+        mount
+    }
+
+    /// How to start the server of a mount, or why its settings do not say.
+    fn program(&self, settings: &MountSettings) -> Result<ServerProgram, String> {
+        let own = &self.places.environment;
+        let lookup = |name: &str| own.get(&OsString::from(name))?.clone().into_string().ok();
+        let names = PASSED.into_iter().chain(settings.pass_env.iter().map(String::as_str));
+        let mut environment: BTreeMap<OsString, OsString> = names
+            .filter_map(|name| own.get_key_value(&OsString::from(name)))
+            .map(|(name, value)| (name.clone(), value.clone()))
+            .collect();
+        for (name, value) in &settings.env {
+            let value = expand(value, lookup).map_err(|error| format!("env.{name}: {error}"))?;
+            environment.insert(name.into(), value.into());
+        }
+        let cwd = settings.cwd.as_ref().map_or_else(|| self.places.default_cwd.clone(), Into::into);
+        let (command, args) = (settings.command.clone(), settings.args.clone());
+        Ok(ServerProgram { command, args, environment, cwd })
+    }
+
+    /// All mounts, by name.
+    pub fn all(&self) -> Vec<Mount> {
+        self.lock().mounts.values().cloned().collect()
+    }
+
+    /// The mount of this name.
+    pub fn find(&self, name: &str) -> Option<Mount> {
+        let name: MountName = name.parse().ok()?;
+        self.lock().mounts.get(&name).cloned()
+    }
+
+    /// The tool that clients know by this name.
+    pub fn tool(&self, name: &str) -> Option<MountedTool> {
+        let mut running = self.lock();
+        let names = self.names(&mut running);
+        running.tool(names.get(name)?)
+    }
+
+    /// All tools, by the names that clients know them by.
+    pub fn tools(&self) -> Vec<(Arc<str>, MountedTool)> {
+        let mut running = self.lock();
+        let names = self.names(&mut running);
+        let tool = |(name, exposed): (&Arc<str>, &Exposed)| {
+            Some((Arc::clone(name), running.tool(exposed)?))
+        };
+        names.iter().filter_map(tool).collect()
+    }
+
+    /// The names that several tools would have, so that none has them.
+    pub fn contested(&self) -> Vec<(Arc<str>, Vec<ToolSource>)> {
+        let names = self.names(&mut self.lock());
+        let contested = names.iter().filter_map(|(name, exposed)| match exposed {
+            Exposed::Tool(_) => None,
+            Exposed::Contested(sources) => Some((Arc::clone(name), sources.clone())),
+        });
+        contested.collect()
+    }
+
+    /// Changes when clients see other tools.
+    pub fn changes(&self) -> watch::Receiver<u64> {
+        self.lists.subscribe()
+    }
+
+    /// Ends all mounts with their servers, in bounded time.
+    pub async fn end(&self) {
+        let mut tasks = {
+            let mut running = self.lock();
+            running.mounts.values().for_each(Mount::stop);
+            running.mounts.clear();
+            std::mem::take(&mut running.tasks)
+        };
+        let ended = timeout(END_MAX, async { while tasks.join_next().await.is_some() {} }).await;
+        if ended.is_err() {
+            tracing::error!("a mounted server did not end");
+        }
+    }
+
+    fn names(&self, running: &mut RunningMounts) -> Arc<ToolNames> {
+        let change = *self.lists.borrow();
+        match &running.names {
+            Some((of, names)) if *of == change => Arc::clone(names),
+            Some(_) | None => {
+                let names = Arc::new(exposed(running.sources()));
+                running.names = Some((change, Arc::clone(&names)));
+                names
+            }
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, RunningMounts> {
+        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl RunningMounts {
+    fn sources(&self) -> Vec<ToolSource> {
+        let mut sources = Vec::new();
+        for (name, mount) in &self.mounts {
+            let (view, filter) = (mount.view(), &mount.settings().tools);
+            let exists = |tool: &&Arc<str>| filter.as_ref().is_none_or(|it| it.matches(tool));
+            let tools = view.accepted.iter().flat_map(|it| it.tools().keys()).filter(exists);
+            let source = |tool: &Arc<str>| ToolSource { mount: name.clone(), tool: tool.clone() };
+            sources.extend(tools.map(source));
+        }
+        sources
+    }
+
+    fn tool(&self, exposed: &Exposed) -> Option<MountedTool> {
+        let Exposed::Tool(ToolSource { mount, tool }) = exposed else { return None };
+        let mount = self.mounts.get(mount)?.clone();
+        let definition = Arc::clone(mount.view().accepted.as_ref()?.tools().get(tool)?);
+        Some(MountedTool { mount, tool: Arc::clone(tool), definition })
+    }
+}

@@ -1,0 +1,375 @@
+//! The task of a mount: it starts the server when it is needed, relays calls, and ends it.
+
+mod greeting;
+mod running;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
+
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::time::{Instant, sleep_until};
+
+use crate::core::moment::Moment;
+use crate::core::mount::restarts::Restarts;
+use crate::mount::definitions::{AcceptedTools, ToolSet};
+use crate::mount::error::{ManageError, MountError};
+use crate::mount::handle::{CALLS_MAX, MountCommand, MountShared, MountStatus, ServerCall};
+use crate::mount::process::{FromServer, ServerProcess, ServerProgram};
+use crate::mount::protocol::{ServerMessage, ServerRefusal, answer_to, parse, request};
+use crate::mount::server::greeting::{Listing, greet};
+use crate::mount::server::running::{PendingCall, RunningServer};
+
+/// Far enough away for a task that waits for nothing.
+const NEVER: Duration = Duration::from_secs(86_400);
+
+/// The task of one mount.
+pub(crate) struct MountTask {
+    pub(crate) shared: Arc<MountShared>,
+    pub(crate) commands: mpsc::Receiver<MountCommand>,
+    /// How to start the server, or why that cannot work.
+    pub(crate) program: Result<ServerProgram, String>,
+    pub(crate) accepted: AcceptedTools,
+    /// Changes when clients see other tools.
+    pub(crate) lists: watch::Sender<u64>,
+    pub(crate) restarts: Restarts,
+    pub(crate) begun: Instant,
+}
+
+/// Why a server is not to run any longer.
+enum ServerEnd {
+    /// The mount is removed, or the daemon ends.
+    Stopped,
+    Idle,
+    Restart,
+    Failed(String),
+}
+
+impl MountTask {
+    /// Runs until the mount is stopped.
+    pub(crate) async fn run(mut self) {
+        loop {
+            let command = tokio::select! {
+                () = self.shared.stop.cancelled() => return,
+                command = self.commands.recv() => command,
+            };
+            let mut first = None;
+            match command {
+                None => return,
+                Some(MountCommand::Call(call)) => first = Some(call),
+                Some(MountCommand::Learn) => {}
+                Some(MountCommand::Restart) => self.restarts.on_reset(),
+                Some(MountCommand::Accept(reply)) => {
+                    self.accept(reply);
+                    continue;
+                }
+            }
+            // Whoever gave up before its server started asks it nothing.
+            if first.as_ref().is_some_and(|call| call.reply.is_closed()) {
+                continue;
+            }
+            while let ServerEnd::Restart = self.run_once(first.take()).await {}
+        }
+    }
+
+    fn now(&self) -> Moment {
+        Moment::from_boot(self.begun.elapsed())
+    }
+
+    /// Starts the server and serves until it ends.
+    async fn run_once(&mut self, first: Option<ServerCall>) -> ServerEnd {
+        if let Err(wait) = self.restarts.may_start(self.now()) {
+            let problem = self.shared.view.borrow().problem.clone();
+            let problem = problem.unwrap_or_else(|| "it failed".to_owned());
+            self.refuse(first, &problem, Some(wait));
+            return ServerEnd::Idle;
+        }
+        self.restarts.on_start(self.now());
+        let generation = self.restarts.generation();
+        self.shared.view.send_modify(|view| {
+            (view.status, view.generation) = (MountStatus::Starting, generation);
+        });
+        let ended = match self.start().await {
+            Ok(process) => self.serve(process, first).await,
+            Err(end) => {
+                if let ServerEnd::Failed(problem) = &end {
+                    self.refuse(first, problem, None);
+                }
+                end
+            }
+        };
+        let problem = match &ended {
+            ServerEnd::Failed(problem) => {
+                self.restarts.on_failure(self.now());
+                tracing::warn!(mount = %self.shared.name, problem, "a mounted server failed");
+                self.shared.log.add(format!("[termgate] {problem}").as_bytes());
+                Some(problem.clone())
+            }
+            ServerEnd::Stopped | ServerEnd::Idle | ServerEnd::Restart => None,
+        };
+        self.shared.view.send_modify(|view| {
+            (view.status, view.pid, view.problem) = (MountStatus::Stopped, None, problem);
+        });
+        ended
+    }
+
+    fn refuse(&self, call: Option<ServerCall>, problem: &str, retry_after: Option<Duration>) {
+        if let Some(call) = call {
+            let (mount, problem) = (self.shared.name.clone(), problem.to_owned());
+            // Whoever has gone needs no answer.
+            let _ = call.reply.send(Err(MountError::Unavailable { mount, problem, retry_after }));
+        }
+    }
+
+    /// Starts the server, and learns its tools.
+    async fn start(&mut self) -> Result<ServerProcess, ServerEnd> {
+        let program = self.program.as_ref().map_err(|why| ServerEnd::Failed(why.clone()))?;
+        let mut process = ServerProcess::start(program, &self.shared.log).map_err(|error| {
+            ServerEnd::Failed(format!("cannot start {}: {error}", program.command))
+        })?;
+        let most = self.shared.settings.initialize_timeout;
+        let greeted = tokio::select! {
+            () = self.shared.stop.cancelled() => Err(ServerEnd::Stopped),
+            greeted = tokio::time::timeout(most, greet(&mut process, &self.shared)) => match greeted {
+                Ok(greeted) => greeted.map_err(ServerEnd::Failed),
+                Err(_) => {
+                    let problem = format!("it did not start within {} ms", most.as_millis());
+                    Err(ServerEnd::Failed(problem))
+                }
+            },
+        };
+        match greeted.and_then(|tools| self.learn(tools).map_err(ServerEnd::Failed)) {
+            Ok(()) => Ok(process),
+            Err(end) => {
+                process.end().await;
+                Err(end)
+            }
+        }
+    }
+
+    /// Compares the tools of the server with those that were accepted. The first ones are accepted.
+    fn learn(&self, tools: ToolSet) -> Result<(), String> {
+        let accepted = self.shared.view.borrow().accepted.clone();
+        let Some(accepted) = accepted else {
+            let kept = self.accepted.keep(&self.shared.name, &tools);
+            kept.map_err(|error| format!("its tools cannot be kept: {error}"))?;
+            self.shared.view.send_modify(|view| view.accepted = Some(Arc::new(tools)));
+            self.lists.send_modify(|count| *count += 1);
+            return Ok(());
+        };
+        let is_same = accepted.hash() == tools.hash();
+        if !is_same {
+            tracing::warn!(mount = %self.shared.name, "a mounted server has changed its tools");
+        }
+        self.shared.view.send_modify(|view| {
+            view.changed = (!is_same).then(|| Arc::new(tools));
+        });
+        Ok(())
+    }
+
+    fn accept(&self, reply: oneshot::Sender<Result<(), ManageError>>) {
+        let mount = self.shared.name.clone();
+        let changed = self.shared.view.borrow().changed.clone();
+        let accepted = match changed {
+            None => Err(ManageError::NothingChanged(mount)),
+            Some(tools) => match self.accepted.keep(&mount, &tools) {
+                Err(error) => Err(ManageError::NotKept { mount, problem: error.to_string() }),
+                Ok(()) => {
+                    self.shared.view.send_modify(|view| {
+                        view.accepted = view.changed.take();
+                    });
+                    self.lists.send_modify(|count| *count += 1);
+                    Ok(())
+                }
+            },
+        };
+        let _ = reply.send(accepted);
+    }
+
+    async fn serve(&mut self, process: ServerProcess, first: Option<ServerCall>) -> ServerEnd {
+        let pid = process.pid();
+        self.shared.view.send_modify(|view| {
+            (view.status, view.pid, view.problem) = (MountStatus::Running, pid, None);
+        });
+        let (pending, used) = (BTreeMap::new(), Instant::now());
+        let mut running = RunningServer { process, pending, listing: None, used };
+        if let Some(call) = first {
+            self.begin(&mut running, call);
+        }
+        let end = loop {
+            if let Some(end) = self.step(&mut running).await {
+                break end;
+            }
+        };
+        for PendingCall { call, .. } in std::mem::take(&mut running.pending).into_values() {
+            let mount = self.shared.name.clone();
+            let _ = call.reply.send(Err(MountError::Restarted { mount }));
+        }
+        running.process.end().await;
+        if let ServerEnd::Restart = end {
+            self.restarts.on_reset();
+        }
+        end
+    }
+
+    /// Waits for one thing to happen, and acts on it. Returns why the server is to end, if it is.
+    async fn step(&mut self, running: &mut RunningServer) -> Option<ServerEnd> {
+        let deadline = self.deadline(running);
+        let shared = Arc::clone(&self.shared);
+        tokio::select! {
+            biased;
+            () = shared.stop.cancelled() => Some(ServerEnd::Stopped),
+            () = shared.gave_up.notified() => {
+                self.cancel_given_up(running);
+                None
+            }
+            read = running.process.next() => self.on_read(running, read),
+            command = self.commands.recv(), if running.pending.len() < CALLS_MAX => match command {
+                None => Some(ServerEnd::Stopped),
+                Some(MountCommand::Call(call)) => {
+                    self.begin(running, call);
+                    None
+                }
+                Some(MountCommand::Learn) => None,
+                Some(MountCommand::Restart) => Some(ServerEnd::Restart),
+                Some(MountCommand::Accept(reply)) => {
+                    self.accept(reply);
+                    None
+                }
+            },
+            () = sleep_until(deadline) => self.on_time(running),
+        }
+    }
+
+    /// When the next call times out, or the server has been idle for long enough.
+    fn deadline(&self, running: &RunningServer) -> Instant {
+        let first = running.pending.values().map(|pending| pending.until).min();
+        let idle = self.shared.settings.idle_stop;
+        let idle = if idle.is_zero() { NEVER } else { idle };
+        first.unwrap_or_else(|| running.used + idle)
+    }
+
+    fn on_time(&self, running: &mut RunningServer) -> Option<ServerEnd> {
+        let now = Instant::now();
+        let overdue = running.pending.iter().filter(|(_, pending)| pending.until <= now);
+        let overdue: Vec<u64> = overdue.map(|(id, _)| *id).collect();
+        for id in &overdue {
+            if let Some(PendingCall { call, .. }) = running.pending.remove(id) {
+                running.cancel(*id);
+                let (mount, after) = (self.shared.name.clone(), self.shared.settings.call_timeout);
+                let _ = call.reply.send(Err(MountError::TimedOut { mount, after }));
+            }
+        }
+        let is_idle = overdue.is_empty() && running.pending.is_empty();
+        let stops = is_idle && !self.shared.settings.idle_stop.is_zero();
+        stops.then_some(ServerEnd::Idle)
+    }
+
+    /// Passes a call on to the server.
+    fn begin(&self, running: &mut RunningServer, call: ServerCall) {
+        if call.reply.is_closed() {
+            return;
+        }
+        let mount = self.shared.name.clone();
+        if self.shared.view.borrow().changed.is_some() {
+            let _ = call.reply.send(Err(MountError::Changed { mount }));
+            return;
+        }
+        let mut params = json!({"name": &*call.tool, "arguments": call.arguments});
+        if call.progress.is_some() {
+            params["_meta"] = json!({"progressToken": call.id});
+        }
+        if running.process.send(request(call.id, "tools/call", params)).is_err() {
+            let _ = call.reply.send(Err(MountError::Busy { mount }));
+            return;
+        }
+        running.used = Instant::now();
+        let until = running.used + self.shared.settings.call_timeout;
+        running.pending.insert(call.id, PendingCall { call, until });
+    }
+
+    fn cancel_given_up(&self, running: &mut RunningServer) {
+        let mut given_up = self.shared.given_up.lock().unwrap_or_else(PoisonError::into_inner);
+        let given_up: BTreeSet<u64> = std::mem::take(&mut given_up);
+        for id in given_up {
+            if running.pending.remove(&id).is_some() {
+                running.cancel(id);
+            }
+        }
+    }
+
+    fn on_read(&self, running: &mut RunningServer, read: FromServer) -> Option<ServerEnd> {
+        let line = match read {
+            FromServer::Line(line) => line,
+            FromServer::Closed => return Some(ServerEnd::Failed("it ended".to_owned())),
+            FromServer::TooLong => {
+                let problem = "it wrote a message that is too long".to_owned();
+                return Some(ServerEnd::Failed(problem));
+            }
+        };
+        match parse(&line) {
+            None => {
+                self.shared.log.add(&[b"[termgate] no message: ", &line[..]].concat());
+                None
+            }
+            Some(ServerMessage::Asks { id, method }) => {
+                // A server that asks and does not read has to do without an answer.
+                let _ = running.process.send(answer_to(&id, &method));
+                None
+            }
+            Some(ServerMessage::Tells { method, params }) => {
+                self.on_told(running, &method, params);
+                None
+            }
+            Some(ServerMessage::Answer { id, result }) => {
+                if let Some(listing) = running.listing.take_if(|listing| listing.id == id) {
+                    return self.on_listed(running, listing, result);
+                }
+                // An unknown number is that of a call that was given up.
+                let PendingCall { call, .. } = running.pending.remove(&id)?;
+                running.used = Instant::now();
+                let mount = self.shared.name.clone();
+                let _ = call.reply.send(result.map_err(|refusal| MountError::Refused {
+                    mount,
+                    code: refusal.code,
+                    message: refusal.message,
+                }));
+                None
+            }
+        }
+    }
+
+    fn on_told(&self, running: &mut RunningServer, method: &str, params: Option<Value>) {
+        match method {
+            "notifications/progress" => running.on_progress(params),
+            // A list that is on its way may be the one before.
+            "notifications/tools/list_changed" => {
+                let listing = Listing::new(self.shared.number());
+                if running.process.send(listing.request()).is_ok() {
+                    running.listing = Some(listing);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn on_listed(
+        &self,
+        running: &mut RunningServer,
+        listing: Listing,
+        result: Result<Box<RawValue>, ServerRefusal>,
+    ) -> Option<ServerEnd> {
+        match listing.on_page(result, || self.shared.number()) {
+            Err(problem) => Some(ServerEnd::Failed(problem)),
+            Ok(Ok(tools)) => self.learn(tools).err().map(ServerEnd::Failed),
+            Ok(Err(next)) => {
+                if running.process.send(next.request()).is_ok() {
+                    running.listing = Some(next);
+                }
+                None
+            }
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! How a server is greeted, and how its tools are listed, page by page.
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+use crate::mount::definitions::{TOOLS_MAX, ToolSet};
+use crate::mount::handle::MountShared;
+use crate::mount::process::{FromServer, ServerProcess};
+use crate::mount::protocol::{
+    REVISION, ServerMessage, ServerRefusal, answer_to, notification, parse, request,
+};
+
+/// The most pages of a list of tools.
+const PAGES_MAX: usize = 32;
+
+/// A list of tools that is being asked for.
+#[derive(Debug)]
+pub(super) struct Listing {
+    pub(super) id: u64,
+    cursor: Option<String>,
+    pages: usize,
+    found: Vec<Value>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Page {
+    tools: Vec<Value>,
+    next_cursor: Option<String>,
+}
+
+impl Listing {
+    pub(super) fn new(id: u64) -> Self {
+        Self { id, cursor: None, pages: 0, found: Vec::new() }
+    }
+
+    pub(super) fn request(&self) -> Vec<u8> {
+        let params = self.cursor.as_ref().map_or(json!({}), |cursor| json!({"cursor": cursor}));
+        request(self.id, "tools/list", params)
+    }
+
+    /// Adds a page. Returns all tools, or the request for the next page.
+    pub(super) fn on_page(
+        mut self,
+        result: Result<Box<RawValue>, ServerRefusal>,
+        number: impl FnOnce() -> u64,
+    ) -> Result<Result<ToolSet, Self>, String> {
+        let result = result.map_err(|refusal| format!("it lists no tools: {}", refusal.message))?;
+        let page: Page = serde_json::from_str(result.get())
+            .map_err(|error| format!("its list of tools is malformed: {error}"))?;
+        self.found.extend(page.tools);
+        if self.found.len() > TOOLS_MAX {
+            return Err(format!("it lists more than {TOOLS_MAX} tools"));
+        }
+        self.pages += 1;
+        match page.next_cursor {
+            Some(_) if self.pages == PAGES_MAX => Err("its list of tools is too long".to_owned()),
+            Some(cursor) => Ok(Err(Self { id: number(), cursor: Some(cursor), ..self })),
+            None => ToolSet::of(self.found).map(Ok).map_err(|error| error.to_string()),
+        }
+    }
+}
+
+/// Greets a server that was just started, and lists its tools.
+///
+/// # Errors
+/// What is wrong with the server.
+pub(super) async fn greet(
+    process: &mut ServerProcess,
+    shared: &MountShared,
+) -> Result<ToolSet, String> {
+    let id = shared.number();
+    let params = json!({
+        "protocolVersion": REVISION,
+        "capabilities": {},
+        "clientInfo": {"name": "termgate", "version": env!("CARGO_PKG_VERSION")},
+    });
+    send(process, request(id, "initialize", params))?;
+    let greeted = answer(process, shared, id).await?;
+    let greeted = greeted.map_err(|refusal| format!("it refused to start: {}", refusal.message))?;
+    let greeted: Value = serde_json::from_str(greeted.get())
+        .map_err(|error| format!("its greeting is malformed: {error}"))?;
+    send(process, notification("notifications/initialized", &json!({})))?;
+    if greeted["capabilities"].get("tools").is_none() {
+        return Ok(ToolSet::default());
+    }
+    let mut listing = Listing::new(shared.number());
+    loop {
+        send(process, listing.request())?;
+        let page = answer(process, shared, listing.id).await?;
+        match listing.on_page(page, || shared.number())? {
+            Ok(tools) => return Ok(tools),
+            Err(next) => listing = next,
+        }
+    }
+}
+
+fn send(process: &ServerProcess, line: Vec<u8>) -> Result<(), String> {
+    process.send(line).map_err(|_| "it does not read".to_owned())
+}
+
+/// Waits for the answer to a request while nothing else is asked.
+async fn answer(
+    process: &mut ServerProcess,
+    shared: &MountShared,
+    wanted: u64,
+) -> Result<Result<Box<RawValue>, ServerRefusal>, String> {
+    loop {
+        let line = match process.next().await {
+            FromServer::Line(line) => line,
+            FromServer::Closed => return Err("it ended while it started".to_owned()),
+            FromServer::TooLong => return Err("it wrote a message that is too long".to_owned()),
+        };
+        match parse(&line) {
+            Some(ServerMessage::Answer { id, result }) if id == wanted => return Ok(result),
+            Some(ServerMessage::Asks { id, method }) => send(process, answer_to(&id, &method))?,
+            Some(ServerMessage::Answer { .. } | ServerMessage::Tells { .. }) => {}
+            None => shared.log.add(&[b"[termgate] no message: ", &line[..]].concat()),
+        }
+    }
+}

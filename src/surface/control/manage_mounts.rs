@@ -1,0 +1,154 @@
+//! `manage_mounts`: lists mounts, restarts them and accepts their tools, for operators.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::core::invisible::written_out;
+use crate::core::mount::naming::{ToolSource, exposed_name};
+use crate::mount::definitions::{ToolDifference, ToolSet};
+use crate::mount::error::ManageError;
+use crate::mount::handle::{Mount, MountView};
+use crate::surface::call::Call;
+use crate::surface::error::SurfaceError;
+use crate::surface::tool::{Answer, Tool, ToolAccess};
+use crate::wire::mount::{ContestedName, MountList, MountToolWire, MountWire};
+use crate::wire::untrusted::Untrusted;
+
+/// What is done with mounts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum MountAction {
+    List,
+    Restart,
+    Accept,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+pub struct ManageMounts {
+    action: MountAction,
+    /// Its name; list shows all without, and of one also its tools and log
+    mount: Option<String>,
+}
+
+impl Tool for ManageMounts {
+    const NAME: &'static str = "manage_mounts";
+    const TITLE: &'static str = "Manage mounted servers";
+    const DESCRIPTION: &'static str = "Lists the mounted MCP servers, restarts one, or accepts the \
+        tools that one has changed.";
+    const ACCESS: ToolAccess = ToolAccess::Operate;
+    const READS_IF: Option<(&'static str, &'static str)> = Some(("action", "list"));
+
+    type Result = MountList;
+
+    async fn call(self, mut call: Call) -> Result<Answer<MountList>, SurfaceError> {
+        call.take_permit()?.check_operates(None)?;
+        let mounts = &call.daemon.mounts;
+        let named = self.mount.as_deref();
+        let named =
+            named.map(|name| mounts.find(name).ok_or_else(|| ManageError::Unknown(shown(name))));
+        let named = named.transpose()?;
+        let text = match (self.action, &named) {
+            (MountAction::List, _) => String::new(),
+            (MountAction::Restart | MountAction::Accept, None) => {
+                return Err(SurfaceError::argument("mount", "missing"));
+            }
+            (MountAction::Restart, Some(mount)) => {
+                mount.restart().await?;
+                format!("the mount {} is being restarted", mount.name())
+            }
+            (MountAction::Accept, Some(mount)) => {
+                mount.accept().await?;
+                format!("the tools of {} are accepted", mount.name())
+            }
+        };
+        let found = match &named {
+            Some(mount) => vec![described(mount)],
+            None => mounts.all().iter().map(summary).collect(),
+        };
+        let contested = mounts.contested().into_iter().map(|(name, sources)| ContestedName {
+            name: name.to_string(),
+            tools: sources.iter().map(|it| shown(&format!("{}/{}", it.mount, it.tool))).collect(),
+        });
+        let result = MountList { mounts: found, contested: contested.collect() };
+        let text = if text.is_empty() { lines(&result) } else { text };
+        Ok(Answer { result, text })
+    }
+}
+
+/// A text of a server, with all characters visible.
+fn shown(text: &str) -> String {
+    written_out(text, char::is_control).into_owned()
+}
+
+fn summary(mount: &Mount) -> MountWire {
+    let view = mount.view();
+    MountWire {
+        untrusted: Untrusted,
+        name: mount.name().to_string(),
+        trust: mount.settings().trust.as_str().to_owned(),
+        status: view.status.as_str().to_owned(),
+        pid: view.pid,
+        generation: view.generation,
+        accepted: view.accepted.as_ref().map(|it| it.tools().len()),
+        changed: view.changed.is_some(),
+        problem: view.problem.as_deref().map(shown),
+        tools: Vec::new(),
+        log: Vec::new(),
+    }
+}
+
+fn described(mount: &Mount) -> MountWire {
+    let log = mount.log().iter().map(|line| shown(line)).collect();
+    MountWire { tools: tools(mount, &mount.view()), log, ..summary(mount) }
+}
+
+/// The tools that were accepted, and how those that the server lists now differ.
+fn tools(mount: &Mount, view: &MountView) -> Vec<MountToolWire> {
+    let accepted = view.accepted.clone().unwrap_or_default();
+    let newest = view.changed.clone().unwrap_or_else(|| Arc::clone(&accepted));
+    let differences = accepted.differences(&newest);
+    let mut names: BTreeMap<&Arc<str>, Option<&ToolDifference>> =
+        accepted.tools().keys().map(|name| (name, None)).collect();
+    names.extend(differences.iter().map(|(name, difference)| (name, Some(difference))));
+    let wire = |(tool, difference): (&Arc<str>, Option<&ToolDifference>)| {
+        let source = ToolSource { mount: mount.name().clone(), tool: Arc::clone(tool) };
+        let description = description(&accepted, tool);
+        let after = self::description(&newest, tool);
+        MountToolWire {
+            name: exposed_name(&source),
+            tool: shown(tool),
+            change: difference.map(|difference| match difference {
+                ToolDifference::Added => "added".to_owned(),
+                ToolDifference::Removed => "removed".to_owned(),
+                ToolDifference::Changed(members) => members.join(", "),
+            }),
+            new_description: after.filter(|after| Some(after) != description.as_ref()),
+            description,
+        }
+    };
+    names.into_iter().map(wire).collect()
+}
+
+fn description(tools: &ToolSet, tool: &Arc<str>) -> Option<String> {
+    tools.tools().get(tool)?.get("description").and_then(Value::as_str).map(shown)
+}
+
+/// A line per mount.
+fn lines(list: &MountList) -> String {
+    let line = |it: &MountWire| {
+        let problem = it.problem.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
+        let changed = if it.changed { ", changed its tools" } else { "" };
+        let tools = it.accepted.unwrap_or_default();
+        format!("{} ({}) {}, {tools} tools{changed}{problem}", it.name, it.trust, it.status)
+    };
+    let contested = |it: &ContestedName| {
+        format!("the name {} is wanted by {}, so none has it", it.name, it.tools.join(" and "))
+    };
+    let lines = list.mounts.iter().map(line).chain(list.contested.iter().map(contested));
+    let lines: Vec<String> = lines.collect();
+    if lines.is_empty() { "there are no mounts".to_owned() } else { lines.join("\n") }
+}

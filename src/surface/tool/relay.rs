@@ -1,0 +1,110 @@
+//! A call of a mounted tool, on its way to the server and back.
+
+use rmcp::model::JsonObject;
+use serde_json::value::{RawValue, to_raw_value};
+use serde_json::{Map, Value};
+
+use crate::core::invisible::with_invisible_shown;
+use crate::core::mount::MountTrust;
+use crate::core::policy::PermittedAct;
+use crate::mount::error::MountError;
+use crate::mount::registry::MountedTool;
+use crate::surface::call::Call;
+use crate::surface::error::SurfaceError;
+use crate::surface::tool::ToolAccess;
+
+/// The member of `_meta` that marks the result of an untrusted server.
+const UNTRUSTED_KEY: &str = "dev.termgate/untrusted";
+
+/// Calls the tool. The result of a trusted server is unchanged.
+///
+/// # Errors
+/// [`SurfaceError::Mount`], or [`SurfaceError::Denied`] if the right to write has ended meanwhile.
+pub(super) async fn relay(
+    access: ToolAccess,
+    tool: &MountedTool,
+    mut call: Call,
+    arguments: JsonObject,
+) -> Result<Box<RawValue>, SurfaceError> {
+    if access != ToolAccess::ReadMount {
+        call.take_permit()?.check(PermittedAct::CallMount, None, call.daemon.now())?;
+    }
+    // What this connection asks next need not wait for the server.
+    call.accept();
+    let progress = call.progress.take();
+    let result = tool.mount.call(&tool.tool, arguments, progress).await?;
+    checked(tool, result).ok_or_else(|| {
+        let (code, message) = (0, "its result is malformed".to_owned());
+        MountError::Refused { mount: tool.mount.name().clone(), code, message }.into()
+    })
+}
+
+/// The result for the client; `None` if it is no object.
+fn checked(tool: &MountedTool, result: Box<RawValue>) -> Option<Box<RawValue>> {
+    match tool.mount.settings().trust {
+        MountTrust::Trusted => result.get().starts_with('{').then_some(result),
+        MountTrust::Untrusted => marked(&result),
+    }
+}
+
+/// A result with all characters visible and the mark of what is data and no instruction.
+fn marked(result: &RawValue) -> Option<Box<RawValue>> {
+    let Value::Object(mut members) = visible(serde_json::from_str(result.get()).ok()?) else {
+        return None;
+    };
+    let meta = members.entry("_meta").or_insert_with(|| Value::Object(Map::new()));
+    match meta {
+        Value::Object(meta) => _ = meta.insert(UNTRUSTED_KEY.to_owned(), Value::Bool(true)),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
+            return None;
+        }
+    }
+    to_raw_value(&members).ok()
+}
+
+/// JSON in whose texts the characters are written out that nobody sees.
+pub fn visible(value: Value) -> Value {
+    match value {
+        Value::String(text) => Value::String(with_invisible_shown(&text).into_owned()),
+        Value::Array(values) => values.into_iter().map(visible).collect(),
+        Value::Object(members) => {
+            let member = |(name, value): (String, Value)| {
+                (with_invisible_shown(&name).into_owned(), visible(value))
+            };
+            Value::Object(members.into_iter().map(member).collect::<Map<_, _>>())
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => value,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn marked_text(text: &str) -> Option<Value> {
+        let raw = RawValue::from_string(text.to_owned()).unwrap();
+        Some(serde_json::from_str(marked(&raw)?.get()).unwrap())
+    }
+
+    #[test]
+    fn a_result_of_an_untrusted_server_is_marked_and_its_own_meta_stays() {
+        let marked = marked_text(r#"{"content":[],"_meta":{"a":1}}"#).unwrap();
+        assert_eq!(marked["_meta"], serde_json::json!({"a": 1, "dev.termgate/untrusted": true}));
+        assert_eq!(
+            marked_text(r#"{"_meta":{"dev.termgate/untrusted":false}}"#).unwrap()["_meta"]
+                [UNTRUSTED_KEY],
+            true
+        );
+        assert_eq!(marked_text("[]"), None);
+        assert_eq!(marked_text(r#"{"_meta":1}"#), None);
+    }
+
+    #[test]
+    fn hidden_characters_are_shown_wherever_they_stand() {
+        let hidden = json!({"a\u{200b}": ["x\u{e0041}y", {"b": "\u{202e}", "n": 1.5}]});
+        let shown = json!({"a\\u{200b}": ["x\\u{e0041}y", {"b": "\\u{202e}", "n": 1.5}]});
+        assert_eq!(visible(hidden), shown);
+    }
+}

@@ -1,0 +1,71 @@
+//! Mounts as operators see them.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::wire::untrusted::Untrusted;
+
+/// The result of `manage_mounts`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct MountList {
+    /// By name; one mount with its tools and its log, if it was named.
+    pub mounts: Vec<MountWire>,
+    /// Names that several tools would have, so that none has them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub contested: Vec<ContestedName>,
+}
+
+/// One mount.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct MountWire {
+    #[serde(default)]
+    #[schemars(skip)]
+    pub untrusted: Untrusted,
+    pub name: String,
+    /// `trusted` or `untrusted`.
+    pub trust: String,
+    /// `stopped`, `starting` or `running`.
+    pub status: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pid: Option<u32>,
+    /// How often this daemon has started its server.
+    pub generation: u64,
+    /// How many tools were accepted; none if its tools are not known yet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub accepted: Option<usize>,
+    /// Whether the server lists other tools than those, so that none can be called.
+    pub changed: bool,
+    /// Why it does not run, if it failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub problem: Option<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tools: Vec<MountToolWire>,
+    /// The last lines of its standard error.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub log: Vec<String>,
+}
+
+/// A tool of a mount.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct MountToolWire {
+    /// The name that clients call it by.
+    pub name: String,
+    /// The server's own name for it.
+    pub tool: String,
+    /// How what the server lists now differs: `added`, `removed`, or the members that changed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub change: Option<String>,
+    /// The accepted description, and the one that the server lists now if that differs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub new_description: Option<String>,
+}
+
+/// A name that several tools would have.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ContestedName {
+    pub name: String,
+    /// As `MOUNT/TOOL`.
+    pub tools: Vec<String>,
+}

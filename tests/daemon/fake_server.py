@@ -1,0 +1,95 @@
+"""An MCP server that misbehaves as its tools are told to."""
+import json, os, subprocess, sys, time
+
+mode = os.environ.get("MODE", "")
+if mode == "die":
+    print("cannot begin", file=sys.stderr)
+    sys.exit(3)
+if mode == "silent":
+    time.sleep(600)
+with open(os.environ["STARTS"], "a") as starts:
+    starts.write(f"{os.getpid()}\n")
+
+
+def say(message):
+    sys.stdout.write(json.dumps(message, ensure_ascii=False) + "\n")
+    sys.stdout.flush()
+
+
+def note(text):
+    with open(os.environ["STARTS"] + ".heard", "a") as heard:
+        heard.write(text + "\n")
+
+
+def tools():
+    with open(os.environ["TOOLS"]) as file:
+        return json.load(file)
+
+
+if mode == "chatty":
+    print("Server started!", flush=True)
+    say({"jsonrpc": "2.0", "id": "mine", "method": "ping"})
+for line in sys.stdin:
+    message = json.loads(line)
+    method, id = message.get("method"), message.get("id")
+    params = message.get("params", {})
+    if method == "initialize":
+        say({"jsonrpc": "2.0", "id": id, "result": {
+            "protocolVersion": "2025-11-25", "capabilities": {"tools": {}},
+            "serverInfo": {"name": "fake", "version": "1"}}})
+    elif method == "tools/list":
+        listed, at = tools(), int(params.get("cursor", "0"))
+        page = {"tools": listed[at:at + 3]}
+        if at + 3 < len(listed):
+            page["nextCursor"] = str(at + 3)
+        say({"jsonrpc": "2.0", "id": id, "result": page})
+    elif method == "notifications/cancelled":
+        note("cancelled")
+    elif method == "tools/call":
+        name, arguments = params["name"], params.get("arguments", {})
+        note(name)
+        if name == "crash":
+            os.abort()
+        elif name == "exit":
+            sys.exit(0)
+        elif name == "hang":
+            continue
+        elif name == "garbage":
+            print("\x00{]", flush=True)
+        elif name == "endless":
+            try:
+                while True:
+                    sys.stdout.write("x" * 65536)
+            except BrokenPipeError:
+                os._exit(1)
+        elif name == "refuse":
+            say({"jsonrpc": "2.0", "id": id, "error": {"code": -32000, "message": "not today"}})
+        elif name == "ask":
+            say({"jsonrpc": "2.0", "id": 1, "method": "sampling/createMessage", "params": {}})
+            answer = json.loads(sys.stdin.readline())
+            say({"jsonrpc": "2.0", "id": id, "result": {
+                "content": [{"type": "text", "text": str(answer["error"]["code"])}]}})
+        elif name == "progress":
+            token = params["_meta"]["progressToken"]
+            say({"jsonrpc": "2.0", "method": "notifications/progress",
+                 "params": {"progressToken": token, "progress": 1, "total": 2, "message": "half"}})
+            say({"jsonrpc": "2.0", "id": id, "result": {"content": []}})
+        elif name == "changed":
+            say({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"})
+            say({"jsonrpc": "2.0", "id": id, "result": {"content": []}})
+        elif name == "grandchild":
+            child = subprocess.Popen(["sh", "-c", "trap '' TERM; while :; do sleep 1; done"],
+                                     stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+            say({"jsonrpc": "2.0", "id": id, "result": {
+                "content": [{"type": "text", "text": str(child.pid)}]}})
+        elif name == "environment":
+            say({"jsonrpc": "2.0", "id": id, "result": {
+                "content": [], "structuredContent": dict(os.environ)}})
+        else:
+            # Written by hand, so that its form is known.
+            sys.stdout.write('{"jsonrpc":"2.0","id":%d,"result":{"content":[ {"type":"text",'
+                             '"text":"a\u200bb"} ],"structuredContent":{"z":1.0,"a":1e2,"got":%s}}}\n'
+                             % (id, json.dumps(arguments)))
+            sys.stdout.flush()
+    elif id is not None and method:
+        say({"jsonrpc": "2.0", "id": id, "error": {"code": -32601, "message": "unknown"}})
