@@ -28,6 +28,7 @@ mod commands {
     mod journal;
     mod lost;
     mod man;
+    mod mounting;
     mod recordings;
     mod refusals;
     mod run;

@@ -16,6 +16,7 @@ use tokio::time::{Instant, sleep, timeout};
 use crate::cli::expected::expected_at;
 use crate::cli::failure::CliFailure;
 use crate::cli::output::{CommandOutput, CommandReport};
+use crate::core::code::Code;
 use crate::core::token::Secret;
 use crate::transport::client::exchange::PendingReply;
 use crate::transport::client::{Client, ClientError, ConnectError, reach};
@@ -193,11 +194,16 @@ pub struct Posted {
 impl Posted {
     pub async fn wait(self) -> Result<ToolAnswer, CliFailure> {
         let result = self.reply.wait_for_call().await?;
-        let data = result.structured_content.unwrap_or_default();
         let text = result.content.iter().filter_map(|block| block.as_text());
         let text = text.map(|block| block.text.as_str()).collect::<Vec<_>>().join("\n");
+        // Results of mounted servers have their own form.
+        let data = match result.structured_content {
+            Some(data) => data,
+            None => json!({"content": result.content}),
+        };
         if result.is_error == Some(true) {
-            let error = ErrorWire::deserialize(data).map_err(|_| ClientError::Malformed)?;
+            let error = ErrorWire::deserialize(&data);
+            let error = error.unwrap_or_else(|_| ErrorWire::new(Code::UpstreamError, text));
             return Err(CliFailure::Tool { error: Box::new(error), session: self.session });
         }
         let envelope = result.meta.and_then(|mut meta| meta.0.remove(ENVELOPE_KEY));
