@@ -302,3 +302,55 @@ fn a_rule_tells_which_lines_it_is_about() {
     assert_eq!(matches(&allows, "ls; rm x"), Matching::No);
     assert_eq!(matches(&allows, "ls $X"), Matching::No);
 }
+
+#[test]
+fn a_rule_that_allows_overrides_what_asks_only_where_it_allows_the_whole_call() {
+    let ask = about("ask-rm", RuleEffect::Ask, command("rm", None, None));
+    let deny = about("deny-dd", RuleEffect::Deny, command("dd", None, None));
+    let allow = Rule {
+        overrides: vec!["ask-rm".into(), "deny-dd".into()],
+        ..about("allow", RuleEffect::Allow, command("rm", Some(&["r"]), Some(&["build"])))
+    };
+    let all = rules(vec![ask, deny, allow]);
+    let effect = |line: &str| {
+        let line = ParsedCommandLine::parse(line);
+        all.judge(&CallFacts { line: Some(&line), ..CallFacts::default() }).effect
+    };
+    assert_eq!(effect("rm -r build"), RuleEffect::Allow);
+    for other in [
+        "cd /; rm -r build",
+        "sudo rm -r build",
+        "rm -r build > x",
+        "rm -r build; rm x",
+        "rm -r $X",
+        "A=1 rm -r build",
+    ] {
+        assert_eq!(effect(other), RuleEffect::Ask, "{other}");
+    }
+    assert_eq!(effect("rm -r build; dd"), RuleEffect::Deny);
+}
+
+#[test]
+fn the_clients_person_approves_only_where_all_that_asks_says_so() {
+    let touch = Rule {
+        client_may_approve: true,
+        ..about("touch", RuleEffect::Ask, command("touch", None, None))
+    };
+    let mkdir = about("mkdir", RuleEffect::Ask, command("mkdir", None, None));
+    let ls = about("ls", RuleEffect::Allow, command("ls", None, None));
+    let may = |default: RuleEffect, of_default: bool, line: &str| {
+        let all = PolicyRules {
+            default,
+            client_may_approve: of_default,
+            ..rules(vec![touch.clone(), mkdir.clone(), ls.clone()])
+        };
+        let line = ParsedCommandLine::parse(line);
+        all.judge(&CallFacts { line: Some(&line), ..CallFacts::default() }).client_may_approve
+    };
+    assert!(may(RuleEffect::Allow, false, "touch x; rm y"));
+    assert!(!may(RuleEffect::Allow, false, "touch x; mkdir y"));
+    // What is left to the default is not the person's to approve, unless the default says so.
+    assert!(!may(RuleEffect::Ask, false, "touch x; rm y"));
+    assert!(may(RuleEffect::Ask, true, "touch x; rm y"));
+    assert!(!may(RuleEffect::Ask, true, "touch x; mkdir y"));
+}
