@@ -9,8 +9,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use serde_json::{Map, Value};
-use sha2::{Digest, Sha256};
+use serde_json::Value;
 
 use crate::core::mount::MountName;
 
@@ -75,18 +74,6 @@ impl ToolSet {
         &self.tools
     }
 
-    /// The hash of all that clients act on, as hexadecimal digits. It does not depend on the order of tools or members.
-    pub fn hash(&self) -> String {
-        let mut hash = Sha256::new();
-        for definition in self.tools.values() {
-            let mut text = String::new();
-            canonical(&pinned(definition), &mut text);
-            hash.update(text.as_bytes());
-            hash.update(b"\n");
-        }
-        hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
-    }
-
     /// How the tools of another set differ from these.
     pub fn differences(&self, other: &Self) -> BTreeMap<Arc<str>, ToolDifference> {
         let names: BTreeSet<&Arc<str>> = self.tools.keys().chain(other.tools.keys()).collect();
@@ -107,39 +94,6 @@ impl ToolSet {
             differences.insert(Arc::clone(name), difference);
         }
         differences
-    }
-}
-
-fn pinned(definition: &Value) -> Value {
-    let member = |name: &str| Some((name.to_owned(), definition.get(name)?.clone()));
-    Value::Object(PINNED.into_iter().filter_map(member).collect::<Map<_, _>>())
-}
-
-/// Writes JSON with the members of all objects in order.
-fn canonical(value: &Value, to: &mut String) {
-    match value {
-        Value::Object(members) => {
-            let sorted: BTreeMap<&String, &Value> = members.iter().collect();
-            to.push('{');
-            for (name, value) in sorted {
-                to.push_str(&Value::from(name.as_str()).to_string());
-                to.push(':');
-                canonical(value, to);
-                to.push(',');
-            }
-            to.push('}');
-        }
-        Value::Array(values) => {
-            to.push('[');
-            for value in values {
-                canonical(value, to);
-                to.push(',');
-            }
-            to.push(']');
-        }
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {
-            to.push_str(&value.to_string());
-        }
     }
 }
 
@@ -203,22 +157,20 @@ mod tests {
     }
 
     #[test]
-    fn the_hash_knows_what_clients_act_on_and_no_order() {
+    fn sets_differ_in_what_clients_act_on_and_not_in_order() {
         let one = set(json!([
             {"name": "a", "description": "x", "inputSchema": {"type": "object", "x": [1, 2]}},
             {"name": "b"}
         ]));
         let text = r#"[{"name": "b", "icons": []}, {"inputSchema": {"x": [1, 2], "type": "object"}, "description": "x", "name": "a"}]"#;
         let same = set(serde_json::from_str(text).unwrap());
-        assert_eq!(one.hash(), same.hash());
         assert!(one.differences(&same).is_empty());
         for other in [
             json!([{"name": "a"}, {"name": "b"}]),
             json!([{"name": "a", "description": "y", "inputSchema": {"type": "object", "x": [1, 2]}}, {"name": "b"}]),
             json!([{"name": "a", "description": "x", "inputSchema": {"type": "object", "x": [2, 1]}}, {"name": "b"}]),
         ] {
-            assert_ne!(one.hash(), set(other.clone()).hash(), "{other}");
-            assert!(!one.differences(&set(other)).is_empty());
+            assert!(!one.differences(&set(other.clone())).is_empty(), "{other}");
         }
     }
 

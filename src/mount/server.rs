@@ -159,7 +159,7 @@ impl MountTask {
             self.lists.send_modify(|count| *count += 1);
             return Ok(());
         };
-        let is_same = accepted.hash() == tools.hash();
+        let is_same = accepted.differences(&tools).is_empty();
         if !is_same {
             tracing::warn!(mount = %self.shared.name, "a mounted server has changed its tools");
         }

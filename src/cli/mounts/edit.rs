@@ -2,7 +2,6 @@
 
 use std::env;
 use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
@@ -11,6 +10,7 @@ use serde_json::{Value, json};
 
 use crate::cli::config::sources;
 use crate::cli::failure::CliFailure;
+use crate::cli::install::file::ClientFile;
 use crate::cli::install::format::{Emptied, FileFormat, FileFormatError, Members, Spot};
 use crate::cli::output::CommandReport;
 use crate::config::mounts;
@@ -65,31 +65,26 @@ fn parse_name(text: &str) -> Result<MountName, String> {
 }
 
 impl MountsFileChoice {
-    /// The mounts file with the highest precedence, and its text.
-    fn open(&self) -> Result<(PathBuf, String), CliFailure> {
+    /// The mounts file with the highest precedence, as it is now.
+    fn open(&self) -> Result<ClientFile, CliFailure> {
         let directory = env::current_dir().context("the current directory is gone")?;
         let sources = sources(self.config.as_deref(), &directory, &env::vars_os().collect())?;
         let file = sources.mounts_files().pop().map(|source| source.path);
         let file = file.context("there is no place for mounts; set HOME or XDG_CONFIG_HOME")?;
-        match fs::read_to_string(&file) {
-            Ok(text) => Ok((file, text)),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok((file, String::new())),
-            Err(error) => Err(anyhow::Error::new(error).context(file.display().to_string()).into()),
-        }
+        Ok(ClientFile::read(&file).with_context(|| file.display().to_string())?)
     }
 }
 
 /// Writes the file, if a daemon could read it.
-fn write(file: &Path, text: &str) -> Result<(), CliFailure> {
+fn write(before: &ClientFile, text: &str) -> Result<(), CliFailure> {
+    let file = before.path();
     let problems = mounts::read(text, file, &mut MountTable::new());
     if !problems.is_empty() {
         return Err(ConfigError(problems).into());
     }
     let parent = file.parent().context("the mounts file has no directory")?;
     fs::create_dir_all(parent).with_context(|| parent.display().to_string())?;
-    let fresh = file.with_extension("toml.new");
-    let written = fs::write(&fresh, text).and_then(|()| fs::rename(&fresh, file));
-    Ok(written.with_context(|| file.display().to_string())?)
+    Ok(before.replace(text).with_context(|| file.display().to_string())?)
 }
 
 fn wrong(file: &Path, error: &FileFormatError) -> CliFailure {
@@ -107,8 +102,9 @@ fn changed(what: &str, file: &Path) -> String {
 
 impl AddMount {
     pub(super) fn run(self) -> Result<CommandReport, CliFailure> {
-        let (file, text) = self.file.open()?;
-        if is_known(&file, &text, &self.name)? {
+        let before = self.file.open()?;
+        let (file, text) = (before.path(), before.text().unwrap_or_default());
+        if is_known(file, text, &self.name)? {
             let problem = format!("{} has a mount `{}` already", file.display(), self.name);
             return Err(CliFailure::Usage(problem));
         }
@@ -117,26 +113,27 @@ impl AddMount {
         if !args.is_empty() {
             members.push(("args", json!(args)));
         }
-        write(&file, &added(&file, &text, &self.name, &members)?)?;
+        write(&before, &added(file, text, &self.name, &members)?)?;
         let data = json!({"file": file, "added": [self.name.as_str()]});
-        let notes = vec![changed(&format!("added {} to", self.name), &file)];
+        let notes = vec![changed(&format!("added {} to", self.name), file)];
         Ok(CommandReport { notes, ..CommandReport::new(data, "") })
     }
 }
 
 impl RemoveMount {
     pub(super) fn run(self) -> Result<CommandReport, CliFailure> {
-        let (file, text) = self.file.open()?;
-        if !is_known(&file, &text, &self.name)? {
+        let before = self.file.open()?;
+        let (file, text) = (before.path(), before.text().unwrap_or_default());
+        if !is_known(file, text, &self.name)? {
             return Err(CliFailure::NotFound {
                 why: format!("{} has no mount `{}`", file.display(), self.name),
                 hint: "`termgate mounts` lists them; one may be in another file.".to_owned(),
             });
         }
-        let text = FileFormat::Toml.remove(&text, spot(&self.name), Emptied::Goes);
-        write(&file, &text.map_err(|error| wrong(&file, &error))?)?;
+        let text = FileFormat::Toml.remove(text, spot(&self.name), Emptied::Goes);
+        write(&before, &text.map_err(|error| wrong(file, &error))?)?;
         let data = json!({"file": file, "removed": [self.name.as_str()]});
-        let notes = vec![changed(&format!("removed {} from", self.name), &file)];
+        let notes = vec![changed(&format!("removed {} from", self.name), file)];
         Ok(CommandReport { notes, ..CommandReport::new(data, "") })
     }
 }
@@ -148,28 +145,29 @@ impl ImportMounts {
         let read: Value = serde_json::from_str(&read).with_context(|| from.to_string())?;
         let servers = read.get("mcpServers").and_then(Value::as_object);
         let servers = servers.with_context(|| format!("{from} has no object mcpServers"))?;
-        let (file, mut text) = self.file.open()?;
+        let before = self.file.open()?;
+        let (file, mut text) = (before.path(), before.text().unwrap_or_default().to_owned());
         let (mut names, mut skipped) = (Vec::new(), Vec::new());
         for (name, server) in servers {
             match imported(name, server) {
-                Ok((name, _)) if is_known(&file, &text, &name)? => {
+                Ok((name, _)) if is_known(file, &text, &name)? => {
                     skipped.push(format!("{name}: there is a mount of this name"));
                 }
                 Ok((name, members)) => {
-                    text = added(&file, &text, &name, &members)?;
+                    text = added(file, &text, &name, &members)?;
                     names.push(name.to_string());
                 }
                 Err(why) => skipped.push(format!("{}: {why}", written_out(name, char::is_control))),
             }
         }
         if !names.is_empty() {
-            write(&file, &text)?;
+            write(&before, &text)?;
         }
         let data = json!({"file": file, "added": names, "skipped": skipped});
         let mut notes: Vec<String> =
             skipped.iter().map(|skipped| format!("left out {skipped}")).collect();
         if !names.is_empty() {
-            notes.push(changed(&format!("added {} to", names.join(", ")), &file));
+            notes.push(changed(&format!("added {} to", names.join(", ")), file));
         }
         Ok(CommandReport { notes, ..CommandReport::new(data, "") })
     }
@@ -210,6 +208,8 @@ fn added(
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
     use super::*;
     use crate::core::mount::MountTrust;
 
@@ -250,6 +250,8 @@ mod tests {
         add("two").unwrap();
         assert!(add("two").is_err());
         RemoveMount { name: "two".parse().unwrap(), file: choice() }.run().unwrap();
+        let mode = fs::metadata(at("mounts.toml")).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600, "it may have secrets");
         let text = fs::read_to_string(at("mounts.toml")).unwrap();
         let mut table = MountTable::new();
         assert!(mounts::read(&text, Path::new("mounts.toml"), &mut table).is_empty(), "{text}");

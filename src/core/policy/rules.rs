@@ -174,20 +174,20 @@ impl PolicyRules {
     /// Judges a call.
     pub fn judge(&self, call: &CallFacts<'_>) -> RuleVerdict {
         let mut trace: Vec<RuleOutcome> = self.rules.iter().map(|rule| rule.judge(call)).collect();
-        let overridden: Vec<bool> =
-            self.rules.iter().map(|rule| self.is_overridden(rule, call, &trace)).collect();
-        for (outcome, overridden) in trace.iter_mut().zip(overridden) {
-            outcome.overridden = overridden;
+        for number in 0..trace.len() {
+            trace[number].overridden = self.is_overridden(&trace[number], call, &trace);
         }
         let strict = self.rules.iter().zip(&trace).filter_map(|(rule, outcome)| {
             let effect = self.strict_effect(outcome)?;
             Some((effect, outcome.matching == Matching::Yes, rule))
         });
+        let asks_client = strict.clone().all(|(_, _, rule)| rule.client_may_approve);
         // What no rule asks about is left to the default.
-        let of_rest = self.client_may_approve
-            || self.default == RuleEffect::Allow
-            || self.allowing(call, &trace).is_some();
-        let client_may_approve = of_rest && strict.clone().all(|(_, _, it)| it.client_may_approve);
+        let of_rest = || {
+            self.client_may_approve
+                || self.default == RuleEffect::Allow
+                || self.allowing(call, &trace).is_some()
+        };
         // Of several of one effect, the first that is sure is told.
         let strictest = strict
             .reduce(|one, other| if (other.0, other.1) > (one.0, one.1) { other } else { one });
@@ -203,7 +203,7 @@ impl PolicyRules {
             rule: rule.map(|rule| Arc::clone(&rule.name)),
             reason: rule.and_then(|rule| rule.reason.clone()),
             unsure: !is_sure,
-            client_may_approve,
+            client_may_approve: effect == RuleEffect::Ask && asks_client && of_rest(),
             by_directory: self.rules.iter().zip(&trace).any(|(rule, outcome)| {
                 rule.effect == RuleEffect::Allow
                     && outcome.matching == Matching::Yes
@@ -224,16 +224,23 @@ impl PolicyRules {
         (effect != RuleEffect::Allow).then_some(effect)
     }
 
-    /// Whether rules that allow and override this one allow the whole call.
-    fn is_overridden(&self, rule: &Rule, call: &CallFacts<'_>, trace: &[RuleOutcome]) -> bool {
+    /// Whether rules that allow, and override one that asks, allow the whole call.
+    fn is_overridden(
+        &self,
+        asks: &RuleOutcome,
+        call: &CallFacts<'_>,
+        trace: &[RuleOutcome],
+    ) -> bool {
+        if asks.effect != RuleEffect::Ask || asks.matching == Matching::No {
+            return false;
+        }
         let covers = |(allowing, outcome): &(&Rule, &RuleOutcome)| {
-            allowing.overrides.contains(&rule.name) && outcome.matching == Matching::Yes
+            outcome.matching == Matching::Yes && allowing.overrides.contains(&asks.rule)
         };
         let covering: Vec<&Rule> =
             self.rules.iter().zip(trace).filter(covers).map(|(allowing, _)| allowing).collect();
-        rule.effect == RuleEffect::Ask
-            && (covering.iter().any(|allowing| allowing.is_about_whole())
-                || call.line.is_some_and(|line| all_allowed(line, call, &covering)))
+        covering.iter().any(|allowing| allowing.is_about_whole())
+            || call.line.is_some_and(|line| all_allowed(line, call, &covering))
     }
 
     /// The rule by which the call is allowed. Each program of a command line must be allowed, by one rule or another.
