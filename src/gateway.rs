@@ -3,6 +3,7 @@
 //! It finds the tool, checks the right to call it and runs it. No tool can be reached without these checks.
 
 mod judging;
+mod mounts;
 pub mod recording;
 
 use std::collections::BTreeMap;
@@ -14,8 +15,7 @@ use crate::core::code::Code;
 use crate::core::ids::{SessionId, TenantId};
 use crate::core::policy::decision::DecisionId;
 use crate::core::policy::{
-    Denial, Door, Permit, PermittedAct, Reach, Standing, decide_approve, decide_operate,
-    decide_operate_at,
+    Denial, Door, PermittedAct, Standing, decide_approve, decide_operate, decide_operate_at,
 };
 use crate::core::quota::Quota;
 use crate::core::rate::{CallRates, TooOften};
@@ -24,10 +24,10 @@ use crate::gateway::recording::{BegunCall, RecordedBy, RecordedCall, had_effect}
 use crate::session::error::SessionError;
 use crate::session::handle::Session;
 use crate::session::registry::silent::Known;
+use crate::surface::argument::lease_id;
 use crate::surface::call::{Call, Daemon, Target, find_session, seen_known};
 use crate::surface::error::SurfaceError;
-use crate::surface::mounted::{mounted_entries, mounted_entry};
-use crate::surface::terminal::writing::lease_id;
+use crate::surface::mounted::{mounted_entries, mounted_entry, sees_mounts};
 use crate::surface::tool::{ToolAccess, ToolAnswer, ToolEntry};
 
 /// How a call ended.
@@ -284,6 +284,16 @@ impl Gateway {
                 };
                 call.permit = Some(permit?);
             }
+            ToolAccess::WriteSession(PermittedAct::Lease)
+                if arguments.get("surface").is_some_and(|it| !it.is_null()) =>
+            {
+                let lease = self.mount_lease(&call.standing, text(arguments, "surface")?)?;
+                self.allow_mount(call, lease)?;
+                if text(arguments, "session")?.is_some() {
+                    let problem = "give this or `session`, not both";
+                    return Err(SurfaceError::argument("surface", problem));
+                }
+            }
             ToolAccess::WriteSession(act) => {
                 let given = text(arguments, "session")?;
                 let session = find_session(&self.daemon.sessions, &call.standing, given)?;
@@ -292,18 +302,15 @@ impl Gateway {
             }
             ToolAccess::WriteLease => {
                 let key = text(arguments, "lease_id")?;
+                if let Some(lease) = self.mount_of_lease(&call.standing, key) {
+                    return self.allow_mount(call, lease);
+                }
                 let session = self.leased(&call.standing, key)?;
                 *about = Some(session.clone());
                 call.target = Some(self.target(&call.standing, session, PermittedAct::Lease)?);
             }
         }
         Ok(())
-    }
-
-    /// Decides whether a caller may call tools of mounts that may write: where it may write at all.
-    fn decide_mount(&self, standing: &Standing) -> Result<Permit, Denial> {
-        let (board, now) = (&self.daemon.switchboard, self.daemon.now());
-        board.decide(standing, PermittedAct::CallMount, None::<&Session>, now)
     }
 
     /// Whether a tool exists for this caller. Tools of the daemon's operators exist only at their socket, and mounted
@@ -313,10 +320,7 @@ impl Gateway {
             ToolAccess::Operate => standing.is_operator(),
             ToolAccess::OperateSession => standing.operates_some(),
             ToolAccess::Approve => standing.approves(),
-            ToolAccess::ReadMount | ToolAccess::WriteMount => {
-                let is_own = standing.caller.tenant == *self.daemon.sessions.own_tenant();
-                standing.reach == Reach::Tenant && (is_own || standing.tools.is_some())
-            }
+            ToolAccess::ReadMount | ToolAccess::WriteMount => sees_mounts(&self.daemon, standing),
             ToolAccess::Read
             | ToolAccess::Create
             | ToolAccess::WriteSession(_)

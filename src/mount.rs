@@ -3,7 +3,9 @@
 //! It does not know who calls, nor whether they may.
 
 pub mod definitions;
+pub mod epochs;
 pub mod error;
+pub mod fence;
 pub mod handle;
 pub mod log;
 pub mod process;

@@ -13,7 +13,6 @@ use crate::cli::context::Context;
 use crate::cli::daemon::{DaemonClient, ToolAnswer};
 use crate::cli::duration::{millis, millis_within, parse_duration};
 use crate::cli::failure::{CliFailure, TypedNames};
-use crate::cli::ls::holder;
 use crate::cli::output::CommandReport;
 use crate::cli::own_lease::OwnLease;
 use crate::cli::table::render;
@@ -22,6 +21,7 @@ use crate::core::human_duration::{measured, rough};
 use crate::session::clock::Clock;
 use crate::wire::error::ErrorWire;
 use crate::wire::lease::{GrantWire, LeaseWire};
+use crate::wire::mount::{MountList, MountWire};
 use crate::wire::session::{SessionList, SessionWire};
 use crate::wire::status::FoundLease;
 use crate::wire::word;
@@ -46,15 +46,25 @@ enum LeaseAction {
     Preempt(Preempt),
 }
 
-/// Acquire the lease of a session and print its id
+/// What has the lease.
+#[derive(Debug, Args)]
+struct LeasedName {
+    /// Id, unique prefix of one, or name
+    #[arg(required_unless_present = "surface", add = ArgValueCompleter::new(offer_sessions))]
+    session: Option<String>,
+    /// The lease of this mounted server
+    #[arg(long, value_name = "MOUNT", conflicts_with = "session")]
+    surface: Option<String>,
+}
+
+/// Acquire the lease of a session or mounted server and print its id
 ///
 /// It lasts until it expires or is released; writing renews it. Other commands read the id from
 /// TERMGATE_LEASE or --lease-file, never from their arguments.
 #[derive(Debug, Args)]
 struct Acquire {
-    /// Id, unique prefix of one, or name
-    #[arg(add = ArgValueCompleter::new(offer_sessions))]
-    session: String,
+    #[command(flatten)]
+    of: LeasedName,
     /// How long it lasts without renewal [default: 30s]
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     ttl: Option<Duration>,
@@ -70,12 +80,11 @@ struct Acquire {
 
 /// Renew a lease and print its id
 ///
-/// Without an id, it is the lease that the command line holds in this session, acquired in whatever shell.
+/// Without an id, it is the lease that the command line holds there, acquired in whatever shell.
 #[derive(Debug, Args)]
 struct Renew {
-    /// Id, unique prefix of one, or name
-    #[arg(add = ArgValueCompleter::new(offer_sessions))]
-    session: String,
+    #[command(flatten)]
+    of: LeasedName,
     #[command(flatten)]
     lease: OwnLease,
     /// How long it lasts from now
@@ -85,12 +94,11 @@ struct Renew {
 
 /// Release a lease and say which
 ///
-/// Without an id, it is the lease that the command line holds in this session, acquired in whatever shell.
+/// Without an id, it is the lease that the command line holds there, acquired in whatever shell.
 #[derive(Debug, Args)]
 struct Release {
-    /// Id, unique prefix of one, or name
-    #[arg(add = ArgValueCompleter::new(offer_sessions))]
-    session: String,
+    #[command(flatten)]
+    of: LeasedName,
     #[command(flatten)]
     lease: OwnLease,
     /// Hand it to this principal, by the name in lists
@@ -109,9 +117,8 @@ struct ListLeases {
 /// End the lease of a session, regardless of its holder
 #[derive(Debug, Args)]
 struct Preempt {
-    /// Id, unique prefix of one, or name
-    #[arg(add = ArgValueCompleter::new(offer_sessions))]
-    session: String,
+    #[command(flatten)]
+    of: LeasedName,
 }
 
 /// What a person types for the parameters of its calls.
@@ -148,7 +155,8 @@ fn within(
 impl Acquire {
     async fn run(self, daemon: &DaemonClient, clock: &Clock) -> Result<CommandReport, CliFailure> {
         let arguments = json!({
-            "session": self.session,
+            "session": self.of.session,
+            "surface": self.of.surface,
             "ttl_ms": within("--ttl", self.ttl, TTL_MS)?,
             "wait_ms": within("--wait", self.wait, WAIT_MS)?,
             "reason": self.reason,
@@ -164,8 +172,7 @@ impl Acquire {
 impl Renew {
     async fn run(self, daemon: &DaemonClient) -> Result<CommandReport, CliFailure> {
         let ttl = within("--ttl", self.ttl, TTL_MS)?;
-        let session = daemon.session(&self.session).await?.id;
-        let lease = own(&self.lease, daemon, &session).await?;
+        let lease = own(&self.lease, daemon, self.of).await?;
         let arguments = json!({"lease_id": lease, "ttl_ms": ttl});
         let renewed = daemon.call("renew_lease", arguments).await?;
         lease_report(renewed)
@@ -174,8 +181,7 @@ impl Renew {
 
 impl Release {
     async fn run(self, daemon: &DaemonClient) -> Result<CommandReport, CliFailure> {
-        let session = daemon.session(&self.session).await?.id;
-        let lease = own(&self.lease, daemon, &session).await?;
+        let lease = own(&self.lease, daemon, self.of).await?;
         let arguments = json!({"lease_id": lease, "hand_to": self.hand_to});
         let mut report = daemon.call("release_lease", arguments).await?.report_as_note();
         report.notes.push(format!("its id was {lease}"));
@@ -187,10 +193,15 @@ impl Release {
 impl ListLeases {
     async fn run(self, daemon: &DaemonClient) -> Result<CommandReport, CliFailure> {
         let list = daemon.call("list_sessions", json!({"session": self.session})).await?;
-        let mut sessions = list.read::<SessionList>()?.sessions;
-        sessions.retain(|session| session.lease.held);
-        let rows: Vec<_> = sessions.iter().map(row).collect();
-        let leases: Vec<_> = sessions.into_iter().map(HeldLease::of).collect();
+        let mut leases: Vec<HeldLease> =
+            list.read::<SessionList>()?.sessions.into_iter().map(HeldLease::of).collect();
+        if self.session.is_none() {
+            let mounts = daemon.call("manage_mounts", json!({"action": "list"})).await?;
+            let mounts = mounts.read::<MountList>()?.mounts;
+            leases.extend(mounts.into_iter().filter_map(HeldLease::of_mount));
+        }
+        leases.retain(|it| it.lease.held);
+        let rows: Vec<_> = leases.iter().map(row).collect();
         let data = json!({"leases": leases});
         let (text, notes) = if rows.is_empty() {
             (String::new(), vec!["no lease is held".to_owned()])
@@ -203,20 +214,22 @@ impl ListLeases {
 
 impl Preempt {
     async fn run(self, daemon: &DaemonClient) -> Result<CommandReport, CliFailure> {
-        let ended = daemon.call("preempt_lease", json!({"session": self.session})).await?;
+        let ended = daemon
+            .call("preempt_lease", json!({"session": self.of.session, "surface": self.of.surface}))
+            .await?;
         Ok(ended.report_as_note())
     }
 }
 
 const HEAD: [&str; 7] = ["SESSION", "NAME", "HOLDER", "KIND", "EXPIRES", "WAITERS", "REASON"];
 
-fn row(session: &SessionWire) -> [String; 7] {
+fn row(held: &HeldLease) -> [String; 7] {
     let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
-    let lease = &session.lease;
+    let lease = &held.lease;
     [
-        session.id.clone(),
-        session.name.clone(),
-        holder(session),
+        or_dash(held.session.clone()),
+        held.name.clone(),
+        or_dash(lease.by.clone()),
         or_dash(lease.kind.as_ref().map(|kind| word(kind).to_string())),
         or_dash(lease.expires_in_ms.map(rough)),
         lease.waiters.to_string(),
@@ -224,18 +237,25 @@ fn row(session: &SessionWire) -> [String; 7] {
     ]
 }
 
-/// A lease with its session, for programs.
+/// A lease with its session or mount, for programs.
 #[derive(Serialize)]
 struct HeldLease {
     #[serde(flatten)]
     lease: LeaseWire,
-    session: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    session: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    surface: Option<String>,
     name: String,
 }
 
 impl HeldLease {
     fn of(SessionWire { lease, id, name, .. }: SessionWire) -> Self {
-        Self { lease, session: id, name }
+        Self { lease, session: Some(id), surface: None, name }
+    }
+
+    fn of_mount(MountWire { lease, name, .. }: MountWire) -> Option<Self> {
+        Some(Self { lease: lease?, session: None, surface: Some(name.clone()), name })
     }
 }
 
@@ -257,14 +277,22 @@ fn after_waiting(mut failure: CliFailure, waited: Option<Duration>) -> CliFailur
     failure
 }
 
-/// The given lease id, unless it is that of another session, or that of the command line's own lease in the session.
-async fn own(given: &OwnLease, daemon: &DaemonClient, session: &str) -> Result<String, CliFailure> {
-    let arguments = json!({"session": session, "lease_id": given.id()?});
+/// The given lease id, unless it is that of another session, or that of the command line's own lease of this.
+async fn own(
+    given: &OwnLease,
+    daemon: &DaemonClient,
+    LeasedName { session, surface }: LeasedName,
+) -> Result<String, CliFailure> {
+    let session = match session {
+        Some(session) => Some(daemon.session(&session).await?.id),
+        None => None,
+    };
+    let arguments = json!({"session": session, "surface": surface, "lease_id": given.id()?});
     let found = daemon.call("find_lease", arguments).await?;
     let missing = || {
-        let message = "the command line does not hold the lease of this session";
+        let message = "the command line does not hold this lease";
         let error = Box::new(ErrorWire::new(Code::LeaseRequired, message));
-        CliFailure::Tool { error, session: Some(session.into()) }
+        CliFailure::Tool { error, session: session.map(String::into_boxed_str) }
     };
     found.read::<FoundLease>()?.lease_id.ok_or_else(missing)
 }
@@ -287,8 +315,9 @@ mod tests {
         };
         let session = SessionWire { lease, ..SessionWire::example() };
         let expected = ["0123456789ab", "build", "claude#p3", "agent", "29s", "1", "deploy"];
-        assert_eq!(row(&session), expected);
-        let held = json!(HeldLease::of(session));
+        let held = HeldLease::of(session);
+        assert_eq!(row(&held), expected);
+        let held = json!(held);
         assert_eq!((&held["session"], &held["by"]), (&json!("0123456789ab"), &json!("claude#p3")));
     }
 }

@@ -13,7 +13,7 @@ use toml::Spanned;
 
 use crate::config::problem::{Fault, FilePosition, Problem, ValueOrigin};
 use crate::core::mount::expansion;
-use crate::core::mount::{MOUNTS_MAX, MountName, MountSettings, MountTable, MountTrust};
+use crate::core::mount::{MOUNTS_MAX, MountMode, MountName, MountSettings, MountTable, MountTrust};
 use crate::core::nearest::nearest_of;
 use crate::core::policy::rules::patterns::Patterns;
 
@@ -21,17 +21,19 @@ use crate::core::policy::rules::patterns::Patterns;
 pub const MOUNTS: &str = "mounts.toml";
 
 /// The keys of a mount.
-const KEYS: [&str; 10] = [
+const KEYS: [&str; 12] = [
     "command",
     "args",
     "env",
     "pass_env",
     "cwd",
     "trust",
+    "mode",
     "idle_stop_ms",
     "initialize_timeout_ms",
     "call_timeout_ms",
     "tools",
+    "reads",
 ];
 
 /// The most arguments of a command, and variables.
@@ -60,10 +62,12 @@ struct MountKeys {
     pass_env: Vec<String>,
     cwd: Option<String>,
     trust: Option<String>,
+    mode: Option<String>,
     idle_stop_ms: Option<u64>,
     initialize_timeout_ms: Option<u64>,
     call_timeout_ms: Option<u64>,
     tools: Option<Vec<String>>,
+    reads: Option<Vec<String>>,
     #[serde(flatten)]
     others: BTreeMap<String, toml::Value>,
 }
@@ -117,18 +121,19 @@ impl MountKeys {
         if self.args.len().max(self.env.len()).max(self.pass_env.len()) > WORDS_MAX {
             wrong.push(format!("more than {WORDS_MAX} arguments or variables"));
         }
-        let trust = match self.trust.as_deref().map(|word| (word, MountTrust::parse(word))) {
-            None => MountTrust::default(),
-            Some((_, Some(trust))) => trust,
-            Some((word, None)) => {
-                let all = MountTrust::ALL.map(MountTrust::as_str).join(", ");
-                wrong.push(format!("trust: `{word}` is not one of {all}"));
-                MountTrust::default()
-            }
-        };
+        let trust = one_of(
+            ("trust", self.trust.as_deref(), &MountTrust::ALL.map(MountTrust::as_str)),
+            MountTrust::parse,
+            wrong,
+        );
+        let mode = one_of(
+            ("mode", self.mode.as_deref(), &MountMode::ALL.map(MountMode::as_str)),
+            MountMode::parse,
+            wrong,
+        );
         self.check_process(wrong);
-        let tools = self.tools.map(Patterns::new).transpose();
-        let tools = tools.map_err(|problem| wrong.push(format!("tools: {problem}")));
+        let tools = patterns("tools", self.tools, wrong);
+        let reads = patterns("reads", self.reads, wrong);
         let mut millis = |name: &str, given: Option<u64>, default, bounds: RangeInclusive<u64>| {
             let given = given.unwrap_or(default);
             if !bounds.contains(&given) {
@@ -145,7 +150,7 @@ impl MountKeys {
             return None;
         }
         let (args, env, pass_env, cwd) = (self.args, self.env, self.pass_env, self.cwd);
-        let (command, tools) = (self.command?, tools.ok().flatten().map(Arc::new));
+        let command = self.command?;
         Some(MountSettings {
             command,
             args,
@@ -153,10 +158,12 @@ impl MountKeys {
             pass_env,
             cwd,
             trust,
+            mode,
             idle_stop,
             initialize_timeout,
             call_timeout,
             tools,
+            reads,
         })
     }
 
@@ -190,6 +197,29 @@ impl MountKeys {
     }
 }
 
+/// The patterns of a key.
+fn patterns(
+    key: &str,
+    given: Option<Vec<String>>,
+    wrong: &mut Vec<String>,
+) -> Option<Arc<Patterns>> {
+    let read = given.map(Patterns::new).transpose();
+    read.map_err(|problem| wrong.push(format!("{key}: {problem}"))).ok().flatten().map(Arc::new)
+}
+
+/// The value that this word of a key stands for; the default without one.
+fn one_of<T: Default>(
+    (key, given, all): (&str, Option<&str>, &[&str]),
+    parse: impl Fn(&str) -> Option<T>,
+    wrong: &mut Vec<String>,
+) -> T {
+    let Some(word) = given else { return T::default() };
+    parse(word).unwrap_or_else(|| {
+        wrong.push(format!("{key}: `{word}` is not one of {}", all.join(", ")));
+        T::default()
+    })
+}
+
 fn is_variable(name: &str) -> bool {
     let fine = |it: char| it.is_ascii_alphanumeric() || it == '_';
     !name.is_empty() && name.chars().all(fine) && !name.starts_with(|it: char| it.is_ascii_digit())
@@ -208,8 +238,8 @@ mod tests {
     #[test]
     fn a_mount_has_what_the_file_says_and_defaults() {
         let text = "[mount.fs]\ncommand = \"npx\"\nargs = [\"-y\"]\nenv = { A = \"${B:-c}\" }\n\
-            pass_env = [\"TOKEN\"]\ncwd = \"/srv\"\ntrust = \"trusted\"\nidle_stop_ms = 0\n\
-            initialize_timeout_ms = 1000\ncall_timeout_ms = 2000\ntools = [\"read_*\"]\n\
+            pass_env = [\"TOKEN\"]\ncwd = \"/srv\"\ntrust = \"trusted\"\nmode = \"leased\"\nidle_stop_ms = 0\n\
+            initialize_timeout_ms = 1000\ncall_timeout_ms = 2000\ntools = [\"read_*\"]\nreads = [\"read_*\"]\n\
             [mount.b]\ncommand = \"b\"";
         let (mounts, problems) = read_all(text);
         assert!(problems.is_empty(), "{problems:?}");
@@ -220,11 +250,14 @@ mod tests {
             ("${B:-c}", &["TOKEN".to_owned()][..])
         );
         assert_eq!((fs.cwd.as_deref(), fs.trust), (Some("/srv"), MountTrust::Trusted));
+        assert_eq!(fs.mode, MountMode::Leased);
         let times = [fs.idle_stop, fs.initialize_timeout, fs.call_timeout];
         assert_eq!(times.map(|it| it.as_millis()), [0, 1_000, 2_000]);
         assert!(fs.tools.as_ref().unwrap().matches("read_file"));
+        assert!(fs.reads.as_ref().unwrap().matches("read_file"));
         let b = &mounts[&"b".parse().unwrap()];
         assert_eq!((b.trust, b.idle_stop), (MountTrust::Untrusted, Duration::from_secs(600)));
+        assert_eq!(b.mode, MountMode::Shared);
         assert!(b.tools.is_none() && b.cwd.is_none());
     }
 
@@ -234,6 +267,7 @@ mod tests {
             ("comand = \"x\"", "unknown key comand; did you mean command?"),
             ("args = []", "command: missing"),
             ("command = \"x\"\ntrust = \"sandbox\"", "trust: `sandbox` is not one of"),
+            ("command = \"x\"\nmode = \"mine\"", "mode: `mine` is not one of shared, leased"),
             ("command = \"x\"\nenv = { A = \"${\" }", "env.A: "),
             ("command = \"x\"\nenv = { \"A=B\" = \"\" }", "env: `A=B` is not the name"),
             ("command = \"x\"\npass_env = [\"1A\"]", "pass_env: `1A`"),

@@ -8,6 +8,7 @@ use crate::core::caller::Caller;
 use crate::core::frame::Exit;
 use crate::core::ids::{Epoch, SessionId, TenantId};
 use crate::core::lease::view::LeaseChange;
+use crate::core::mount::MountName;
 use crate::core::policy::decision::DecisionId;
 use crate::core::screen::sequence::TaskProgress;
 use crate::core::shell::activity::Evidence;
@@ -19,6 +20,13 @@ pub struct EventScope<'a> {
     pub tenant: &'a TenantId,
     /// `None` for what concerns the daemon as a whole.
     pub session: Option<SessionId>,
+}
+
+/// What a lease is of.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum LeaseOf {
+    Session(SessionId),
+    Mount(MountName),
 }
 
 /// Something that happened.
@@ -47,6 +55,8 @@ pub enum Event {
     /// The session is not listed any more.
     SessionRemoved,
     Lease {
+        /// The mount whose lease it is; `None` for that of a session.
+        mount: Option<MountName>,
         holder: Caller,
         epoch: Epoch,
         change: LeaseChange,

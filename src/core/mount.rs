@@ -74,6 +74,31 @@ impl MountTrust {
     }
 }
 
+/// Who uses a server together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum MountMode {
+    /// All clients use one server at the same time.
+    #[default]
+    Shared,
+    /// All clients use one server, and who writes needs its lease.
+    Leased,
+}
+
+impl MountMode {
+    pub const ALL: [Self; 2] = [Self::Shared, Self::Leased];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Shared => "shared",
+            Self::Leased => "leased",
+        }
+    }
+
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|it| it.as_str() == text)
+    }
+}
+
 /// A mount as the configuration has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MountSettings {
@@ -87,6 +112,7 @@ pub struct MountSettings {
     /// Where it runs; in the daemon's default directory without.
     pub cwd: Option<String>,
     pub trust: MountTrust,
+    pub mode: MountMode,
     /// How long it runs without a call; zero sets no limit.
     pub idle_stop: Duration,
     /// How long it may take to start, until it has listed its tools.
@@ -95,6 +121,8 @@ pub struct MountSettings {
     pub call_timeout: Duration,
     /// The server's own names of the tools that exist; all without.
     pub tools: Option<Arc<Patterns>>,
+    /// The server's own names of the tools that only read, whatever it says of them.
+    pub reads: Option<Arc<Patterns>>,
 }
 
 /// All mounts of the configuration.

@@ -23,10 +23,11 @@ use crate::core::shell::readiness::Readiness;
 use crate::gateway::judging::approving::AskedCall;
 use crate::session::error::SessionError;
 use crate::session::handle::Session;
+use crate::surface::argument::lease_id;
 use crate::surface::call::{Call, Daemon};
 use crate::surface::error::{RuleRefusal, SurfaceError, WhyRefused};
 use crate::surface::terminal::create_session::tenant_of_new;
-use crate::surface::terminal::writing::{WAIT_MS_DEFAULT, lease_id};
+use crate::surface::terminal::writing::WAIT_MS_DEFAULT;
 use crate::surface::tool::{ToolEntry, ToolRuns};
 
 /// How long a call waits at most, like any other.

@@ -1,5 +1,7 @@
 //! What the gateway has recorded: acts that a session does not record itself, and all that were refused.
 
+use std::sync::Arc;
+
 use rmcp::model::JsonObject;
 use serde_json::Value;
 
@@ -11,13 +13,13 @@ use crate::core::journal::{
 };
 use crate::core::policy::decision::DecisionId;
 use crate::core::policy::{PermittedAct, Standing};
-use crate::mount::error::MountError;
 use crate::session::error::SessionError;
 use crate::session::handle::Session;
 use crate::session::recorder::ActRecorder;
 use crate::surface::answer::budget::ends;
 use crate::surface::call::Call;
 use crate::surface::error::SurfaceError;
+use crate::surface::mount_lease::MountLease;
 use crate::surface::terminal::create_session::tenant_of_new;
 use crate::surface::tool::{ToolAccess, ToolEntry};
 
@@ -71,6 +73,8 @@ pub(super) struct RecordedCall {
     standing: Standing,
     act: String,
     session: Option<Session>,
+    /// The lease of the mount that the call is about, if that has one.
+    mount_lease: Option<Arc<MountLease>>,
     /// The session that the call is about to create.
     creates: Option<SessionId>,
     /// Of either session, or else of the caller.
@@ -103,6 +107,10 @@ impl RecordedCall {
                 .as_ref()
                 .map_or_else(|| tenant_of_new(call, arguments), |session| session.tenant().clone()),
             session,
+            mount_lease: call
+                .mount_lease
+                .clone()
+                .or_else(|| call.daemon.mount_leases.of(entry.mount()?.mount.name())),
             creates: call.creates,
             decision: call.decision(),
             arguments: (!is_typed).then(|| recordable(arguments, |name| entry.knows(name))),
@@ -113,9 +121,20 @@ impl RecordedCall {
     pub(super) fn request(recorder: &ActRecorder, standing: &Standing, act: &'static str) -> Self {
         let (recorder, standing) = (recorder.clone(), standing.clone());
         let act = act.to_owned();
-        let (session, creates, decision, arguments) = (None, None, None, None);
+        let (session, mount_lease) = (None, None);
+        let (creates, decision, arguments) = (None, None, None);
         let about_tenant = standing.caller.tenant.clone();
-        Self { recorder, standing, act, session, creates, about_tenant, decision, arguments }
+        Self {
+            recorder,
+            standing,
+            act,
+            session,
+            mount_lease,
+            creates,
+            about_tenant,
+            decision,
+            arguments,
+        }
     }
 
     /// A request that decides a call about which the rules asked.
@@ -180,6 +199,9 @@ impl RecordedCall {
     /// Of the lease that the caller holds.
     fn epoch(&self) -> Option<Epoch> {
         let Caller { principal, .. } = self.standing.caller;
+        if let Some(lease) = &self.mount_lease {
+            return lease.epoch_of(principal);
+        }
         let frame = self.session.as_ref()?.frame();
         let holding = frame.lease.value.holding.as_ref()?;
         (holding.by.principal == principal).then_some(holding.epoch)
@@ -189,7 +211,7 @@ impl RecordedCall {
 /// Whether a call that failed like this may have had an effect, which its session has recorded.
 pub(super) fn had_effect(error: &SurfaceError) -> bool {
     if let SurfaceError::Mount(error) = error {
-        return matches!(error, MountError::Restarted { .. } | MountError::TimedOut { .. });
+        return error.had_effect();
     }
     let SurfaceError::Session(error) = error else {
         return matches!(error, SurfaceError::DaemonLeaves);

@@ -116,6 +116,7 @@ impl From<&SurfaceError> for ErrorWire {
             SurfaceError::Ruled(refusal) => ruled(refusal),
             SurfaceError::Session(error) => session(error),
             SurfaceError::Mount(error) => mounts::mount(error),
+            SurfaceError::MountLease { mount, error } => mounts::lease(mount, error),
             SurfaceError::ManageMount(error) => mounts::manage(error),
             SurfaceError::Create(error) => create(error),
             SurfaceError::LeaseUnknown => Self::because(Code::LeaseSuperseded, error),
@@ -171,6 +172,7 @@ impl From<SurfaceError> for ErrorData {
             | SurfaceError::Session(_)
             | SurfaceError::Create(_)
             | SurfaceError::Mount(_)
+            | SurfaceError::MountLease { .. }
             | SurfaceError::ManageMount(_)
             | SurfaceError::LeaseUnknown
             | SurfaceError::Quota(_) => ErrorCode::INVALID_PARAMS,

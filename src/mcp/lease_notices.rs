@@ -9,7 +9,8 @@ use bytes::Bytes;
 use serde_json::json;
 
 use crate::core::caller::Kind;
-use crate::core::ids::{ConnectionId, SessionId};
+use crate::core::event::LeaseOf;
+use crate::core::ids::ConnectionId;
 use crate::core::lease::error::EndCause;
 use crate::core::lease::view::{LeaseChange, LeaseEvent};
 use crate::mcp::connection::Connection;
@@ -25,16 +26,16 @@ pub struct LeaseNotices {
     clients: Mutex<HashMap<ConnectionId, NoticedClient>>,
 }
 
-/// One connection, and the newest notice of each session with its lane. A newer notice replaces a waiting one.
+/// One connection, and the newest notice of each lease with its lane. A newer notice replaces a waiting one.
 #[derive(Debug)]
 struct NoticedClient {
     connection: Arc<Connection>,
-    notices: VecDeque<(SessionId, PushLane)>,
+    notices: VecDeque<(LeaseOf, PushLane)>,
 }
 
 impl NoticedClient {
-    fn tell(&mut self, session: SessionId, line: Bytes) {
-        let known = self.notices.iter().position(|(of, _)| *of == session);
+    fn tell(&mut self, lease: LeaseOf, line: Bytes) {
+        let known = self.notices.iter().position(|(of, _)| *of == lease);
         let over = known.or((self.notices.len() == NOTICES_MAX).then_some(0));
         if let Some((_, lane)) = over.and_then(|at| self.notices.remove(at)) {
             lane.close();
@@ -42,7 +43,7 @@ impl NoticedClient {
         let lane = self.connection.outbox.lane();
         // Sending must not wait for the client to read.
         drop(self.connection.outbox.push(&lane, None, [line, Bytes::new(), Bytes::new()]));
-        self.notices.push_back((session, lane));
+        self.notices.push_back((lease, lane));
     }
 }
 
@@ -62,7 +63,7 @@ impl LeaseNotices {
     }
 
     /// Notifies the holder that its lease was lost, suspended or resumed. People see it on their screens instead.
-    pub fn tell(&self, session: SessionId, event: &LeaseEvent) {
+    pub fn tell(&self, lease: &LeaseOf, event: &LeaseEvent) {
         if event.holder.kind == Kind::Human {
             return;
         }
@@ -77,9 +78,14 @@ impl LeaseNotices {
         };
         let mut clients = self.lock();
         let Some(client) = clients.get_mut(&event.holder.connection) else { return };
+        let (session, surface) = match lease {
+            LeaseOf::Session(session) => (Some(session.to_string()), None),
+            LeaseOf::Mount(mount) => (None, Some(mount.to_string())),
+        };
         let data = LeaseNotice {
             event: news,
-            session: session.to_string(),
+            session,
+            surface,
             epoch: event.epoch.0,
             cause,
             by: by.map(ToString::to_string),
@@ -89,7 +95,7 @@ impl LeaseNotices {
             "method": "notifications/message",
             "params": {"level": "warning", "logger": "termgate.lease", "data": data},
         });
-        client.tell(session, Bytes::from(format!("{message}\n")));
+        client.tell(lease.clone(), Bytes::from(format!("{message}\n")));
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<ConnectionId, NoticedClient>> {

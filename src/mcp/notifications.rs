@@ -19,12 +19,14 @@ use crate::mcp::connection::Connection;
 use crate::mcp::outbox::PushLane;
 use crate::mcp::resource::work::State;
 use crate::mcp::resource::{SessionPart, Watched, known, seen};
+use crate::mount::handle::Mount;
 use crate::session::handle::Session;
 use crate::session::registry::silent::Known;
 use crate::store::journal::writer::Audience;
 use crate::surface::call::Daemon;
 use crate::surface::control::approvals::waiting;
 use crate::surface::control::list_events::sees;
+use crate::surface::mounted::seen_mounts;
 
 /// The shortest time between two notifications of one resource to one client.
 const PAUSE: Duration = Duration::from_millis(50);
@@ -106,6 +108,7 @@ pub fn updates(
         }),
         Watched::Sessions => list_changes(daemon, standing, listed, of_resource(&uri)),
         Watched::Leases => list_changes(daemon, standing, leased, of_resource(&uri)),
+        Watched::Mounts => list_changes(daemon, standing, mounted, of_resource(&uri)),
         Watched::Approvals => approval_news(daemon, standing, uri),
         Watched::Events => event_news(daemon, standing, uri),
     }
@@ -162,6 +165,15 @@ fn leased(daemon: &Daemon, standing: &Standing) -> Vec<String> {
     seen(daemon, standing).iter().map(state).collect()
 }
 
+/// The state of the list of mounts that the caller may see, except whether servers run and when leases expire.
+fn mounted(daemon: &Daemon, standing: &Standing) -> Vec<String> {
+    let state = |(mount, tools): &(Mount, Vec<Arc<str>>)| {
+        let lease = daemon.mount_leases.of(mount.name()).map(|lease| lease.view().0);
+        format!("{} {tools:?} {lease:?}", mount.name())
+    };
+    seen_mounts(daemon, standing).iter().map(state).collect()
+}
+
 fn list_changes(
     daemon: Arc<Daemon>,
     standing: Standing,
@@ -169,9 +181,17 @@ fn list_changes(
     (method, params): (&'static str, Value),
 ) -> ChangeNotices {
     let mut changes = daemon.sessions.changes();
+    let mut mounts = daemon.mounts.changes();
     let mut known = state(&daemon, &standing);
     ChangeNotices::new(async move |wire: NoticeLane| {
-        while changes.changed().await.is_ok() {
+        loop {
+            let changed = tokio::select! {
+                changed = changes.changed() => changed,
+                changed = mounts.changed() => changed,
+            };
+            if changed.is_err() {
+                return;
+            }
             let now = state(&daemon, &standing);
             if now != known {
                 known = now;

@@ -31,6 +31,7 @@ use crate::surface::call::{Daemon, find_known, find_session, seen_known};
 use crate::surface::control::approvals::waiting;
 use crate::surface::control::list_events::ListEvents;
 use crate::surface::error::SurfaceError;
+use crate::surface::mounted::listed_mounts;
 use crate::surface::terminal::read_history::{HistoryReader, ReadHistory, rows_of};
 use crate::surface::terminal::read_screen::LARGE_BYTES_MAX;
 use crate::wire::delta::DeltaWire;
@@ -82,6 +83,7 @@ pub enum Resource {
     Approvals,
     Sessions { after: Option<String> },
     Leases { after: Option<String> },
+    Mounts,
     Events(ListEvents),
     Grid { session: String, query: GridQuery },
     Cursor { session: String },
@@ -98,6 +100,7 @@ pub enum Watched {
     Approvals,
     Sessions,
     Leases,
+    Mounts,
     Events,
     Part(Session, SessionPart),
     /// A part of a session whose shim does not answer yet.
@@ -137,19 +140,13 @@ impl Resource {
         let Some(rest) = uri.strip_prefix(SCHEME) else { return Ok(None) };
         let (path, query) = rest.split_once('?').unwrap_or((rest, ""));
         let parts: Vec<&str> = path.split('/').collect();
+        let after = || query::only(query, "after").map(|it| it.map(str::to_owned));
         let plain = match parts.as_slice() {
             ["daemon"] => Self::Daemon,
             ["approvals"] => Self::Approvals,
-            ["sessions"] => {
-                return Ok(Some(Self::Sessions {
-                    after: query::only(query, "after")?.map(str::to_owned),
-                }));
-            }
-            ["leases"] => {
-                return Ok(Some(Self::Leases {
-                    after: query::only(query, "after")?.map(str::to_owned),
-                }));
-            }
+            ["mounts"] => Self::Mounts,
+            ["sessions"] => return Ok(Some(Self::Sessions { after: after()? })),
+            ["leases"] => return Ok(Some(Self::Leases { after: after()? })),
             ["events"] => return Ok(Some(Self::Events(query::events(query)?))),
             ["session", session, part @ ..] if !session.is_empty() => {
                 return Self::parse_part((*session).to_owned(), part, query);
@@ -198,6 +195,7 @@ impl Resource {
             Self::Approvals => standing.approves(),
             Self::Sessions { .. }
             | Self::Leases { .. }
+            | Self::Mounts
             | Self::Events(_)
             | Self::Grid { .. }
             | Self::Cursor { .. }
@@ -260,6 +258,7 @@ impl Resource {
                     })
                 })
             }
+            Self::Mounts => json!({"mounts": listed_mounts(daemon, standing)}),
             Self::Events(query) => value_of(query.read(daemon, standing, &share).await?)?,
             Self::Grid { session, query } => {
                 let (session, query) = (find(session)?, query.clone());
@@ -310,6 +309,7 @@ impl Resource {
             Self::Approvals => Watched::Approvals,
             Self::Sessions { .. } => Watched::Sessions,
             Self::Leases { .. } => Watched::Leases,
+            Self::Mounts => Watched::Mounts,
             Self::Events(_) => Watched::Events,
             Self::Grid { session, query } => {
                 let changes = query.since.is_some();

@@ -19,12 +19,32 @@ pub enum MountError {
     /// The server ended before it answered.
     #[error("the mount `{mount}` ended before it answered")]
     Restarted { mount: MountName },
+    /// The server was started again since the caller relied on its state. It was not asked.
+    #[error("the mount `{mount}` was started again, and has lost its state")]
+    StateLost { mount: MountName },
+    /// The caller's lease ended before the server answered; the call was cancelled.
+    #[error("the lease of the mount `{mount}` ended before it answered")]
+    LeaseEnded { mount: MountName },
     /// The server did not answer in time; the call was cancelled.
     #[error("the mount `{mount}` did not answer within {} ms", after.as_millis())]
     TimedOut { mount: MountName, after: Duration },
     /// The server refused the call with an error of the protocol.
     #[error("the mount `{mount}` refused the call ({code}): {message}")]
     Refused { mount: MountName, code: i64, message: String },
+}
+
+impl MountError {
+    /// Whether the call may have had an effect.
+    pub fn had_effect(&self) -> bool {
+        match self {
+            Self::Restarted { .. } | Self::LeaseEnded { .. } | Self::TimedOut { .. } => true,
+            Self::Unavailable { .. }
+            | Self::Changed { .. }
+            | Self::Busy { .. }
+            | Self::StateLost { .. }
+            | Self::Refused { .. } => false,
+        }
+    }
 }
 
 /// Why an operator's wish about a mount was not fulfilled.

@@ -12,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 use crate::core::mount::{MountName, MountSettings};
 use crate::mount::definitions::ToolSet;
 use crate::mount::error::{ManageError, MountError};
+use crate::mount::fence::{CallLease, Fence};
 use crate::mount::log::ServerLog;
 
 /// How many calls of one mount wait or run.
@@ -66,6 +67,8 @@ pub struct ServerCall {
     pub tool: Arc<str>,
     pub arguments: Map<String, Value>,
     pub progress: Option<mpsc::Sender<CallProgress>>,
+    /// The lease that the call needs, and whose end cancels it.
+    pub under: Option<CallLease>,
     pub reply: oneshot::Sender<Result<Box<RawValue>, MountError>>,
 }
 
@@ -91,6 +94,7 @@ pub struct MountShared {
     /// The calls that were given up, and the news of it.
     pub given_up: Mutex<BTreeSet<u64>>,
     pub gave_up: Notify,
+    pub fence: Fence,
     /// The number of the next request to the server.
     numbers: AtomicU64,
 }
@@ -106,6 +110,7 @@ impl MountShared {
             stop: CancellationToken::new(),
             given_up: Mutex::default(),
             gave_up: Notify::new(),
+            fence: Fence::default(),
             numbers: AtomicU64::new(1),
         }
     }
@@ -140,6 +145,16 @@ impl Mount {
         self.shared.view.borrow().clone()
     }
 
+    /// Lets calls pass under the lease in force.
+    pub fn fence(&self) -> &Fence {
+        &self.shared.fence
+    }
+
+    /// Whether this is the same mount, not another one of its name.
+    pub fn is_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.shared, &other.shared)
+    }
+
     /// The last lines that the server wrote to standard error.
     pub fn log(&self) -> Vec<String> {
         self.shared.log.lines()
@@ -148,17 +163,18 @@ impl Mount {
     /// Calls a tool by the server's own name for it, and starts the server if need be. Dropping this cancels the call.
     ///
     /// # Errors
-    /// [`MountError`]; only after [`MountError::Restarted`] and [`MountError::TimedOut`] the call may have had an effect.
+    /// [`MountError`]; only after those of [`MountError::had_effect`] the call may have had an effect.
     pub async fn call(
         &self,
         tool: &Arc<str>,
         arguments: Map<String, Value>,
         progress: Option<mpsc::Sender<CallProgress>>,
+        under: Option<CallLease>,
     ) -> Result<Box<RawValue>, MountError> {
         let mount = || self.shared.name.clone();
         let (reply, answer) = oneshot::channel();
         let id = self.shared.number();
-        let call = ServerCall { id, tool: Arc::clone(tool), arguments, progress, reply };
+        let call = ServerCall { id, tool: Arc::clone(tool), arguments, progress, under, reply };
         self.commands.try_send(MountCommand::Call(call)).map_err(|error| match error {
             mpsc::error::TrySendError::Full(_) => MountError::Busy { mount: mount() },
             mpsc::error::TrySendError::Closed(_) => stopping(mount()),

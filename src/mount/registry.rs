@@ -121,6 +121,7 @@ impl Mounts {
             lists: self.lists.clone(),
             restarts: Restarts::default(),
             begun: Instant::now(),
+            relied: None,
         };
         tasks.spawn(task.run());
         let mount = Mount::new(shared, sender);

@@ -1,5 +1,7 @@
 //! The task of a mount: it starts the server when it is needed, relays calls, and ends it.
 
+mod calling;
+mod draining;
 mod greeting;
 mod running;
 
@@ -7,18 +9,20 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
+use serde_json::Value;
 use serde_json::value::RawValue;
-use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::{Instant, sleep_until};
 
+use crate::core::ids::LeaseId;
 use crate::core::moment::Moment;
 use crate::core::mount::restarts::Restarts;
 use crate::mount::definitions::{AcceptedTools, ToolSet};
 use crate::mount::error::{ManageError, MountError};
-use crate::mount::handle::{CALLS_MAX, MountCommand, MountShared, MountStatus, ServerCall};
+use crate::mount::handle::{MountCommand, MountShared, MountStatus, ServerCall};
 use crate::mount::process::{FromServer, ServerProcess, ServerProgram};
-use crate::mount::protocol::{ServerMessage, ServerRefusal, answer_to, parse, request};
+use crate::mount::protocol::{ServerMessage, ServerRefusal, answer_to, parse};
+use crate::mount::server::draining::Draining;
 use crate::mount::server::greeting::{Listing, greet};
 use crate::mount::server::running::{PendingCall, RunningServer};
 
@@ -36,6 +40,8 @@ pub(crate) struct MountTask {
     pub(crate) lists: watch::Sender<u64>,
     pub(crate) restarts: Restarts,
     pub(crate) begun: Instant,
+    /// The lease under which the server was last called, and which start of it that was.
+    pub(crate) relied: Option<(LeaseId, u64)>,
 }
 
 /// Why a server is not to run any longer.
@@ -194,7 +200,10 @@ impl MountTask {
             (view.status, view.pid, view.problem) = (MountStatus::Running, pid, None);
         });
         let (pending, used) = (BTreeMap::new(), Instant::now());
-        let mut running = RunningServer { process, pending, listing: None, used };
+        let generation = self.restarts.generation();
+        let draining = Draining::default();
+        let mut running =
+            RunningServer { process, pending, draining, generation, listing: None, used };
         if let Some(call) = first {
             self.begin(&mut running, call);
         }
@@ -202,10 +211,18 @@ impl MountTask {
             if let Some(end) = self.step(&mut running).await {
                 break end;
             }
+            for call in running.draining.take_ready() {
+                self.begin(&mut running, call);
+            }
         };
         for PendingCall { call, .. } in std::mem::take(&mut running.pending).into_values() {
             let mount = self.shared.name.clone();
             let _ = call.reply.send(Err(MountError::Restarted { mount }));
+        }
+        // Those that wait were not sent; the next start of the server has lost what they rely on.
+        for call in running.draining.take_all() {
+            let mount = self.shared.name.clone();
+            let _ = call.reply.send(Err(MountError::StateLost { mount }));
         }
         running.process.end().await;
         if let ServerEnd::Restart = end {
@@ -226,7 +243,7 @@ impl MountTask {
                 None
             }
             read = running.process.next() => self.on_read(running, read),
-            command = self.commands.recv(), if running.pending.len() < CALLS_MAX => match command {
+            command = self.commands.recv(), if running.has_room() => match command {
                 None => Some(ServerEnd::Stopped),
                 Some(MountCommand::Call(call)) => {
                     self.begin(running, call);
@@ -246,6 +263,7 @@ impl MountTask {
     /// When the next call times out, or the server has been idle for long enough.
     fn deadline(&self, running: &RunningServer) -> Instant {
         let first = running.pending.values().map(|pending| pending.until).min();
+        let first = first.into_iter().chain(running.draining.deadline()).min();
         let idle = self.shared.settings.idle_stop;
         let idle = if idle.is_zero() { NEVER } else { idle };
         first.unwrap_or_else(|| running.used + idle)
@@ -253,49 +271,34 @@ impl MountTask {
 
     fn on_time(&self, running: &mut RunningServer) -> Option<ServerEnd> {
         let now = Instant::now();
+        let was_draining = running.draining.deadline().is_some();
+        running.draining.on_time(now);
         let overdue = running.pending.iter().filter(|(_, pending)| pending.until <= now);
         let overdue: Vec<u64> = overdue.map(|(id, _)| *id).collect();
         for id in &overdue {
             if let Some(PendingCall { call, .. }) = running.pending.remove(id) {
-                running.cancel(*id);
+                running.cancel(*id, &call);
                 let (mount, after) = (self.shared.name.clone(), self.shared.settings.call_timeout);
                 let _ = call.reply.send(Err(MountError::TimedOut { mount, after }));
             }
         }
-        let is_idle = overdue.is_empty() && running.pending.is_empty();
-        let stops = is_idle && !self.shared.settings.idle_stop.is_zero();
-        stops.then_some(ServerEnd::Idle)
-    }
-
-    /// Passes a call on to the server.
-    fn begin(&self, running: &mut RunningServer, call: ServerCall) {
-        if call.reply.is_closed() {
-            return;
+        if was_draining || !overdue.is_empty() || !running.pending.is_empty() {
+            return None;
         }
-        let mount = self.shared.name.clone();
-        if self.shared.view.borrow().changed.is_some() {
-            let _ = call.reply.send(Err(MountError::Changed { mount }));
-            return;
+        if self.shared.settings.idle_stop.is_zero() || self.shared.fence.is_held() {
+            // Its holder relies on its state.
+            running.used = now;
+            return None;
         }
-        let mut params = json!({"name": &*call.tool, "arguments": call.arguments});
-        if call.progress.is_some() {
-            params["_meta"] = json!({"progressToken": call.id});
-        }
-        if running.process.send(request(call.id, "tools/call", params)).is_err() {
-            let _ = call.reply.send(Err(MountError::Busy { mount }));
-            return;
-        }
-        running.used = Instant::now();
-        let until = running.used + self.shared.settings.call_timeout;
-        running.pending.insert(call.id, PendingCall { call, until });
+        Some(ServerEnd::Idle)
     }
 
     fn cancel_given_up(&self, running: &mut RunningServer) {
         let mut given_up = self.shared.given_up.lock().unwrap_or_else(PoisonError::into_inner);
         let given_up: BTreeSet<u64> = std::mem::take(&mut given_up);
         for id in given_up {
-            if running.pending.remove(&id).is_some() {
-                running.cancel(id);
+            if let Some(PendingCall { call, .. }) = running.pending.remove(&id) {
+                running.cancel(id, &call);
             }
         }
     }
@@ -327,6 +330,7 @@ impl MountTask {
                 if let Some(listing) = running.listing.take_if(|listing| listing.id == id) {
                     return self.on_listed(running, listing, result);
                 }
+                running.draining.on_answered(id);
                 // An unknown number is that of a call that was given up.
                 let PendingCall { call, .. } = running.pending.remove(&id)?;
                 running.used = Instant::now();

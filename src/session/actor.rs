@@ -29,6 +29,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 
 use crate::core::event::Event;
+use crate::core::event::LeaseOf;
 use crate::core::event::source::ToldEvents;
 use crate::core::frame::{Frame, Size};
 use crate::core::ids::SessionId;
@@ -327,11 +328,11 @@ impl<P: Pty> Actor<P> {
                 InputEvent::Lease(event) => {
                     self.end_burst_of_former();
                     let LeaseEvent { holder, epoch, change } = event.clone();
-                    self.tell_event(Event::Lease { holder, epoch, change });
+                    self.tell_event(Event::Lease { mount: None, holder, epoch, change });
                     let granted = event.change == LeaseChange::Granted;
                     self.outlets.counters.leases_granted.add(u64::from(granted));
                     self.count_change();
-                    self.outlets.facts.tell_lease(self.id, event);
+                    self.outlets.facts.tell_lease(LeaseOf::Session(self.id), event);
                 }
                 InputEvent::Discarded(discarded) => {
                     self.record_discarded(&discarded);

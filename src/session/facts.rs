@@ -7,14 +7,15 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
 
+use crate::core::event::LeaseOf;
 use crate::core::ids::{ConnectionId, SessionId};
 use crate::core::lease::error::EndCause;
 use crate::core::lease::view::{LeaseChange, LeaseEvent};
 
 #[derive(Debug, Default)]
 pub struct SessionNews {
-    /// The last change of each connection's lease in a session, except changes that its holder made.
-    pub leases: BTreeMap<(SessionId, ConnectionId), LeaseEvent>,
+    /// The last change of each connection's lease of a session or mount, except changes that its holder made.
+    pub leases: BTreeMap<(LeaseOf, ConnectionId), LeaseEvent>,
     /// Sessions that were created, renamed or removed.
     pub listed: BTreeSet<SessionId>,
     /// Another daemon owns a terminal, and so has replaced this one.
@@ -38,9 +39,9 @@ struct BoardState {
 }
 
 impl Board {
-    /// Records a change of a lease. Only the newest per session and connection is kept.
-    pub fn tell_lease(&self, session: SessionId, event: LeaseEvent) {
-        let of = (session, event.holder.connection);
+    /// Records a change of a lease. Only the newest per lease and connection is kept.
+    pub fn tell_lease(&self, lease: LeaseOf, event: LeaseEvent) {
+        let of = (lease, event.holder.connection);
         match &event.change {
             // The holder caused this change and has its answer.
             LeaseChange::Granted | LeaseChange::Revived | LeaseChange::Renewed => {}
@@ -119,11 +120,14 @@ mod tests {
     async fn a_lease_that_was_lost_is_told_however_much_happens_before_anybody_looks() {
         let board = Board::default();
         let lost = event(1, 1, LeaseChange::Ended(EndCause::Expired));
-        board.tell_lease(session(1), lost.clone());
+        board.tell_lease(LeaseOf::Session(session(1)), lost.clone());
         for epoch in 2..10_000 {
             board.tell_listed(session(2));
-            board.tell_lease(session(1), event(2, epoch, LeaseChange::Granted));
-            board.tell_lease(session(1), event(2, epoch, LeaseChange::Ended(EndCause::Expired)));
+            board.tell_lease(LeaseOf::Session(session(1)), event(2, epoch, LeaseChange::Granted));
+            board.tell_lease(
+                LeaseOf::Session(session(1)),
+                event(2, epoch, LeaseChange::Ended(EndCause::Expired)),
+            );
         }
         board.tell_superseded();
         let news = board.next().await;
@@ -136,9 +140,12 @@ mod tests {
     #[tokio::test]
     async fn what_its_holder_does_itself_is_no_news() {
         let board = Board::default();
-        board.tell_lease(session(1), event(1, 1, LeaseChange::Granted));
-        board.tell_lease(session(1), event(1, 2, LeaseChange::Resumed));
-        board.tell_lease(session(1), event(1, 2, LeaseChange::Ended(EndCause::Released)));
+        board.tell_lease(LeaseOf::Session(session(1)), event(1, 1, LeaseChange::Granted));
+        board.tell_lease(LeaseOf::Session(session(1)), event(1, 2, LeaseChange::Resumed));
+        board.tell_lease(
+            LeaseOf::Session(session(1)),
+            event(1, 2, LeaseChange::Ended(EndCause::Released)),
+        );
         assert!(board.take().is_empty());
     }
 }

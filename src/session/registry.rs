@@ -23,7 +23,9 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 use tokio_util::task::TaskTracker;
 
+use crate::core::event::LeaseOf;
 use crate::core::ids::{LeaseId, SessionId, TenantId};
+use crate::core::lease::view::LeaseEvent;
 use crate::session::actor::Outlets;
 use crate::session::clock::Clock;
 use crate::session::control::Parting;
@@ -211,6 +213,16 @@ impl Registry {
 
     pub fn counters(&self) -> &Counters {
         &self.0.counters
+    }
+
+    /// Has those look again who follow the list of leases.
+    pub fn note_change(&self) {
+        self.0.changes.send_modify(|count| *count += 1);
+    }
+
+    /// Has the holder of a lease told what became of it.
+    pub fn tell_lease(&self, of: LeaseOf, event: LeaseEvent) {
+        self.0.facts.tell_lease(of, event);
     }
 
     /// The session whose lease has, or had, this id.

@@ -8,6 +8,9 @@ use rmcp::model::JsonObject;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use uuid::Uuid;
+
+use crate::core::ids::LeaseId;
 use crate::surface::error::SurfaceError;
 
 /// Checks arguments against a tool's schema, so that every complaint names its parameter.
@@ -75,6 +78,15 @@ fn check_members(
         check_value(parameter, value, &path)?;
     }
     Ok(())
+}
+
+/// Reads a lease id.
+pub fn lease_id(text: &str) -> Result<LeaseId, SurfaceError> {
+    let problem = |_| {
+        let problem = format!("{text:?} is not a lease id, which is a UUID");
+        SurfaceError::argument("lease_id", problem)
+    };
+    Uuid::parse_str(text).map(LeaseId).map_err(problem)
 }
 
 /// Checks a value at `path` and all that is in it.

@@ -30,6 +30,8 @@ use crate::store::index::writer::SearchIndex;
 use crate::store::journal::writer::Journal;
 use crate::surface::error::SurfaceError;
 use crate::surface::judge::Judge;
+use crate::surface::mount_lease::MountLease;
+use crate::surface::mount_leases::MountLeases;
 use crate::surface::person::ClientPerson;
 use crate::surface::switchboard::Switchboard;
 use crate::surface::turns::{Share, Turns};
@@ -51,6 +53,7 @@ pub struct Daemon {
     pub judge: Judge,
     /// The servers of others whose tools it offers.
     pub mounts: Mounts,
+    pub mount_leases: Arc<MountLeases>,
     /// Turns for work whose size callers choose.
     pub turns: Turns,
     pub journal: Journal,
@@ -150,7 +153,9 @@ pub struct Call {
     pub accepted: Accepted,
     /// The session that the call changes, with the right to do so.
     pub target: Option<Target>,
-    /// The right to create a session or to operate, where that is what the call asks.
+    /// The mount whose lease the call is about.
+    pub mount_lease: Option<Arc<MountLease>>,
+    /// The right to what is no session: to create one, to operate, or to a mount.
     pub permit: Option<Permit>,
     /// The sessions that the caller's connection has a stake in.
     pub touched: Touched,

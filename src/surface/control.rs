@@ -20,7 +20,7 @@ use crate::core::policy::decision::Decision;
 use crate::core::policy::rules::RuleEffect;
 use crate::surface::call::{Call, sees_id};
 use crate::surface::error::SurfaceError;
-use crate::surface::terminal::writing::presented;
+use crate::surface::terminal::leased::Leased;
 use crate::surface::tool::{Answer, Tool, ToolAccess, ToolEntry};
 use crate::wire::policy::VerdictWire;
 use crate::wire::status::{Explained, FoundLease, Preempted};
@@ -46,7 +46,9 @@ pub fn entries() -> Vec<ToolEntry> {
 #[derive(Debug, Deserialize, JsonSchema)]
 pub struct FindLease {
     /// Id, prefix or name
-    session: String,
+    session: Option<String>,
+    /// Or a mounted server
+    surface: Option<String>,
     /// Or check that this is no lease of another session
     lease_id: Option<String>,
 }
@@ -63,24 +65,28 @@ impl Tool for FindLease {
 
     async fn call(self, mut call: Call) -> Result<Answer<FoundLease>, SurfaceError> {
         let permit = call.take_permit()?;
-        let session = call.session(Some(&self.session))?;
-        let lease = match presented(&call, &session, self.lease_id.as_deref())? {
-            None => session.command_lines_lease(&permit).await?,
-            given => given,
+        let leased = call.leased(self.session.as_deref(), self.surface.as_deref())?;
+        let lease = match (leased.presented(&call, self.lease_id.as_deref())?, &leased) {
+            (None, Leased::Session(session)) => session.command_lines_lease(&permit).await?,
+            (None, Leased::Mount(lease)) => lease.command_lines(),
+            (given, _) => given,
         };
         let lease_id = lease.map(|lease| lease.to_string());
         let text = match &lease_id {
             Some(lease) => format!("the lease is {lease}"),
-            None => "the command line holds no lease of this session".to_owned(),
+            None => format!("the command line holds no lease of {leased}"),
         };
-        Ok(Answer { result: FoundLease { session: session.id().to_string(), lease_id }, text })
+        let (session, surface) = leased.names();
+        Ok(Answer { result: FoundLease { session, surface, lease_id }, text })
     }
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
 pub struct PreemptLease {
     /// Id, prefix or name
-    session: String,
+    session: Option<String>,
+    /// Or a mounted server
+    surface: Option<String>,
 }
 
 impl Tool for PreemptLease {
@@ -95,11 +101,18 @@ impl Tool for PreemptLease {
 
     async fn call(self, mut call: Call) -> Result<Answer<Preempted>, SurfaceError> {
         let permit = call.take_permit()?;
-        let session = call.session(Some(&self.session))?;
-        let ended = session.preempt(&permit, call.standing.caller.name()).await?;
+        let leased = call.leased(self.session.as_deref(), self.surface.as_deref())?;
+        let by = call.standing.caller.name();
+        let ended = match &leased {
+            Leased::Session(session) => session.preempt(&permit, by).await?,
+            Leased::Mount(lease) => {
+                permit.check_operates(None)?;
+                lease.preempt(by)
+            }
+        };
         let text = if ended { "the lease was ended" } else { "the lease was already free" };
-        let session = session.id().to_string();
-        Ok(Answer { result: Preempted { session, ended }, text: text.to_owned() })
+        let (session, surface) = leased.names();
+        Ok(Answer { result: Preempted { session, surface, ended }, text: text.to_owned() })
     }
 }
 

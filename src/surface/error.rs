@@ -6,6 +6,8 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::core::input::request::WriteError;
+use crate::core::mount::MountName;
 use crate::core::policy::Denial;
 use crate::core::policy::decision::DecisionId;
 use crate::core::wait::PatternError;
@@ -43,6 +45,9 @@ pub enum SurfaceError {
     /// The server of a mounted tool refused or failed.
     #[error(transparent)]
     Mount(#[from] MountError),
+    /// The caller does not have the lease of the mount, or does not get it.
+    #[error("{mount}: {error}")]
+    MountLease { mount: MountName, error: WriteError },
     /// What an operator asked of a mount cannot be done.
     #[error(transparent)]
     ManageMount(#[from] ManageError),

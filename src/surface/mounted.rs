@@ -1,14 +1,20 @@
-//! The tools of mounts as entries beside the daemon's own.
+//! Mounts as their callers see them: their tools as entries beside the daemon's own, and their leases.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use rmcp::model::Tool;
 use serde_json::Value;
 
-use crate::core::mount::MountTrust;
+use crate::core::mount::{MountName, MountTrust};
+use crate::core::policy::{Reach, Standing};
+use crate::mount::handle::Mount;
 use crate::mount::registry::{MountedTool, Mounts};
+use crate::surface::call::Daemon;
 use crate::surface::tool::ToolEntry;
 use crate::surface::tool::relay::visible;
+use crate::wire::lease::LeaseWire;
+use crate::wire::mount::SeenMount;
 
 /// The tool that clients know by this name.
 pub fn mounted_entry(mounts: &Mounts, name: &str) -> Option<ToolEntry> {
@@ -19,6 +25,47 @@ pub fn mounted_entry(mounts: &Mounts, name: &str) -> Option<ToolEntry> {
 pub fn mounted_entries(mounts: &Mounts) -> Vec<ToolEntry> {
     let tools = mounts.tools().into_iter();
     tools.filter_map(|(name, tool)| entry(name, tool)).collect()
+}
+
+/// Whether any mount exists for a caller. Servers run as the daemon's user, so other tenants see only what their filter of
+/// tools names.
+pub fn sees_mounts(daemon: &Daemon, standing: &Standing) -> bool {
+    let is_own = standing.caller.tenant == *daemon.sessions.own_tenant();
+    standing.reach == Reach::Tenant && (is_own || standing.tools.is_some())
+}
+
+/// The mounts of which a caller sees a tool, by name, each with the names of these tools.
+pub fn seen_mounts(daemon: &Daemon, standing: &Standing) -> Vec<(Mount, Vec<Arc<str>>)> {
+    if !sees_mounts(daemon, standing) {
+        return Vec::new();
+    }
+    let mut seen: BTreeMap<MountName, (Mount, Vec<Arc<str>>)> = BTreeMap::new();
+    for (name, tool) in daemon.mounts.tools() {
+        if standing.has_tool(&name) {
+            let fresh = || (tool.mount.clone(), Vec::new());
+            seen.entry(tool.mount.name().clone()).or_insert_with(fresh).1.push(name);
+        }
+    }
+    seen.into_values().collect()
+}
+
+/// The mounts that a caller sees, for the resource `termgate://mounts`.
+pub fn listed_mounts(daemon: &Daemon, standing: &Standing) -> Vec<SeenMount> {
+    let seen = seen_mounts(daemon, standing).into_iter();
+    let wire = seen.map(|(mount, tools)| SeenMount {
+        name: mount.name().to_string(),
+        mode: mount.settings().mode.as_str().to_owned(),
+        status: mount.view().status.as_str().to_owned(),
+        lease: lease_of(daemon, &mount),
+        tools: tools.iter().map(ToString::to_string).collect(),
+    });
+    wire.collect()
+}
+
+/// How the lease of a mount stands, if it has one.
+pub fn lease_of(daemon: &Daemon, mount: &Mount) -> Option<LeaseWire> {
+    let (view, expires_at) = daemon.mount_leases.of(mount.name())?.view();
+    Some(LeaseWire::from(&view).expiring(expires_at, daemon.now()))
 }
 
 /// The entry of a tool; `None` if its definition is not one of the protocol.

@@ -3,6 +3,7 @@
 pub mod create_session;
 pub mod following;
 pub mod lease;
+pub mod leased;
 pub mod list_sessions;
 pub mod manage_session;
 pub mod read_commands;

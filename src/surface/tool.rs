@@ -216,8 +216,10 @@ impl ToolEntry {
     /// The entry of a tool of a mount, which clients know by this name.
     pub fn mounted(name: Arc<str>, described: rmcp::model::Tool, tool: MountedTool) -> Self {
         let says_reads = described.annotations.as_ref().and_then(|it| it.read_only_hint);
-        let is_trusted = tool.mount.settings().trust == MountTrust::Trusted;
-        let only_reads = is_trusted && says_reads == Some(true);
+        let settings = tool.mount.settings();
+        let is_trusted = settings.trust == MountTrust::Trusted;
+        let is_known = settings.reads.as_ref().is_some_and(|reads| reads.matches(&tool.tool));
+        let only_reads = is_known || (is_trusted && says_reads == Some(true));
         Self {
             name,
             access: if only_reads { ToolAccess::ReadMount } else { ToolAccess::WriteMount },

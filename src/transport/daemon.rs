@@ -30,7 +30,7 @@ use crate::config::paths::RuntimePaths;
 use crate::config::sockets::SocketAccess;
 use crate::config::sources::Sources;
 use crate::core::event::Event;
-use crate::core::ids::{SessionId, TenantId};
+use crate::core::ids::{PrincipalId, SessionId, TenantId};
 use crate::core::input::WriteWindow;
 use crate::core::policy::switches::{Scope, Switches};
 use crate::gateway::Gateway;
@@ -53,6 +53,7 @@ use crate::store::journal::writer::Journal;
 use crate::surface::call::{Daemon, Principals};
 use crate::surface::control::set_write::write_status;
 use crate::surface::judge::Judge;
+use crate::surface::mount_leases::MountLeases;
 use crate::surface::switchboard::Switchboard;
 use crate::surface::turns::Turns;
 use crate::transport::authentication::Authority;
@@ -61,7 +62,7 @@ use crate::transport::daemon::event_commands::run_event_commands;
 use crate::transport::daemon::indexing::{Indexing, index_of};
 use crate::transport::daemon::journal::{journal_of, keep_journal, recorder};
 use crate::transport::daemon::kept_switches::{KeptSwitches, SwitchOrigin, close_switches};
-use crate::transport::daemon::places::Places;
+use crate::transport::daemon::places::{Places, mount_leases};
 use crate::transport::daemon::sessions::{
     listen_for_all, open_session_doors, recover_sessions, shims_of,
 };
@@ -286,7 +287,7 @@ impl Assembly {
     ) -> io::Result<Self> {
         let mounts = places.mounts(config);
         let Places { index, environment, default_cwd, holding, scripts, .. } = places;
-        let Places { sandbox, state, recordings, .. } = places;
+        let Places { sandbox, state, recordings, accepted, .. } = places;
         let clock = Clock::boot()?;
         let started = clock.now();
         let own_tenant = TenantId::of_uid(own_uid());
@@ -304,10 +305,8 @@ impl Assembly {
         };
         let tokens = state.as_deref().map(TokenStore::in_state);
         let (registry, listening) = Registry::new(settings, clock.clone());
-        let sessions = registry.clone();
-        let end_rights = move |principal| {
-            sessions.all().iter().for_each(|session| session.end_right_of(principal));
-        };
+        let mount_leases = mount_leases(&registry, accepted, &mounts);
+        let end_rights = end_rights(registry.clone(), Arc::clone(&mount_leases));
         let authority = Authority::new(tokens, own_tenant.clone(), clock, end_rights);
         let daemon = Arc::new(Daemon {
             sessions: registry.clone(),
@@ -317,6 +316,7 @@ impl Assembly {
             departure: Departure::default(),
             index,
             judge: Judge::new(Arc::clone(&config.policy)),
+            mount_leases,
             mounts,
             turns: Turns::default(),
             journal: journal.clone(),
@@ -355,11 +355,19 @@ impl Assembly {
     }
 }
 
+/// Ends all leases of a principal that may not write any more.
+fn end_rights(sessions: Registry, leases: Arc<MountLeases>) -> impl Fn(PrincipalId) {
+    move |principal| {
+        sessions.all().iter().for_each(|session| session.end_right_of(principal));
+        leases.end_right_of(principal);
+    }
+}
+
 /// Notifies principals that lost a lease, and removes the switches of sessions that are gone.
 async fn tell_shims(facts: Board, shared: Arc<ServerShared>) {
     loop {
         let SessionNews { leases, listed, superseded } = facts.next().await;
-        leases.iter().for_each(|((session, _), event)| shared.lease_notices.tell(*session, event));
+        leases.iter().for_each(|((of, _), event)| shared.lease_notices.tell(of, event));
         let daemon = shared.gateway.daemon();
         let is_gone = |id: &SessionId| daemon.sessions.get(*id).is_none();
         let gone: BTreeSet<_> = listed.into_iter().filter(is_gone).collect();

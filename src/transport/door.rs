@@ -311,6 +311,10 @@ impl Visit {
             return;
         }
         let daemon = self.shared.gateway.daemon();
+        daemon.mount_leases.on_connection_closed(self.caller.connection);
+        if !self.connection.may_speak() {
+            daemon.mount_leases.end_right_of(self.caller.principal);
+        }
         let touched =
             std::mem::take(&mut *self.touched.lock().unwrap_or_else(PoisonError::into_inner));
         for session in touched.into_iter().filter_map(|id| daemon.sessions.get(id)) {

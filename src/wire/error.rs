@@ -71,6 +71,9 @@ pub struct ErrorDetails {
     pub exit: Option<ExitWire>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub changed: Option<DeltaWire>,
+    /// The mounted server whose lease it is about.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub surface: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub held_by: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -105,7 +105,11 @@ impl LeaseWire {
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct GrantWire {
     pub lease_id: String,
-    pub session: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<String>,
+    /// The mounted server whose lease it is, if it is none of a session.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub surface: Option<String>,
     pub epoch: u64,
     pub ttl_ms: u64,
     pub expires_in_ms: u64,
@@ -126,7 +130,10 @@ pub struct LeaseLeft {
 /// The result of `release_lease`.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct ReleasedWire {
-    pub session: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub surface: Option<String>,
     pub outcome: ReleaseOutcome,
     /// How long an offer stands.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -186,7 +193,11 @@ impl From<&EndCause> for LeaseEndCause {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct LeaseNotice {
     pub event: LeaseNews,
-    pub session: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<String>,
+    /// The mount whose lease it is, if it is none of a session.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub surface: Option<String>,
     pub epoch: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cause: Option<LeaseEndCause>,

@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::wire::lease::LeaseWire;
 use crate::wire::untrusted::Untrusted;
 
 /// The result of `manage_mounts`.
@@ -24,6 +25,12 @@ pub struct MountWire {
     pub name: String,
     /// `trusted` or `untrusted`.
     pub trust: String,
+    /// `shared` or `leased`.
+    #[serde(default)]
+    pub mode: String,
+    /// Who may call what writes, where that needs a lease.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lease: Option<LeaseWire>,
     /// `stopped`, `starting` or `running`.
     pub status: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -43,6 +50,20 @@ pub struct MountWire {
     /// The last lines of its standard error.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub log: Vec<String>,
+}
+
+/// An entry of the resource `termgate://mounts`.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct SeenMount {
+    pub name: String,
+    /// `shared` or `leased`.
+    pub mode: String,
+    /// `stopped`, `starting` or `running`.
+    pub status: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lease: Option<LeaseWire>,
+    /// The names that clients call them by.
+    pub tools: Vec<String>,
 }
 
 /// A tool of a mount.

@@ -132,7 +132,10 @@ pub struct SwitchWire {
 /// The result of `find_lease`.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct FoundLease {
-    pub session: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub surface: Option<String>,
     /// Null where the command line holds no lease.
     pub lease_id: Option<String>,
 }
@@ -140,7 +143,10 @@ pub struct FoundLease {
 /// The result of `preempt_lease`.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Preempted {
-    pub session: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub surface: Option<String>,
     /// Whether there was a lease.
     pub ended: bool,
 }

@@ -1,5 +1,5 @@
 """An MCP server that misbehaves as its tools are told to."""
-import json, os, subprocess, sys, time
+import json, os, subprocess, sys, threading, time
 
 mode = os.environ.get("MODE", "")
 if mode == "die":
@@ -26,6 +26,14 @@ def tools():
         return json.load(file)
 
 
+def wind_down(id):
+    time.sleep(0.3)
+    note("stopped")
+    say({"jsonrpc": "2.0", "id": id, "error": {"code": -32000, "message": "cancelled"}})
+
+
+# The calls that go on until they are cancelled, and a moment longer.
+slow = set()
 if mode == "chatty":
     print("Server started!", flush=True)
     say({"jsonrpc": "2.0", "id": "mine", "method": "ping"})
@@ -45,6 +53,9 @@ for line in sys.stdin:
         say({"jsonrpc": "2.0", "id": id, "result": page})
     elif method == "notifications/cancelled":
         note("cancelled")
+        if params["requestId"] in slow:
+            slow.remove(params["requestId"])
+            threading.Thread(target=wind_down, args=(params["requestId"],)).start()
     elif method == "tools/call":
         name, arguments = params["name"], params.get("arguments", {})
         note(name)
@@ -54,6 +65,8 @@ for line in sys.stdin:
             sys.exit(0)
         elif name == "hang":
             continue
+        elif name == "slow":
+            slow.add(id)
         elif name == "garbage":
             print("\x00{]", flush=True)
         elif name == "endless":

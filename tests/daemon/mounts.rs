@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use termgate::core::mount::{MountName, MountSettings, MountTrust};
+use termgate::core::mount::{MountMode, MountName, MountSettings, MountTrust};
 
 use crate::daemon::harness::{Era, TestDaemon, Wire};
 use crate::harness::home::Home;
@@ -17,12 +17,13 @@ use crate::harness::waiting::{LOOK, soon, until};
 const SERVER: &str = include_str!("fake_server.py");
 
 /// The tools of the fake server.
-const TOOLS: [&str; 14] = [
+const TOOLS: [&str; 15] = [
     "echo",
     "look",
     "crash",
     "exit",
     "hang",
+    "slow",
     "garbage",
     "endless",
     "refuse",
@@ -35,13 +36,13 @@ const TOOLS: [&str; 14] = [
 ];
 
 /// A fake server and its files.
-struct Fake {
-    ground: Home,
-    settings: MountSettings,
+pub(crate) struct Fake {
+    pub(crate) ground: Home,
+    pub(crate) settings: MountSettings,
 }
 
 impl Fake {
-    fn new(trust: MountTrust) -> Self {
+    pub(crate) fn new(trust: MountTrust) -> Self {
         let ground = Home::new();
         fs::write(ground.path("server.py"), SERVER).unwrap();
         let text = |path: PathBuf| path.to_str().unwrap().to_owned();
@@ -57,10 +58,12 @@ impl Fake {
             pass_env: Vec::new(),
             cwd: None,
             trust,
+            mode: MountMode::Shared,
             idle_stop: Duration::ZERO,
             initialize_timeout: Duration::from_secs(20),
             call_timeout: Duration::from_secs(20),
             tools: None,
+            reads: None,
         };
         let fake = Self { ground, settings };
         fake.lists(|name| format!("does {name}"));
@@ -79,22 +82,22 @@ impl Fake {
         fs::write(self.ground.path("tools.json"), json!(tools).to_string()).unwrap();
     }
 
-    fn with_mode(mut self, mode: &str) -> Self {
+    pub(crate) fn with_mode(mut self, mode: &str) -> Self {
         self.settings.env.insert("MODE".to_owned(), mode.to_owned());
         self
     }
 
     /// How often it was started.
-    fn starts(&self) -> usize {
+    pub(crate) fn starts(&self) -> usize {
         fs::read_to_string(self.ground.path("starts")).unwrap_or_default().lines().count()
     }
 
-    fn heard(&self) -> String {
+    pub(crate) fn heard(&self) -> String {
         fs::read_to_string(self.ground.path("starts.heard")).unwrap_or_default()
     }
 
     /// A daemon with this mount, once its state is this.
-    async fn mounted(&self, writable: bool) -> TestDaemon {
+    pub(crate) async fn mounted(&self, writable: bool) -> TestDaemon {
         let table = BTreeMap::from([("fake".parse::<MountName>().unwrap(), self.settings.clone())]);
         TestDaemon::configured(|config| {
             config.allow_write = writable;
@@ -104,7 +107,7 @@ impl Fake {
     }
 
     /// The same, once its tools are known.
-    async fn known(&self, writable: bool) -> (TestDaemon, Wire) {
+    pub(crate) async fn known(&self, writable: bool) -> (TestDaemon, Wire) {
         let daemon = self.mounted(writable).await;
         let mut operator = daemon.operator().await;
         wait_for(&mut operator, |mount| mount["accepted"].as_u64() == Some(TOOLS.len() as u64))
@@ -114,14 +117,14 @@ impl Fake {
 }
 
 /// What an operator is told of the mount.
-async fn view(operator: &mut Wire) -> Value {
+pub(crate) async fn view(operator: &mut Wire) -> Value {
     let asked = json!({"action": "list", "mount": "fake"});
     let listed = operator.structured("manage_mounts", asked).await;
     listed["mounts"][0].clone()
 }
 
 /// Waits until the mount is like this.
-async fn wait_for(operator: &mut Wire, wanted: impl Fn(&Value) -> bool) -> Value {
+pub(crate) async fn wait_for(operator: &mut Wire, wanted: impl Fn(&Value) -> bool) -> Value {
     let looking = async {
         loop {
             let mount = view(operator).await;

@@ -32,6 +32,7 @@ async fn every_list_and_every_part_of_every_session_is_listed() {
         let expected = [
             "termgate://sessions".to_owned(),
             "termgate://leases".to_owned(),
+            "termgate://mounts".to_owned(),
             "termgate://events".to_owned(),
             part("grid"),
             part("cursor"),

@@ -157,6 +157,16 @@ impl Input {
         self.follow(now);
     }
 
+    /// Renews the lease for an act that was begun, and keeps the lease from expiring until the act lets go of it
+    /// with [`Input::let_go`]. A lease that is taken for this act is given back then.
+    pub fn commit_lasting(&mut self, act: AllowedAct) -> (Grant, HoldToken) {
+        let now = act.now;
+        let (_, grant) = self.exercise(act);
+        let hold = self.lease.hold();
+        self.follow(now);
+        (grant, hold)
+    }
+
     /// Finds out whether a command that was sent under this epoch may still be interrupted for its caller:
     /// while no other holding began since, else where the caller has one now and may write blindly. Without
     /// an epoch the caller sent it, if at all, in a holding that is over, and nobody may have one.

@@ -4,11 +4,12 @@
 //! becomes of the bytes queued under it.
 
 use crate::core::caller::{Caller, PrincipalName};
-use crate::core::ids::{ConnectionId, PrincipalId};
+use crate::core::ids::{ConnectionId, PrincipalId, TenantId};
 use crate::core::input::Input;
 use crate::core::input::idempotency::IdempotencyKey;
 use crate::core::input::idempotency::memory::CallStage;
 use crate::core::input::request::WriteError;
+use crate::core::lease::error::EndCause;
 use crate::core::lease::request::{
     AcquireRequest, Acquired, Grant, ReleaseRequest, Released, RenewRequest, WaiterId,
 };
@@ -119,6 +120,18 @@ impl Input {
     pub fn end_right_of(&mut self, now: Moment, principal: PrincipalId) {
         self.judge(now);
         self.lease.end_right_of(now, principal);
+        self.follow(now);
+    }
+
+    /// Ends all that these tenants have of the lease, for this cause.
+    pub fn end_rights_of(
+        &mut self,
+        now: Moment,
+        ends: impl Fn(&TenantId) -> bool,
+        cause: &EndCause,
+    ) {
+        self.judge(now);
+        self.lease.end_rights(now, |_, of| ends(of), cause);
         self.follow(now);
     }
 

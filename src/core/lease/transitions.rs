@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 
 use crate::core::caller::Caller;
-use crate::core::ids::{ConnectionId, LeaseId, PrincipalId};
+use crate::core::ids::{ConnectionId, LeaseId, PrincipalId, TenantId};
 use crate::core::lease::error::{EndCause, LeaseError};
 use crate::core::lease::holding::{HolderPresence, Holding, LeaseDue, Offer};
 use crate::core::lease::limits::Terms;
@@ -287,27 +287,38 @@ impl LeaseManager {
 }
 
 impl LeaseManager {
-    /// Ends all that a principal has here: its lease, in force, expired, suspended, kept after its
-    /// connection closed or left by a daemon before, what it is offered, and its waits.
+    /// Ends all that a principal has here, since it may not write any more.
     pub(crate) fn end_right_of(&mut self, now: Moment, principal: PrincipalId) {
+        self.end_rights(now, |of, _| of == principal, &EndCause::RightEnded);
+    }
+
+    /// Ends all that those have here who may not write any more: their lease, in force, expired, suspended, kept after
+    /// its connection closed or left by a daemon before, what they are offered, and their waits.
+    pub(crate) fn end_rights(
+        &mut self,
+        now: Moment,
+        ends: impl Fn(PrincipalId, &TenantId) -> bool,
+        cause: &EndCause,
+    ) {
         self.on_time(now);
-        let cause = EndCause::RightEnded;
-        for waiter in self.waiters.take_of_principal(principal) {
+        for waiter in self.waiters.take_where(|it| ends(it.caller.principal, &it.caller.tenant)) {
             self.refusals.push((waiter.id, LeaseError::Lost { cause: cause.clone() }));
         }
-        let has = |holding: &Holding| holding.holder.principal == principal;
+        let has = |holding: &Holding| ends(holding.holder.principal, &holding.holder.tenant);
         if self.suspended.as_ref().is_some_and(|suspended| has(&suspended.holding)) {
             self.finish_suspended(cause.clone());
         }
         match &mut self.state {
-            LeaseState::Held(held) if has(held) => self.end(now, now, cause),
+            LeaseState::Held(held) if has(held) => self.end(now, now, cause.clone()),
             LeaseState::Held(held) => {
-                if held.offer.as_ref().is_some_and(|offer| offer.to.principal == principal) {
+                // Leases are handed over within a tenant.
+                let tenant = &held.holder.tenant;
+                if held.offer.as_ref().is_some_and(|offer| ends(offer.to.principal, tenant)) {
                     held.take_back(now);
                 }
             }
             LeaseState::Lapsed(lapsed) if has(lapsed) => {
-                self.forget_lapsed(cause);
+                self.forget_lapsed(cause.clone());
             }
             LeaseState::Lapsed(_) | LeaseState::Free => {}
         }

@@ -107,7 +107,7 @@ impl Waiters {
         self.take_where(|_| true)
     }
 
-    fn take_where(&mut self, leaves: impl Fn(&LeaseWaiter) -> bool) -> Vec<LeaseWaiter> {
+    pub(super) fn take_where(&mut self, leaves: impl Fn(&LeaseWaiter) -> bool) -> Vec<LeaseWaiter> {
         let (gone, stay): (VecDeque<_>, _) = self.queue.drain(..).partition(leaves);
         self.queue = stay;
         gone.into()

@@ -73,6 +73,11 @@ impl LeaseManager {
         self.known().find(own).map(|holding| holding.id)
     }
 
+    /// Whether a lease has, or had not long ago, this id.
+    pub fn knows(&self, id: LeaseId) -> bool {
+        self.known().any(|holding| holding.id == id) || self.ended.find(id).is_some()
+    }
+
     fn known(&self) -> impl Iterator<Item = &Holding> {
         let aside = self.suspended.as_ref().map(|suspended| &suspended.holding);
         let known = match &self.state {

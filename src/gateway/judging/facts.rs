@@ -151,9 +151,16 @@ impl<'a> JudgedCall<'a> {
             roles: standing.roles_in(&of),
             door: standing.door.as_str(),
             tool: &self.entry.name,
-            mount: self.entry.mount().map(|MountedTool { mount, tool, .. }| {
-                (mount.name().as_str(), format!("{}/{tool}", mount.name()))
-            }),
+            mount: match (self.entry.mount(), &call.mount_lease) {
+                (Some(MountedTool { mount, tool, .. }), _) => {
+                    Some((mount.name().as_str(), format!("{}/{tool}", mount.name())))
+                }
+                (None, Some(lease)) => {
+                    let mount = lease.mount().name().as_str();
+                    Some((mount, mount.to_owned()))
+                }
+                (None, None) => None,
+            },
             session: self.session.map(facts_of),
             arguments: self.arguments.iter().filter_map(text).collect::<BTreeMap<_, _>>(),
             line,

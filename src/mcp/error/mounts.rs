@@ -1,8 +1,12 @@
 //! The errors of mounts for clients.
 
 use crate::core::code::Code;
+use crate::core::input::request::WriteError;
+use crate::core::lease::error::LeaseError;
+use crate::core::mount::MountName;
+use crate::mcp::error::write;
 use crate::mount::error::{ManageError, MountError};
-use crate::wire::error::ErrorWire;
+use crate::wire::error::{ErrorDetails, ErrorWire};
 
 /// JSON-RPC's code for invalid parameters.
 const INVALID_PARAMS: i64 = -32602;
@@ -31,6 +35,15 @@ pub(super) fn mount(error: &MountError) -> ErrorWire {
             "The call may have taken effect, and the server has lost its state. Look before you repeat it."
                 .to_owned(),
         ),
+        MountError::StateLost { .. } => with_hint(
+            Code::UpstreamRestarted,
+            "Nothing was done. What you did in it before is gone: begin anew.".to_owned(),
+        ),
+        MountError::LeaseEnded { .. } => with_hint(
+            Code::LeaseLost,
+            "The call was cancelled, but may have taken effect. Acquire the lease again, and look before you repeat it."
+                .to_owned(),
+        ),
         MountError::TimedOut { .. } => with_hint(
             Code::Timeout,
             "The call was cancelled, but may have taken effect. Look before you repeat it.".to_owned(),
@@ -40,6 +53,17 @@ pub(super) fn mount(error: &MountError) -> ErrorWire {
         }
         MountError::Refused { .. } => ErrorWire::because(Code::UpstreamError, error),
     }
+}
+
+/// Why a caller does not have the lease of a mount.
+pub(super) fn lease(mount: &MountName, error: &WriteError) -> ErrorWire {
+    let mut wire = write(error);
+    if *error == WriteError::Lease(LeaseError::Required) {
+        wire.hint = format!("Call acquire_lease with surface `{mount}`, and then this again.");
+    }
+    let details =
+        ErrorDetails { surface: Some(mount.to_string()), ..wire.details.unwrap_or_default() };
+    ErrorWire { details: Some(details), ..wire }
 }
 
 pub(super) fn manage(error: &ManageError) -> ErrorWire {

@@ -5,7 +5,7 @@ use uuid::Uuid;
 
 use super::*;
 use crate::core::caller::{Caller, PrincipalName};
-use crate::core::ids::{Epoch, PrincipalId, TenantId};
+use crate::core::ids::{Epoch, PrincipalId, SessionId, TenantId};
 use crate::mcp::outbox::UnsentLimits;
 
 fn session(number: u128) -> SessionId {
@@ -47,10 +47,13 @@ async fn read_all(connection: &Connection) -> Vec<serde_json::Value> {
 #[tokio::test]
 async fn of_each_lease_the_newest_notice_waits_for_a_client_that_does_not_read() {
     let (notices, connection) = connected();
-    notices.tell(session(2), &event(7, LeaseChange::Ended(EndCause::Expired)));
+    notices.tell(&LeaseOf::Session(session(2)), &event(7, LeaseChange::Ended(EndCause::Expired)));
     for epoch in 0..1_000 {
-        notices.tell(session(1), &event(epoch, LeaseChange::Suspended { by: person() }));
-        notices.tell(session(1), &event(epoch + 1, LeaseChange::Resumed));
+        notices.tell(
+            &LeaseOf::Session(session(1)),
+            &event(epoch, LeaseChange::Suspended { by: person() }),
+        );
+        notices.tell(&LeaseOf::Session(session(1)), &event(epoch + 1, LeaseChange::Resumed));
     }
     let told = read_all(&connection).await;
     let data = |told: &serde_json::Value| {
@@ -66,7 +69,10 @@ async fn of_each_lease_the_newest_notice_waits_for_a_client_that_does_not_read()
 async fn the_notices_of_one_client_are_bounded_however_many_leases_it_loses() {
     let (notices, connection) = connected();
     for number in 0..10_000 {
-        notices.tell(session(number), &event(1, LeaseChange::Ended(EndCause::Expired)));
+        notices.tell(
+            &LeaseOf::Session(session(number)),
+            &event(1, LeaseChange::Ended(EndCause::Expired)),
+        );
     }
     assert!(connection.outbox.unsent_bytes() <= UnsentLimits::default().pushes_max);
     let told = read_all(&connection).await;

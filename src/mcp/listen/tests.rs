@@ -14,6 +14,7 @@ use crate::core::policy::switches::{Scope, Switches};
 use crate::core::quota::Quota;
 use crate::mcp::outbox::UnsentLimits;
 use crate::mcp::subscription_quota::tests::{agent, standing};
+use crate::mount::epochs::EpochFiles;
 use crate::mount::registry::{MountPlaces, Mounts};
 use crate::session::drain::Departure;
 use crate::session::recover::tests::registry;
@@ -21,6 +22,7 @@ use crate::store::index::writer::SearchIndex;
 use crate::store::journal::writer::{Journal, JournalLimits};
 use crate::surface::call::Principals;
 use crate::surface::judge::Judge;
+use crate::surface::mount_leases::MountLeases;
 use crate::surface::switchboard::Switchboard;
 use crate::surface::turns::Turns;
 
@@ -37,8 +39,10 @@ fn daemon() -> Arc<Daemon> {
     let ended = SessionId::from_random(Uuid::nil());
     switches.set(Scope::Session(ended), WriteWindow::Open);
     let limits = JournalLimits { bytes_max: 0, keep_input: true };
+    let epochs = EpochFiles::at(PathBuf::from("/nowhere"));
     Arc::new(Daemon {
         started: sessions.clock().now(),
+        mount_leases: Arc::new(MountLeases::new(sessions.clone(), epochs)),
         sessions,
         switchboard: Switchboard::new(switches),
         lease_auto: AtomicBool::new(true),

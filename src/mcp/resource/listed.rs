@@ -67,9 +67,10 @@ pub const OUTPUT: Template = Template {
 };
 
 /// The lists: URI, name and description.
-pub const LISTS: [(&str, &str, &str); 3] = [
+pub const LISTS: [(&str, &str, &str); 4] = [
     ("termgate://sessions", "sessions", "Every session you may see"),
     ("termgate://leases", "leases", "Who may write where"),
+    ("termgate://mounts", "mounts", "Every mounted server you may call, and who has its lease"),
     ("termgate://events", "events", "What happened last"),
 ];
 

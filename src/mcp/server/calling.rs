@@ -87,6 +87,7 @@ impl CallHandler for Server {
             target: None,
             permit: None,
             touched,
+            mount_lease: None,
             creates: None,
             person: person(
                 &self.connection,

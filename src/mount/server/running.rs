@@ -5,15 +5,23 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use crate::mount::handle::{CallProgress, ServerCall};
+use crate::core::ids::Epoch;
+use crate::core::mount::MountName;
+use crate::mount::error::MountError;
+use crate::mount::handle::{CALLS_MAX, CallProgress, ServerCall};
 use crate::mount::process::ServerProcess;
 use crate::mount::protocol::notification;
+use crate::mount::server::draining::Draining;
 use crate::mount::server::greeting::Listing;
 
 /// A running server with the calls that it has to answer.
 pub(super) struct RunningServer {
     pub(super) process: ServerProcess,
     pub(super) pending: BTreeMap<u64, PendingCall>,
+    /// The calls of earlier holders, and those that wait for them.
+    pub(super) draining: Draining,
+    /// The number of this start of the server.
+    pub(super) generation: u64,
     pub(super) listing: Option<Listing>,
     /// When it was last asked something.
     pub(super) used: Instant,
@@ -25,10 +33,33 @@ pub(super) struct PendingCall {
 }
 
 impl RunningServer {
-    pub(super) fn cancel(&self, id: u64) {
+    /// Cancels a call at the server.
+    pub(super) fn cancel(&mut self, id: u64, call: &ServerCall) {
+        if let Some(under) = call.under {
+            self.draining.on_cancelled(id, under.epoch, Instant::now());
+        }
         let params = json!({"requestId": id, "reason": "given up"});
         // A server that does not read is not told.
         let _ = self.process.send(notification("notifications/cancelled", &params));
+    }
+
+    /// Whether there is room for another call.
+    pub(super) fn has_room(&self) -> bool {
+        self.pending.len() + self.draining.waiting() < CALLS_MAX
+    }
+
+    /// Cancels the calls of earlier holders.
+    pub(super) fn cancel_before(&mut self, epoch: Epoch, mount: &MountName) {
+        let of_former = |it: &PendingCall| it.call.under.is_some_and(|under| under.epoch < epoch);
+        let former: Vec<u64> =
+            self.pending.iter().filter(|(_, it)| of_former(it)).map(|(id, _)| *id).collect();
+        for id in former {
+            if let Some(PendingCall { call, .. }) = self.pending.remove(&id) {
+                self.cancel(id, &call);
+                let mount = mount.clone();
+                let _ = call.reply.send(Err(MountError::LeaseEnded { mount }));
+            }
+        }
     }
 
     /// Hands a server's progress to the caller, unless it is behind.

@@ -8,6 +8,7 @@ use crate::core::frame::Exit;
 use crate::core::ids::Epoch;
 use crate::core::lease::error::EndCause;
 use crate::core::lease::view::LeaseChange;
+use crate::core::mount::MountName;
 use crate::core::screen::sequence::TaskProgress;
 use crate::core::shell::activity::Evidence;
 
@@ -99,7 +100,7 @@ pub(super) fn details_of(event: &Event, keep_input: bool) -> Option<Value> {
         Event::SessionCreated { name, command } => json!({"name": name, "command": command}),
         Event::SessionRenamed { name } => json!({"name": name}),
         Event::SessionEnded { exit } => of_exit(*exit),
-        Event::Lease { change, .. } => of_change(change),
+        Event::Lease { change, mount, .. } => of_change(change, mount.as_ref()),
         Event::CommandStarted { id, text, by } => {
             json!({"command_id": id.0, "command": keep_input.then_some(text), "by": by})
         }
@@ -144,16 +145,17 @@ fn of_exit(exit: Exit) -> Value {
     }
 }
 
-fn of_change(change: &LeaseChange) -> Value {
+fn of_change(change: &LeaseChange, mount: Option<&MountName>) -> Value {
+    let mount = mount.map(MountName::as_str);
     match change {
         LeaseChange::Granted | LeaseChange::Renewed | LeaseChange::Resumed => {
-            Value::Object(Map::new())
+            json!({"mount": mount})
         }
-        LeaseChange::Revived => json!({"reason": "revived"}),
-        LeaseChange::Suspended { by } => json!({"other": by.to_string()}),
+        LeaseChange::Revived => json!({"mount": mount, "reason": "revived"}),
+        LeaseChange::Suspended { by } => json!({"mount": mount, "other": by.to_string()}),
         LeaseChange::Ended(cause) => {
             let other = cause.by().map(ToString::to_string);
-            json!({"reason": cause.as_str(), "other": other})
+            json!({"mount": mount, "reason": cause.as_str(), "other": other})
         }
     }
 }

@@ -205,13 +205,17 @@ fn date(moment: SystemTime) -> String {
     rfc3339(moment.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs())
 }
 
+/// What has a lease, as answers call it: the id of a session, or the name of a mount.
+pub type LeaseNames = (Option<String>, Option<String>);
+
 impl GrantWire {
     /// The lease as it stands now.
-    pub fn of(session: &Session, grant: &Grant, clock: &Clock) -> Self {
+    pub fn of((session, surface): LeaseNames, grant: &Grant, clock: &Clock) -> Self {
         let left = clock.now().until(grant.expires_at);
         Self {
             lease_id: grant.lease.to_string(),
-            session: session.id().to_string(),
+            session,
+            surface,
             epoch: grant.epoch.0,
             ttl_ms: grant.ttl.as_millis() as u64,
             expires_in_ms: left.as_millis() as u64,

@@ -12,8 +12,9 @@ use crate::core::mount::naming::{ToolSource, exposed_name};
 use crate::mount::definitions::{ToolDifference, ToolSet};
 use crate::mount::error::ManageError;
 use crate::mount::handle::{Mount, MountView};
-use crate::surface::call::Call;
+use crate::surface::call::{Call, Daemon};
 use crate::surface::error::SurfaceError;
+use crate::surface::mounted::lease_of;
 use crate::surface::tool::{Answer, Tool, ToolAccess};
 use crate::wire::mount::{ContestedName, MountList, MountToolWire, MountWire};
 use crate::wire::untrusted::Untrusted;
@@ -66,8 +67,8 @@ impl Tool for ManageMounts {
             }
         };
         let found = match &named {
-            Some(mount) => vec![described(mount)],
-            None => mounts.all().iter().map(summary).collect(),
+            Some(mount) => vec![described(&call.daemon, mount)],
+            None => mounts.all().iter().map(|it| summary(&call.daemon, it)).collect(),
         };
         let contested = mounts.contested().into_iter().map(|(name, sources)| ContestedName {
             name: name.to_string(),
@@ -84,12 +85,14 @@ fn shown(text: &str) -> String {
     written_out(text, char::is_control).into_owned()
 }
 
-fn summary(mount: &Mount) -> MountWire {
+fn summary(daemon: &Daemon, mount: &Mount) -> MountWire {
     let view = mount.view();
     MountWire {
         untrusted: Untrusted,
         name: mount.name().to_string(),
         trust: mount.settings().trust.as_str().to_owned(),
+        mode: mount.settings().mode.as_str().to_owned(),
+        lease: lease_of(daemon, mount),
         status: view.status.as_str().to_owned(),
         pid: view.pid,
         generation: view.generation,
@@ -101,9 +104,9 @@ fn summary(mount: &Mount) -> MountWire {
     }
 }
 
-fn described(mount: &Mount) -> MountWire {
+fn described(daemon: &Daemon, mount: &Mount) -> MountWire {
     let log = mount.log().iter().map(|line| shown(line)).collect();
-    MountWire { tools: tools(mount, &mount.view()), log, ..summary(mount) }
+    MountWire { tools: tools(mount, &mount.view()), log, ..summary(daemon, mount) }
 }
 
 /// The tools that were accepted, and how those that the server lists now differ.
@@ -143,7 +146,12 @@ fn lines(list: &MountList) -> String {
         let problem = it.problem.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
         let changed = if it.changed { ", changed its tools" } else { "" };
         let tools = it.accepted.unwrap_or_default();
-        format!("{} ({}) {}, {tools} tools{changed}{problem}", it.name, it.trust, it.status)
+        let leased = it.lease.as_ref().map(|lease| match &lease.by {
+            Some(by) => format!(", leased by {by}"),
+            None => ", its lease is free".to_owned(),
+        });
+        let leased = leased.unwrap_or_default();
+        format!("{} ({}) {}, {tools} tools{leased}{changed}{problem}", it.name, it.trust, it.status)
     };
     let contested = |it: &ContestedName| {
         format!("the name {} is wanted by {}, so none has it", it.name, it.tools.join(" and "))

@@ -114,7 +114,9 @@ impl Tool for CreateSession {
         let (session, grant) = sessions.create(&permit, creation, listed).await?;
         let recording = recorded.get().map(|file| sessions.recordings().join(&**file));
         let recording = recording.map(|path| path.display().to_string());
-        let lease = grant.map(|grant| GrantWire::of(&session, &grant, sessions.clock()));
+        let lease = grant.map(|grant| {
+            GrantWire::of((Some(session.id().to_string()), None), &grant, sessions.clock())
+        });
         let session = SessionWire::of(&session, true, sessions.clock().now()).within(ALONE);
         let held = lease.as_ref().map_or_else(
             || "its lease is free".to_owned(),

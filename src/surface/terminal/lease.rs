@@ -12,10 +12,12 @@ use crate::core::lease::request::{
     AcquireRequest, HandOver, ReleaseRequest, Released, RenewRequest,
 };
 use crate::core::policy::PermittedAct;
+use crate::surface::argument::lease_id;
 use crate::surface::argument::{millis, plain};
 use crate::surface::call::Call;
 use crate::surface::error::SurfaceError;
-use crate::surface::terminal::writing::{fingerprint, idempotency_key, lease_id, presented};
+use crate::surface::terminal::leased::Leased;
+use crate::surface::terminal::writing::{fingerprint, idempotency_key};
 use crate::surface::tool::{Answer, Tool, ToolAccess};
 use crate::wire::error::RefusalCause;
 use crate::wire::lease::{GrantWire, LeaseEndCause, ReleaseOutcome, ReleasedWire};
@@ -29,6 +31,9 @@ pub struct AcquireLease {
     /// Id, prefix or name
     #[allow(dead_code)] // Read by the gateway, which settles the right to the session.
     session: Option<String>,
+    /// Or a mounted server
+    #[allow(dead_code)] // Read by the gateway, as above.
+    surface: Option<String>,
     /// 1000 to 600000 (default 30000); use renews it
     ttl_ms: Option<u64>,
     /// Wait in line for this time (default 0)
@@ -50,22 +55,23 @@ pub fn fresh_lease() -> LeaseId {
 impl Tool for AcquireLease {
     const NAME: &'static str = "acquire_lease";
     const TITLE: &'static str = "Acquire the lease";
-    const DESCRIPTION: &'static str = "Asks for the right to write to a session; wait_ms queues you \
-        first come, first served. Asking again returns the same lease.";
+    const DESCRIPTION: &'static str = "Asks for the right to write to a session or mounted server; \
+        wait_ms queues you first come, first served. Asking again returns the same lease.";
     const ACCESS: ToolAccess = ToolAccess::WriteSession(PermittedAct::Lease);
     const IDEMPOTENT: bool = true;
+    const NEEDS_SESSION: bool = false;
 
     type Result = GrantWire;
 
     async fn call(self, mut call: Call) -> Result<Answer<GrantWire>, SurfaceError> {
-        let target = call.take_target()?;
+        let target = call.take_leased()?;
         let sessions = call.daemon.sessions.clone();
         let wait = millis("wait_ms", self.wait_ms.unwrap_or(0), 0..=600_000)?;
         let ttl = self.ttl_ms.map(|ttl| millis("ttl_ms", ttl, 1_000..=600_000));
         let reason = self.reason.as_deref().unwrap_or_default();
         plain("reason", reason, REASON_BYTES_MAX)?;
-        let presented = presented(&call, &target.session, self.lease_id.as_deref())?;
-        let of = (target.session.id(), self.ttl_ms, self.wait_ms, presented);
+        let presented = target.of.presented(&call, self.lease_id.as_deref())?;
+        let of = (target.of.names(), self.ttl_ms, self.wait_ms, presented);
         let key = idempotency_key(self.idempotency_key.as_deref(), fingerprint(&of))?;
         let request = AcquireRequest {
             presented,
@@ -75,21 +81,23 @@ impl Tool for AcquireLease {
             wait_until: (!wait.is_zero()).then(|| sessions.clock().now() + wait),
             fresh: fresh_lease(),
         };
-        let caller = call.standing.caller.clone();
-        call.touched(&target.session);
+        let by = (call.standing.caller.clone(), sessions.clock());
+        target.of.touched(&call);
         let waiting = call.daemon.departure.waiting();
-        let acquiring = target.session.acquire(&target.permit, caller, request, key, call.accepted);
+        let acquiring = target.acquire(by, request, key, call.accepted);
         // Who does not stand in line is answered anyway.
         let grant = match wait.is_zero() {
             true => acquiring.await?,
             false => waiting.unless_told(acquiring).await.ok_or(SurfaceError::DaemonLeaves)??,
         };
-        sessions.remember_lease(grant.lease, target.session.id());
-        let grant = GrantWire::of(&target.session, &grant, sessions.clock());
+        if let Leased::Session(session) = &target.of {
+            sessions.remember_lease(grant.lease, session.id());
+        }
+        let grant = GrantWire::of(target.of.names(), &grant, sessions.clock());
         let text = format!(
-            "you hold lease {} of session {} for {}; writing renews it",
+            "you hold lease {} of {} for {}; writing renews it",
             grant.lease_id,
-            grant.session,
+            target.of,
             rough(grant.expires_in_ms)
         );
         Ok(Answer { result: grant, text })
@@ -115,17 +123,17 @@ impl Tool for RenewLease {
     type Result = GrantWire;
 
     async fn call(self, mut call: Call) -> Result<Answer<GrantWire>, SurfaceError> {
-        let target = call.take_target()?;
+        let target = call.take_leased()?;
         let presented = Some(lease_id(&self.lease_id)?);
         let ttl = self.ttl_ms.map(|ttl| millis("ttl_ms", ttl, 1_000..=600_000)).transpose()?;
         let of = ("renew", presented, self.ttl_ms);
         let key = idempotency_key(self.idempotency_key.as_deref(), fingerprint(&of))?;
         let request = RenewRequest { presented, ttl };
-        let caller = call.standing.caller.clone();
-        call.touched(&target.session);
-        let grant =
-            target.session.renew(&target.permit, caller, request, key, call.accepted).await?;
-        let grant = GrantWire::of(&target.session, &grant, call.daemon.sessions.clock());
+        let sessions = call.daemon.sessions.clone();
+        let by = (call.standing.caller.clone(), sessions.clock());
+        target.of.touched(&call);
+        let grant = target.renew(by, request, key, call.accepted).await?;
+        let grant = GrantWire::of(target.of.names(), &grant, sessions.clock());
         let text = format!("lease {} lasts {} more", grant.lease_id, rough(grant.expires_in_ms));
         Ok(Answer { result: grant, text })
     }
@@ -151,7 +159,7 @@ impl Tool for ReleaseLease {
     type Result = ReleasedWire;
 
     async fn call(self, mut call: Call) -> Result<Answer<ReleasedWire>, SurfaceError> {
-        let target = call.take_target()?;
+        let target = call.take_leased()?;
         let presented = Some(lease_id(&self.lease_id)?);
         let hand_to = self.hand_to.as_deref().map(principal).transpose()?;
         let of = ("release", presented, &self.hand_to);
@@ -161,10 +169,10 @@ impl Tool for ReleaseLease {
         }
         let hand_to = hand_to.map(|to| HandOver { to, fresh: fresh_lease() });
         let request = ReleaseRequest { presented, hand_to };
-        let caller = call.standing.caller.clone();
-        let released =
-            target.session.release(&target.permit, caller, request, key, call.accepted).await?;
-        let now = call.daemon.now();
+        let sessions = call.daemon.sessions.clone();
+        let by = (call.standing.caller.clone(), sessions.clock());
+        let released = target.release(by, request, key, call.accepted).await?;
+        let now = sessions.clock().now();
         let (outcome, offered_for_ms, cause) = match released {
             Released::Freed => (ReleaseOutcome::Freed, None, None),
             Released::HandedOver => (ReleaseOutcome::HandedOver, None, None),
@@ -176,15 +184,18 @@ impl Tool for ReleaseLease {
                 (ReleaseOutcome::AlreadyGone, None, Some(LeaseEndCause::from(&cause)))
             }
         };
-        let session = target.session.id().to_string();
+        let (session, surface) = target.of.names();
         let text = match (offered_for_ms, cause) {
             (Some(left), _) => {
                 format!("offered; it returns to you if it is not taken up in {}", rough(left))
             }
             (None, Some(cause)) => format!("the lease was gone already: {}", word(&cause)),
-            (None, None) => format!("the lease of session {session} is {}", word(&outcome)),
+            (None, None) => format!("the lease of {} is {}", target.of, word(&outcome)),
         };
-        Ok(Answer { result: ReleasedWire { session, outcome, offered_for_ms, cause }, text })
+        Ok(Answer {
+            result: ReleasedWire { session, surface, outcome, offered_for_ms, cause },
+            text,
+        })
     }
 }
 

@@ -5,7 +5,6 @@ use std::hash::{Hash, Hasher};
 
 use schemars::JsonSchema;
 use serde::Deserialize;
-use uuid::Uuid;
 
 use crate::core::counted::counted;
 use crate::core::fnv::Fnv;
@@ -19,7 +18,7 @@ use crate::session::command::{Content, Expectation, WriteOrder, Written};
 use crate::session::handle::Session;
 use crate::surface::answer::budget::room_left;
 use crate::surface::answer::page::Form;
-use crate::surface::argument::millis;
+use crate::surface::argument::{lease_id, millis};
 use crate::surface::call::{Call, Target};
 use crate::surface::error::SurfaceError;
 use crate::surface::terminal::wait_for::{Memory, WaitConditions};
@@ -65,15 +64,6 @@ impl WriteOptions {
     fn waits(&self) -> bool {
         self.until.is_some() || self.wait_ms.is_some_and(|wait| wait > 0)
     }
-}
-
-/// Reads a lease id.
-pub fn lease_id(text: &str) -> Result<LeaseId, SurfaceError> {
-    let problem = |_| {
-        let problem = format!("{text:?} is not a lease id, which is a UUID");
-        SurfaceError::argument("lease_id", problem)
-    };
-    Uuid::parse_str(text).map(LeaseId).map_err(problem)
 }
 
 /// The lease id that the caller presents for a session.

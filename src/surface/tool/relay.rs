@@ -9,34 +9,81 @@ use crate::core::mount::MountTrust;
 use crate::core::policy::PermittedAct;
 use crate::mount::error::MountError;
 use crate::mount::registry::MountedTool;
+use crate::surface::argument::lease_id;
 use crate::surface::call::Call;
 use crate::surface::error::SurfaceError;
+use crate::surface::mount_lease::LeasedCall;
 use crate::surface::tool::ToolAccess;
 
 /// The member of `_meta` that marks the result of an untrusted server.
 const UNTRUSTED_KEY: &str = "dev.termgate/untrusted";
 
+/// The argument with the id of the lease of a mount.
+const LEASE_ID: &str = "lease_id";
+
 /// Calls the tool. The result of a trusted server is unchanged.
 ///
 /// # Errors
-/// [`SurfaceError::Mount`], or [`SurfaceError::Denied`] if the right to write has ended meanwhile.
+/// [`SurfaceError::Mount`], [`SurfaceError::MountLease`] if it needs a lease that the caller does not have, or
+/// [`SurfaceError::Denied`] if the right to write has ended meanwhile.
 pub(super) async fn relay(
     access: ToolAccess,
     tool: &MountedTool,
     mut call: Call,
-    arguments: JsonObject,
+    mut arguments: JsonObject,
 ) -> Result<Box<RawValue>, SurfaceError> {
+    let mut leased = None;
     if access != ToolAccess::ReadMount {
         call.take_permit()?.check(PermittedAct::CallMount, None, call.daemon.now())?;
+        leased = begin_leased(tool, &call, &mut arguments)?;
     }
     // What this connection asks next need not wait for the server.
     call.accept();
     let progress = call.progress.take();
-    let result = tool.mount.call(&tool.tool, arguments, progress).await?;
+    let under = leased.as_ref().map(LeasedCall::under);
+    let calling = tool.mount.call(&tool.tool, arguments, progress, under);
+    let ended = async {
+        match under {
+            Some(under) => tool.mount.fence().ended(under.epoch).await,
+            None => std::future::pending().await,
+        }
+    };
+    let result = tokio::select! {
+        result = calling => result?,
+        // This gives the call up, which cancels it at the server.
+        () = ended => {
+            let mount = tool.mount.name().clone();
+            return Err(MountError::LeaseEnded { mount }.into());
+        }
+    };
     checked(tool, result).ok_or_else(|| {
         let (code, message) = (0, "its result is malformed".to_owned());
         MountError::Refused { mount: tool.mount.name().clone(), code, message }.into()
     })
+}
+
+/// Begins a call of a mount that has a lease.
+fn begin_leased(
+    tool: &MountedTool,
+    call: &Call,
+    arguments: &mut JsonObject,
+) -> Result<Option<LeasedCall>, SurfaceError> {
+    let Some(lease) = call.daemon.mount_leases.of(tool.mount.name()) else { return Ok(None) };
+    // The server is not told the id, unless it has an argument of this name itself.
+    let is_servers = tool.definition["inputSchema"]["properties"].get(LEASE_ID).is_some();
+    let presented = if is_servers { None } else { arguments.remove(LEASE_ID) };
+    let presented = match presented {
+        None | Some(Value::Null) => None,
+        Some(Value::String(id)) => Some(lease_id(&id)?),
+        Some(_) => return Err(SurfaceError::argument(LEASE_ID, "must be a string")),
+    };
+    let begun = lease.begin_call(&call.standing.caller, presented, call.take_rule());
+    Ok(Some(
+        begun.map_err(|error| SurfaceError::MountLease {
+            mount: tool.mount.name().clone(),
+            error,
+        })?,
+    ))
 }
 
 /// The result for the client; `None` if it is no object.

@@ -303,7 +303,7 @@ impl SwitchEntry {
     }
 }
 
-/// Ends write switches at their time, which may change meanwhile.
+/// Ends write switches at their time, which may change meanwhile, and the leases of mounts where writing is off.
 pub(super) async fn close_switches(daemon: Arc<Daemon>) {
     let clock = daemon.sessions.clock();
     let mut changes = daemon.switchboard.changes();
@@ -321,6 +321,10 @@ pub(super) async fn close_switches(daemon: Arc<Daemon>) {
                 if changed.is_err() {
                     return;
                 }
+                let (board, now) = (&daemon.switchboard, clock.now());
+                daemon.mount_leases.on_writing_off(|tenant| {
+                    !board.window_of(tenant, None).is_open(now)
+                });
             }
         }
     }

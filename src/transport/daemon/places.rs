@@ -3,13 +3,17 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use crate::config::Config;
 use crate::config::paths::RuntimePaths;
+use crate::mount::epochs::EpochFiles;
 use crate::mount::registry::{MountPlaces, Mounts};
 use crate::session::pty::held::shims::ShimSetup;
 use crate::session::pty::sandbox::SandboxPlaces;
+use crate::session::registry::Registry;
 use crate::store::index::writer::SearchIndex;
+use crate::surface::mount_leases::MountLeases;
 
 /// The environment and directories of sessions.
 #[derive(Debug, Default)]
@@ -49,4 +53,15 @@ impl Places {
         mounts.set(&config.mounts);
         mounts
     }
+}
+
+/// The leases of these mounts.
+pub(super) fn mount_leases(
+    sessions: &Registry,
+    directory: PathBuf,
+    mounts: &Mounts,
+) -> Arc<MountLeases> {
+    let leases = MountLeases::new(sessions.clone(), EpochFiles::at(directory));
+    leases.follow(mounts);
+    Arc::new(leases)
 }

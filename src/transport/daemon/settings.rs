@@ -173,6 +173,7 @@ impl Reloading {
         daemon.lease_auto.store(running.lease.auto, Ordering::Relaxed);
         daemon.judge.set_rules(&running.policy);
         daemon.mounts.set(&running.mounts);
+        daemon.mount_leases.follow(&daemon.mounts);
         shared.gateway.set_rates(running.calls.clone());
         shared.subscriptions.set(running.subscriptions.clone());
         self.door_limits.send_modify(|limits| {

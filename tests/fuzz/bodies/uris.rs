@@ -65,6 +65,7 @@ fn uri(resource: &Resource) -> String {
     match resource {
         Resource::Daemon => "termgate://daemon".to_owned(),
         Resource::Approvals => "termgate://approvals".to_owned(),
+        Resource::Mounts => "termgate://mounts".to_owned(),
         Resource::Sessions { after } => with("termgate://sessions", [("after", text(after))]),
         Resource::Leases { after } => with("termgate://leases", [("after", text(after))]),
         Resource::Events(query) => with(

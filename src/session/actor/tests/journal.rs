@@ -137,7 +137,7 @@ async fn a_person_who_types_suspends_an_agent_and_the_end_of_both_is_recorded() 
     let ada = person(5);
     let lease = |holder: &Caller, epoch, change| {
         let (holder, epoch) = (holder.clone(), Epoch(epoch));
-        Event::Lease { holder, epoch, change }
+        Event::Lease { mount: None, holder, epoch, change }
     };
     let expected = [
         lease(&agent(1), 1, LeaseChange::Granted),

@@ -192,7 +192,8 @@ fn each_kind_is_in_the_list_of_kinds() {
         label: "agent".into(),
     };
     let other = holder.name();
-    let lease = |change| Event::Lease { holder: holder.clone(), epoch: Epoch(1), change };
+    let lease =
+        |change| Event::Lease { mount: None, holder: holder.clone(), epoch: Epoch(1), change };
     let (person, id) = (holder.clone(), CommandId(1));
     let evidence = crate::core::shell::activity::Evidence::Kernel;
     let progress = crate::core::screen::sequence::TaskProgress::Removed;

@@ -140,6 +140,7 @@ async fn found(assembly: &Assembly, standing: &Standing, arguments: Value) -> Ve
         target: None,
         permit: None,
         touched: Arc::default(),
+        mount_lease: None,
         creates: None,
         person: Default::default(),
         progress: None,

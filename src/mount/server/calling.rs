@@ -1,0 +1,64 @@
+//! How a call is passed on to the server.
+
+use serde_json::json;
+use tokio::time::Instant;
+
+use crate::core::ids::LeaseId;
+use crate::mount::error::MountError;
+use crate::mount::handle::ServerCall;
+use crate::mount::process::NotReading;
+use crate::mount::protocol::request;
+use crate::mount::server::MountTask;
+use crate::mount::server::running::{PendingCall, RunningServer};
+
+impl MountTask {
+    /// Whether the holder of this lease has used an earlier start of the server. It is told so once.
+    fn has_lost_state(&mut self, running: &RunningServer, lease: LeaseId) -> bool {
+        let known = self.relied.replace((lease, running.generation));
+        known.is_some_and(|(of, generation)| of == lease && generation != running.generation)
+    }
+
+    /// Passes a call on to the server.
+    pub(super) fn begin(&mut self, running: &mut RunningServer, call: ServerCall) {
+        if call.reply.is_closed() {
+            return;
+        }
+        let mount = self.shared.name.clone();
+        if self.shared.view.borrow().changed.is_some() {
+            let _ = call.reply.send(Err(MountError::Changed { mount }));
+            return;
+        }
+        if let Some(under) = call.under {
+            running.cancel_before(under.epoch, &self.shared.name);
+            if running.draining.blocks(under.epoch) {
+                running.draining.wait(call);
+                return;
+            }
+            if self.has_lost_state(running, under.lease) {
+                let _ = call.reply.send(Err(MountError::StateLost { mount }));
+                return;
+            }
+        }
+        let mut params = json!({"name": &*call.tool, "arguments": call.arguments});
+        if call.progress.is_some() {
+            params["_meta"] = json!({"progressToken": call.id});
+        }
+        let line = request(call.id, "tools/call", params);
+        let sent = match call.under {
+            None => Some(running.process.send(line)),
+            Some(under) => self.shared.fence.pass(under.epoch, || running.process.send(line)),
+        };
+        let problem = match sent {
+            Some(Ok(())) => None,
+            Some(Err(NotReading)) => Some(MountError::Busy { mount }),
+            None => Some(MountError::LeaseEnded { mount }),
+        };
+        if let Some(problem) = problem {
+            let _ = call.reply.send(Err(problem));
+            return;
+        }
+        running.used = Instant::now();
+        let until = running.used + self.shared.settings.call_timeout;
+        running.pending.insert(call.id, PendingCall { call, until });
+    }
+}

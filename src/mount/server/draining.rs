@@ -1,0 +1,78 @@
+//! Calls of earlier holders that a server may still be working on.
+//!
+//! A server need not answer a call that was cancelled. So it is waited for a moment, and no longer.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use crate::core::ids::Epoch;
+use crate::mount::handle::ServerCall;
+
+/// How long the next holder's calls wait for a call that was cancelled.
+const CANCELLED_WAIT: Duration = Duration::from_secs(2);
+
+/// The cancelled calls of holders, and the calls that wait for them.
+#[derive(Debug, Default)]
+pub(super) struct Draining {
+    cancelled: BTreeMap<u64, CancelledCall>,
+    waiting: VecDeque<ServerCall>,
+}
+
+#[derive(Debug)]
+struct CancelledCall {
+    epoch: Epoch,
+    until: Instant,
+}
+
+impl Draining {
+    /// Notes a call that was cancelled while the server had it.
+    pub(super) fn on_cancelled(&mut self, id: u64, epoch: Epoch, now: Instant) {
+        self.cancelled.insert(id, CancelledCall { epoch, until: now + CANCELLED_WAIT });
+    }
+
+    /// Notes that the server is done with a call.
+    pub(super) fn on_answered(&mut self, id: u64) {
+        self.cancelled.remove(&id);
+    }
+
+    /// Forgets the calls that were waited for long enough.
+    pub(super) fn on_time(&mut self, now: Instant) {
+        self.cancelled.retain(|_, call| now < call.until);
+    }
+
+    /// When to call [`Draining::on_time`] next.
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        self.cancelled.values().map(|call| call.until).min()
+    }
+
+    /// Whether a call of this epoch has to wait.
+    pub(super) fn blocks(&self, epoch: Epoch) -> bool {
+        self.cancelled.values().any(|call| call.epoch < epoch)
+    }
+
+    /// Has a call wait until nothing blocks it.
+    pub(super) fn wait(&mut self, call: ServerCall) {
+        self.waiting.push_back(call);
+    }
+
+    /// How many calls wait.
+    pub(super) fn waiting(&self) -> usize {
+        self.waiting.len()
+    }
+
+    /// Takes all calls that wait.
+    pub(super) fn take_all(&mut self) -> VecDeque<ServerCall> {
+        std::mem::take(&mut self.waiting)
+    }
+
+    /// Takes all calls that wait, in order, once the first one is not blocked. Those that still are wait again.
+    pub(super) fn take_ready(&mut self) -> VecDeque<ServerCall> {
+        let first = self.waiting.front().and_then(|call| call.under);
+        match first {
+            Some(under) if self.blocks(under.epoch) => VecDeque::new(),
+            Some(_) | None => std::mem::take(&mut self.waiting),
+        }
+    }
+}
