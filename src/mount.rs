@@ -12,3 +12,4 @@ pub mod process;
 pub mod protocol;
 pub mod registry;
 mod server;
+pub mod servers;

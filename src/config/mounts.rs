@@ -126,11 +126,8 @@ impl MountKeys {
             MountTrust::parse,
             wrong,
         );
-        let mode = one_of(
-            ("mode", self.mode.as_deref(), &MountMode::ALL.map(MountMode::as_str)),
-            MountMode::parse,
-            wrong,
-        );
+        let mode =
+            one_of(("mode", self.mode.as_deref(), &MountMode::WORDS), MountMode::parse, wrong);
         self.check_process(wrong);
         let tools = patterns("tools", self.tools, wrong);
         let reads = patterns("reads", self.reads, wrong);
@@ -267,7 +264,10 @@ mod tests {
             ("comand = \"x\"", "unknown key comand; did you mean command?"),
             ("args = []", "command: missing"),
             ("command = \"x\"\ntrust = \"sandbox\"", "trust: `sandbox` is not one of"),
-            ("command = \"x\"\nmode = \"mine\"", "mode: `mine` is not one of shared, leased"),
+            (
+                "command = \"x\"\nmode = \"pool:1\"",
+                "mode: `pool:1` is not one of shared, leased, per_client, pool:N",
+            ),
             ("command = \"x\"\nenv = { A = \"${\" }", "env.A: "),
             ("command = \"x\"\nenv = { \"A=B\" = \"\" }", "env: `A=B` is not the name"),
             ("command = \"x\"\npass_env = [\"1A\"]", "pass_env: `1A`"),

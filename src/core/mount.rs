@@ -15,6 +15,9 @@ use crate::core::policy::rules::patterns::Patterns;
 /// The most mounts of a daemon.
 pub const MOUNTS_MAX: usize = 32;
 
+/// The most servers of one mount.
+pub const SERVERS_MAX: usize = 16;
+
 /// The longest name of a mount, in bytes.
 const NAME_MAX: usize = 16;
 
@@ -82,20 +85,37 @@ pub enum MountMode {
     Shared,
     /// All clients use one server, and who writes needs its lease.
     Leased,
+    /// Each client has a server of its own.
+    PerClient,
+    /// All clients use so many servers, whichever has the least to do.
+    Pool(usize),
 }
 
 impl MountMode {
-    pub const ALL: [Self; 2] = [Self::Shared, Self::Leased];
-
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Shared => "shared",
-            Self::Leased => "leased",
-        }
-    }
+    /// The words for all modes.
+    pub const WORDS: [&str; 4] = ["shared", "leased", "per_client", "pool:N with N from 2 to 16"];
 
     pub fn parse(text: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|it| it.as_str() == text)
+        Some(match text {
+            "shared" => Self::Shared,
+            "leased" => Self::Leased,
+            "per_client" => Self::PerClient,
+            _ => {
+                let size = text.strip_prefix("pool:")?.parse().ok()?;
+                (2..=SERVERS_MAX).contains(&size).then_some(Self::Pool(size))?
+            }
+        })
+    }
+}
+
+impl fmt::Display for MountMode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Shared => f.write_str("shared"),
+            Self::Leased => f.write_str("leased"),
+            Self::PerClient => f.write_str("per_client"),
+            Self::Pool(size) => write!(f, "pool:{size}"),
+        }
     }
 }
 

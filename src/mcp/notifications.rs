@@ -19,7 +19,7 @@ use crate::mcp::connection::Connection;
 use crate::mcp::outbox::PushLane;
 use crate::mcp::resource::work::State;
 use crate::mcp::resource::{SessionPart, Watched, known, seen};
-use crate::mount::handle::Mount;
+use crate::mount::servers::Mount;
 use crate::session::handle::Session;
 use crate::session::registry::silent::Known;
 use crate::store::journal::writer::Audience;

@@ -1,7 +1,7 @@
-//! A mount as others see it: what it is doing, and a way to call its tools.
+//! One server of a mount as others see it: what it is doing, and a way to call its tools.
 
 use std::collections::BTreeSet;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::value::RawValue;
@@ -38,19 +38,24 @@ impl MountStatus {
     }
 }
 
-/// The state of a mount.
+/// The state of a server.
 #[derive(Clone, Debug, Default)]
 pub struct MountView {
     pub status: MountStatus,
     pub pid: Option<u32>,
     /// How often its server was started by this daemon.
     pub generation: u64,
-    /// The tools that clients see.
-    pub accepted: Option<Arc<ToolSet>>,
-    /// The tools that the server lists, where they differ from those.
-    pub changed: Option<Arc<ToolSet>>,
     /// Why it does not run, if it failed.
     pub problem: Option<String>,
+}
+
+/// The tools of a mount, which all its servers have.
+#[derive(Clone, Debug, Default)]
+pub struct MountTools {
+    /// The tools that clients see.
+    pub accepted: Option<Arc<ToolSet>>,
+    /// The tools that a server lists, where they differ from those.
+    pub changed: Option<Arc<ToolSet>>,
 }
 
 /// How far a call has come, as its server says.
@@ -88,6 +93,9 @@ pub struct MountShared {
     pub name: MountName,
     pub settings: MountSettings,
     pub view: watch::Sender<MountView>,
+    pub tools: Arc<watch::Sender<MountTools>>,
+    /// The calls that wait or run.
+    pub calls: AtomicUsize,
     pub log: ServerLog,
     /// Cancelled when the mount is removed or the daemon ends.
     pub stop: CancellationToken,
@@ -100,13 +108,19 @@ pub struct MountShared {
 }
 
 impl MountShared {
-    pub fn new(name: MountName, settings: MountSettings, accepted: Option<ToolSet>) -> Self {
-        let view = MountView { accepted: accepted.map(Arc::new), ..MountView::default() };
+    pub fn new(
+        name: MountName,
+        settings: MountSettings,
+        tools: Arc<watch::Sender<MountTools>>,
+        log: ServerLog,
+    ) -> Self {
         Self {
             name,
             settings,
-            view: watch::Sender::new(view),
-            log: ServerLog::default(),
+            view: watch::Sender::default(),
+            tools,
+            calls: AtomicUsize::new(0),
+            log,
             stop: CancellationToken::new(),
             given_up: Mutex::default(),
             gave_up: Notify::new(),
@@ -121,43 +135,30 @@ impl MountShared {
     }
 }
 
-/// A mount. Clones are the same one.
+/// One server of a mount. Clones are the same one.
 #[derive(Clone, Debug)]
-pub struct Mount {
+pub struct MountServer {
     shared: Arc<MountShared>,
     commands: mpsc::Sender<MountCommand>,
 }
 
-impl Mount {
+impl MountServer {
     pub fn new(shared: Arc<MountShared>, commands: mpsc::Sender<MountCommand>) -> Self {
         Self { shared, commands }
     }
 
-    pub fn name(&self) -> &MountName {
-        &self.shared.name
-    }
-
-    pub fn settings(&self) -> &MountSettings {
-        &self.shared.settings
+    /// What its task and its callers share.
+    pub fn shared(&self) -> &Arc<MountShared> {
+        &self.shared
     }
 
     pub fn view(&self) -> MountView {
         self.shared.view.borrow().clone()
     }
 
-    /// Lets calls pass under the lease in force.
-    pub fn fence(&self) -> &Fence {
-        &self.shared.fence
-    }
-
-    /// Whether this is the same mount, not another one of its name.
-    pub fn is_same(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.shared, &other.shared)
-    }
-
-    /// The last lines that the server wrote to standard error.
-    pub fn log(&self) -> Vec<String> {
-        self.shared.log.lines()
+    /// How many calls wait or run.
+    pub fn calls(&self) -> usize {
+        self.shared.calls.load(Ordering::Relaxed)
     }
 
     /// Calls a tool by the server's own name for it, and starts the server if need be. Dropping this cancels the call.
@@ -179,19 +180,20 @@ impl Mount {
             mpsc::error::TrySendError::Full(_) => MountError::Busy { mount: mount() },
             mpsc::error::TrySendError::Closed(_) => stopping(mount()),
         })?;
-        let mut given_up = GivenUp { shared: Some(&self.shared), id };
+        let mut given_up = GivenUp { shared: &self.shared, id, is_answered: false };
+        self.shared.calls.fetch_add(1, Ordering::Relaxed);
         let answered = answer.await;
-        given_up.shared = None;
+        given_up.is_answered = true;
         answered.unwrap_or_else(|_| Err(MountError::Restarted { mount: mount() }))
     }
 
-    /// Has the server started, so that its tools are known.
+    /// Has it started, so that its tools are known.
     pub fn learn(&self) {
         // If so much waits already, it is started anyway.
         let _ = self.commands.try_send(MountCommand::Learn);
     }
 
-    /// Ends the server and starts it again, also before its pause after a failure is over.
+    /// Ends it and starts it again, also before its pause after a failure is over.
     ///
     /// # Errors
     /// [`ManageError::Stopping`].
@@ -200,7 +202,7 @@ impl Mount {
         sent.map_err(|_| ManageError::Stopping(self.shared.name.clone()))
     }
 
-    /// Accepts the changed tools.
+    /// Accepts the changed tools of the mount.
     ///
     /// # Errors
     /// [`ManageError`] if none have changed, or they cannot be kept.
@@ -212,7 +214,7 @@ impl Mount {
         accepted.await.unwrap_or_else(|_| Err(stopping()))
     }
 
-    /// Ends the mount, with its server.
+    /// Ends it, and its task.
     pub fn stop(&self) {
         self.shared.stop.cancel();
     }
@@ -223,16 +225,18 @@ fn stopping(mount: MountName) -> MountError {
     MountError::Unavailable { mount, problem, retry_after: None }
 }
 
-/// Tells the task of a call that its caller has given it up.
+/// Counts a call, and tells the task if its caller has given it up.
 struct GivenUp<'a> {
-    /// `None` once it is answered.
-    shared: Option<&'a MountShared>,
+    shared: &'a MountShared,
     id: u64,
+    is_answered: bool,
 }
 
 impl Drop for GivenUp<'_> {
     fn drop(&mut self) {
-        if let Some(shared) = self.shared {
+        let Self { shared, is_answered, .. } = self;
+        shared.calls.fetch_sub(1, Ordering::Relaxed);
+        if !*is_answered {
             let mut given_up = shared.given_up.lock().unwrap_or_else(PoisonError::into_inner);
             // More than can be pending are of calls that ended already.
             if given_up.len() < 2 * CALLS_MAX {

@@ -8,17 +8,20 @@ use std::time::Duration;
 
 use serde_json::Value;
 use tokio::sync::{mpsc, watch};
-use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout};
+use tokio_util::task::TaskTracker;
 
+use crate::core::ids::PrincipalId;
 use crate::core::mount::expansion::expand;
 use crate::core::mount::naming::{Exposed, ToolSource, exposed};
 use crate::core::mount::restarts::Restarts;
-use crate::core::mount::{MountName, MountSettings, MountTable};
+use crate::core::mount::{MountMode, MountName, MountSettings, MountTable};
 use crate::mount::definitions::AcceptedTools;
-use crate::mount::handle::{CALLS_MAX, Mount, MountShared};
+use crate::mount::handle::{CALLS_MAX, MountServer, MountShared, MountTools};
+use crate::mount::log::ServerLog;
 use crate::mount::process::ServerProgram;
 use crate::mount::server::MountTask;
+use crate::mount::servers::Mount;
 
 /// The variables that every server gets.
 const PASSED: [&str; 4] = ["PATH", "HOME", "LANG", "USER"];
@@ -60,7 +63,7 @@ type ToolNames = BTreeMap<Arc<str>, Exposed>;
 #[derive(Debug, Default)]
 struct RunningMounts {
     mounts: BTreeMap<MountName, Mount>,
-    tasks: JoinSet<()>,
+    tasks: TaskTracker,
     /// The names of the tools, and the change for which they were made.
     names: Option<(u64, Arc<ToolNames>)>,
 }
@@ -76,7 +79,6 @@ impl Mounts {
     pub fn set(&self, table: &MountTable) {
         let mut running = self.lock();
         let RunningMounts { mounts, tasks, .. } = &mut *running;
-        while tasks.try_join_next().is_some() {}
         let mut changes = false;
         mounts.retain(|name, mount| {
             let stays = table.get(name) == Some(mount.settings());
@@ -98,33 +100,33 @@ impl Mounts {
         }
     }
 
-    fn start(&self, name: &MountName, settings: &MountSettings, tasks: &mut JoinSet<()>) -> Mount {
+    fn start(&self, name: &MountName, settings: &MountSettings, tasks: &TaskTracker) -> Mount {
         let kept = AcceptedTools::at(self.places.accepted.clone());
         let read = kept.read(name);
         let unreadable = read.as_ref().err().map(|error| {
             let file = kept.file(name);
             format!("its accepted tools cannot be read: {error}; remove {}", file.display())
         });
-        let accepted = read.ok().flatten();
+        let accepted = read.ok().flatten().map(Arc::new);
         let is_known = accepted.is_some();
-        let program = match unreadable {
-            Some(problem) => Err(problem),
-            None => self.program(settings),
-        };
-        let shared = Arc::new(MountShared::new(name.clone(), settings.clone(), accepted));
-        let (sender, commands) = mpsc::channel(CALLS_MAX);
-        let task = MountTask {
-            shared: Arc::clone(&shared),
-            commands,
-            program,
-            accepted: kept,
+        let seed = MountSeed {
+            name: name.clone(),
+            settings: settings.clone(),
+            tools: Arc::new(watch::Sender::new(MountTools { accepted, changed: None })),
+            log: ServerLog::default(),
+            program: match unreadable {
+                Some(problem) => Err(problem),
+                None => self.program(settings),
+            },
+            kept,
             lists: self.lists.clone(),
-            restarts: Restarts::default(),
-            begun: Instant::now(),
-            relied: None,
+            tasks: tasks.clone(),
         };
-        tasks.spawn(task.run());
-        let mount = Mount::new(shared, sender);
+        let mount = Mount::of(seed.begin());
+        let mount = match settings.mode {
+            MountMode::Shared | MountMode::Leased => mount,
+            MountMode::PerClient | MountMode::Pool(_) => mount.with_others(move || seed.begin()),
+        };
         if !is_known {
             mount.learn();
         }
@@ -192,15 +194,21 @@ impl Mounts {
         self.lists.subscribe()
     }
 
+    /// Ends the servers of a client that is gone.
+    pub fn leave(&self, client: PrincipalId) {
+        self.lock().mounts.values().for_each(|mount| mount.leave(client));
+    }
+
     /// Ends all mounts with their servers, in bounded time.
     pub async fn end(&self) {
-        let mut tasks = {
+        let tasks = {
             let mut running = self.lock();
             running.mounts.values().for_each(Mount::stop);
             running.mounts.clear();
-            std::mem::take(&mut running.tasks)
+            running.tasks.close();
+            running.tasks.clone()
         };
-        let ended = timeout(END_MAX, async { while tasks.join_next().await.is_some() {} }).await;
+        let ended = timeout(END_MAX, tasks.wait()).await;
         if ended.is_err() {
             tracing::error!("a mounted server did not end");
         }
@@ -223,13 +231,47 @@ impl Mounts {
     }
 }
 
+/// What each server of a mount begins with.
+struct MountSeed {
+    name: MountName,
+    settings: MountSettings,
+    tools: Arc<watch::Sender<MountTools>>,
+    log: ServerLog,
+    program: Result<ServerProgram, String>,
+    kept: AcceptedTools,
+    lists: watch::Sender<u64>,
+    tasks: TaskTracker,
+}
+
+impl MountSeed {
+    /// Begins the task of a server, which starts it when it is needed.
+    fn begin(&self) -> MountServer {
+        let (name, settings) = (self.name.clone(), self.settings.clone());
+        let (tools, log) = (Arc::clone(&self.tools), self.log.clone());
+        let shared = Arc::new(MountShared::new(name, settings, tools, log));
+        let (sender, commands) = mpsc::channel(CALLS_MAX);
+        let task = MountTask {
+            shared: Arc::clone(&shared),
+            commands,
+            program: self.program.clone(),
+            accepted: self.kept.clone(),
+            lists: self.lists.clone(),
+            restarts: Restarts::default(),
+            begun: Instant::now(),
+            relied: None,
+        };
+        self.tasks.spawn(task.run());
+        MountServer::new(shared, sender)
+    }
+}
+
 impl RunningMounts {
     fn sources(&self) -> Vec<ToolSource> {
         let mut sources = Vec::new();
         for (name, mount) in &self.mounts {
-            let (view, filter) = (mount.view(), &mount.settings().tools);
+            let (known, filter) = (mount.tools(), &mount.settings().tools);
             let exists = |tool: &&Arc<str>| filter.as_ref().is_none_or(|it| it.matches(tool));
-            let tools = view.accepted.iter().flat_map(|it| it.tools().keys()).filter(exists);
+            let tools = known.accepted.iter().flat_map(|it| it.tools().keys()).filter(exists);
             let source = |tool: &Arc<str>| ToolSource { mount: name.clone(), tool: tool.clone() };
             sources.extend(tools.map(source));
         }
@@ -239,7 +281,7 @@ impl RunningMounts {
     fn tool(&self, exposed: &Exposed) -> Option<MountedTool> {
         let Exposed::Tool(ToolSource { mount, tool }) = exposed else { return None };
         let mount = self.mounts.get(mount)?.clone();
-        let definition = Arc::clone(mount.view().accepted.as_ref()?.tools().get(tool)?);
+        let definition = Arc::clone(mount.tools().accepted.as_ref()?.tools().get(tool)?);
         Some(MountedTool { mount, tool: Arc::clone(tool), definition })
     }
 }

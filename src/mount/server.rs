@@ -157,11 +157,11 @@ impl MountTask {
 
     /// Compares the tools of the server with those that were accepted. The first ones are accepted.
     fn learn(&self, tools: ToolSet) -> Result<(), String> {
-        let accepted = self.shared.view.borrow().accepted.clone();
+        let accepted = self.shared.tools.borrow().accepted.clone();
         let Some(accepted) = accepted else {
             let kept = self.accepted.keep(&self.shared.name, &tools);
             kept.map_err(|error| format!("its tools cannot be kept: {error}"))?;
-            self.shared.view.send_modify(|view| view.accepted = Some(Arc::new(tools)));
+            self.shared.tools.send_modify(|all| all.accepted = Some(Arc::new(tools)));
             self.lists.send_modify(|count| *count += 1);
             return Ok(());
         };
@@ -169,23 +169,21 @@ impl MountTask {
         if !is_same {
             tracing::warn!(mount = %self.shared.name, "a mounted server has changed its tools");
         }
-        self.shared.view.send_modify(|view| {
-            view.changed = (!is_same).then(|| Arc::new(tools));
+        self.shared.tools.send_modify(|all| {
+            all.changed = (!is_same).then(|| Arc::new(tools));
         });
         Ok(())
     }
 
     fn accept(&self, reply: oneshot::Sender<Result<(), ManageError>>) {
         let mount = self.shared.name.clone();
-        let changed = self.shared.view.borrow().changed.clone();
+        let changed = self.shared.tools.borrow().changed.clone();
         let accepted = match changed {
             None => Err(ManageError::NothingChanged(mount)),
             Some(tools) => match self.accepted.keep(&mount, &tools) {
                 Err(error) => Err(ManageError::NotKept { mount, problem: error.to_string() }),
                 Ok(()) => {
-                    self.shared.view.send_modify(|view| {
-                        view.accepted = view.changed.take();
-                    });
+                    self.shared.tools.send_modify(|all| all.accepted = all.changed.take());
                     self.lists.send_modify(|count| *count += 1);
                     Ok(())
                 }

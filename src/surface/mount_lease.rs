@@ -20,7 +20,7 @@ use crate::core::lease::request::{
 use crate::core::lease::view::{LeaseChange, LeaseEvent, LeaseView};
 use crate::core::moment::Moment;
 use crate::mount::fence::CallLease;
-use crate::mount::handle::Mount;
+use crate::mount::servers::Mount;
 use crate::session::registry::Registry;
 
 /// The lease of one mount, and those who wait for it.

@@ -8,8 +8,8 @@ use serde_json::Value;
 
 use crate::core::mount::{MountName, MountTrust};
 use crate::core::policy::{Reach, Standing};
-use crate::mount::handle::Mount;
 use crate::mount::registry::{MountedTool, Mounts};
+use crate::mount::servers::Mount;
 use crate::surface::call::Daemon;
 use crate::surface::tool::ToolEntry;
 use crate::surface::tool::relay::visible;
@@ -54,7 +54,7 @@ pub fn listed_mounts(daemon: &Daemon, standing: &Standing) -> Vec<SeenMount> {
     let seen = seen_mounts(daemon, standing).into_iter();
     let wire = seen.map(|(mount, tools)| SeenMount {
         name: mount.name().to_string(),
-        mode: mount.settings().mode.as_str().to_owned(),
+        mode: mount.settings().mode.to_string(),
         status: mount.view().status.as_str().to_owned(),
         lease: lease_of(daemon, &mount),
         tools: tools.iter().map(ToString::to_string).collect(),

@@ -2,8 +2,10 @@
 //!
 //! A connection gets its principal here, unless it shows a token. Other modules decide its rights.
 
+mod visit;
+
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -20,10 +22,10 @@ use crate::core::policy::{Door, Reach, Standing};
 use crate::mcp::connection::Connection;
 use crate::mcp::server::Server;
 use crate::mcp::shared::ServerShared;
-use crate::surface::call::Touched;
 use crate::transport::authentication::{Authority, Pass};
 use crate::transport::connection::link::ClientLink;
 use crate::transport::connection::serve;
+use crate::transport::door::visit::Visit;
 use crate::transport::framing::lines::LineReader;
 use crate::transport::idle_shutdown::ConnectionCount;
 use crate::transport::limits::Limits;
@@ -289,51 +291,6 @@ impl ConnectionRight {
         tokio::select! {
             () = pass => {}
             () = membership => {}
-        }
-    }
-}
-
-/// Reports the end of a connection to the sessions that it used.
-struct Visit {
-    shared: Arc<ServerShared>,
-    caller: Caller,
-    touched: Touched,
-    hanging_up: CancellationToken,
-    connection: Arc<Connection>,
-}
-
-impl Visit {
-    /// Reports to the sessions used since the last report.
-    ///
-    /// When the daemon disconnects the client, its leases stay for the next daemon.
-    fn tell_sessions(&self) {
-        if self.hanging_up.is_cancelled() {
-            return;
-        }
-        let daemon = self.shared.gateway.daemon();
-        daemon.mount_leases.on_connection_closed(self.caller.connection);
-        if !self.connection.may_speak() {
-            daemon.mount_leases.end_right_of(self.caller.principal);
-        }
-        let touched =
-            std::mem::take(&mut *self.touched.lock().unwrap_or_else(PoisonError::into_inner));
-        for session in touched.into_iter().filter_map(|id| daemon.sessions.get(id)) {
-            session.connection_closed(self.caller.connection);
-            if !self.connection.may_speak() {
-                // A call may have acquired a lease while the end of the token was reported.
-                session.end_right_of(self.caller.principal);
-            }
-        }
-    }
-}
-
-impl Drop for Visit {
-    fn drop(&mut self) {
-        self.tell_sessions();
-        let (daemon, principal) = (self.shared.gateway.daemon(), self.caller.principal);
-        // The owner of a token may come back.
-        if daemon.principals.leave(principal) && matches!(principal, PrincipalId::Connection(_)) {
-            daemon.judge.leave(principal);
         }
     }
 }

@@ -25,9 +25,12 @@ pub struct MountWire {
     pub name: String,
     /// `trusted` or `untrusted`.
     pub trust: String,
-    /// `shared` or `leased`.
+    /// `shared`, `leased`, `per_client` or `pool:N`.
     #[serde(default)]
     pub mode: String,
+    /// How many servers it runs.
+    #[serde(default)]
+    pub servers: usize,
     /// Who may call what writes, where that needs a lease.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lease: Option<LeaseWire>,
@@ -56,7 +59,7 @@ pub struct MountWire {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct SeenMount {
     pub name: String,
-    /// `shared` or `leased`.
+    /// `shared`, `leased`, `per_client` or `pool:N`.
     pub mode: String,
     /// `stopped`, `starting` or `running`.
     pub status: String,

@@ -95,6 +95,9 @@ for line in sys.stdin:
                                      stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
             say({"jsonrpc": "2.0", "id": id, "result": {
                 "content": [{"type": "text", "text": str(child.pid)}]}})
+        elif name == "pid":
+            say({"jsonrpc": "2.0", "id": id, "result": {
+                "content": [], "structuredContent": {"pid": os.getpid()}}})
         elif name == "environment":
             say({"jsonrpc": "2.0", "id": id, "result": {
                 "content": [], "structuredContent": dict(os.environ)}})

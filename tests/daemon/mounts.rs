@@ -17,7 +17,7 @@ use crate::harness::waiting::{LOOK, soon, until};
 const SERVER: &str = include_str!("fake_server.py");
 
 /// The tools of the fake server.
-const TOOLS: [&str; 15] = [
+const TOOLS: [&str; 16] = [
     "echo",
     "look",
     "crash",
@@ -32,6 +32,7 @@ const TOOLS: [&str; 15] = [
     "changed",
     "grandchild",
     "environment",
+    "pid",
     "a.dotted/name",
 ];
 

@@ -2,8 +2,10 @@
 
 use serde_json::json;
 use tokio::time::Instant;
+use uuid::Uuid;
 
 use crate::core::ids::LeaseId;
+use crate::core::mount::MountMode;
 use crate::mount::error::MountError;
 use crate::mount::handle::ServerCall;
 use crate::mount::process::NotReading;
@@ -11,8 +13,12 @@ use crate::mount::protocol::request;
 use crate::mount::server::MountTask;
 use crate::mount::server::running::{PendingCall, RunningServer};
 
+/// Stands for the lease of the only client of a server.
+const OF_CLIENT: LeaseId = LeaseId(Uuid::nil());
+
 impl MountTask {
-    /// Whether the holder of this lease has used an earlier start of the server. It is told so once.
+    /// Whether the holder of this lease, or the server's only client, has used an earlier start of the server. It is told
+    /// so once.
     fn has_lost_state(&mut self, running: &RunningServer, lease: LeaseId) -> bool {
         let known = self.relied.replace((lease, running.generation));
         known.is_some_and(|(of, generation)| of == lease && generation != running.generation)
@@ -24,7 +30,7 @@ impl MountTask {
             return;
         }
         let mount = self.shared.name.clone();
-        if self.shared.view.borrow().changed.is_some() {
+        if self.shared.tools.borrow().changed.is_some() {
             let _ = call.reply.send(Err(MountError::Changed { mount }));
             return;
         }
@@ -34,10 +40,12 @@ impl MountTask {
                 running.draining.wait(call);
                 return;
             }
-            if self.has_lost_state(running, under.lease) {
-                let _ = call.reply.send(Err(MountError::StateLost { mount }));
-                return;
-            }
+        }
+        let own = (self.shared.settings.mode == MountMode::PerClient).then_some(OF_CLIENT);
+        let relies_on = call.under.map(|under| under.lease).or(own);
+        if relies_on.is_some_and(|holder| self.has_lost_state(running, holder)) {
+            let _ = call.reply.send(Err(MountError::StateLost { mount }));
+            return;
         }
         let mut params = json!({"name": &*call.tool, "arguments": call.arguments});
         if call.progress.is_some() {

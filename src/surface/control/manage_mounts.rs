@@ -11,7 +11,8 @@ use crate::core::invisible::written_out;
 use crate::core::mount::naming::{ToolSource, exposed_name};
 use crate::mount::definitions::{ToolDifference, ToolSet};
 use crate::mount::error::ManageError;
-use crate::mount::handle::{Mount, MountView};
+use crate::mount::handle::MountTools;
+use crate::mount::servers::Mount;
 use crate::surface::call::{Call, Daemon};
 use crate::surface::error::SurfaceError;
 use crate::surface::mounted::lease_of;
@@ -86,18 +87,19 @@ fn shown(text: &str) -> String {
 }
 
 fn summary(daemon: &Daemon, mount: &Mount) -> MountWire {
-    let view = mount.view();
+    let (view, tools) = (mount.view(), mount.tools());
     MountWire {
         untrusted: Untrusted,
         name: mount.name().to_string(),
         trust: mount.settings().trust.as_str().to_owned(),
-        mode: mount.settings().mode.as_str().to_owned(),
+        mode: mount.settings().mode.to_string(),
+        servers: mount.running(),
         lease: lease_of(daemon, mount),
         status: view.status.as_str().to_owned(),
         pid: view.pid,
         generation: view.generation,
-        accepted: view.accepted.as_ref().map(|it| it.tools().len()),
-        changed: view.changed.is_some(),
+        accepted: tools.accepted.as_ref().map(|it| it.tools().len()),
+        changed: tools.changed.is_some(),
         problem: view.problem.as_deref().map(shown),
         tools: Vec::new(),
         log: Vec::new(),
@@ -106,13 +108,13 @@ fn summary(daemon: &Daemon, mount: &Mount) -> MountWire {
 
 fn described(daemon: &Daemon, mount: &Mount) -> MountWire {
     let log = mount.log().iter().map(|line| shown(line)).collect();
-    MountWire { tools: tools(mount, &mount.view()), log, ..summary(daemon, mount) }
+    MountWire { tools: tools(mount, &mount.tools()), log, ..summary(daemon, mount) }
 }
 
 /// The tools that were accepted, and how those that the server lists now differ.
-fn tools(mount: &Mount, view: &MountView) -> Vec<MountToolWire> {
-    let accepted = view.accepted.clone().unwrap_or_default();
-    let newest = view.changed.clone().unwrap_or_else(|| Arc::clone(&accepted));
+fn tools(mount: &Mount, known: &MountTools) -> Vec<MountToolWire> {
+    let accepted = known.accepted.clone().unwrap_or_default();
+    let newest = known.changed.clone().unwrap_or_else(|| Arc::clone(&accepted));
     let differences = accepted.differences(&newest);
     let mut names: BTreeMap<&Arc<str>, Option<&ToolDifference>> =
         accepted.tools().keys().map(|name| (name, None)).collect();

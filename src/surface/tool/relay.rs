@@ -41,7 +41,8 @@ pub(super) async fn relay(
     call.accept();
     let progress = call.progress.take();
     let under = leased.as_ref().map(LeasedCall::under);
-    let calling = tool.mount.call(&tool.tool, arguments, progress, under);
+    let server = tool.mount.server_for(call.standing.caller.principal)?;
+    let calling = server.call(&tool.tool, arguments, progress, under);
     let ended = async {
         match under {
             Some(under) => tool.mount.fence().ended(under.epoch).await,

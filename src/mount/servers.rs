@@ -1,0 +1,197 @@
+//! A mount with its servers: one for all, one for each client, or a pool.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::core::ids::PrincipalId;
+use crate::core::mount::{MountMode, MountName, MountSettings, SERVERS_MAX};
+use crate::mount::error::{ManageError, MountError};
+use crate::mount::fence::Fence;
+use crate::mount::handle::{MountServer, MountStatus, MountTools, MountView};
+
+/// A mount. Clones are the same one.
+#[derive(Clone, Debug)]
+pub struct Mount {
+    first: MountServer,
+    /// Further servers, where it may have several.
+    replicas: Option<Arc<Replicas>>,
+}
+
+impl Mount {
+    /// A mount with one server.
+    pub fn of(first: MountServer) -> Self {
+        Self { first, replicas: None }
+    }
+
+    /// The same, where `start` begins another server.
+    #[must_use]
+    pub fn with_others(self, start: impl Fn() -> MountServer + Send + Sync + 'static) -> Self {
+        let replicas = Replicas { start: Box::new(start), running: Mutex::default() };
+        Self { replicas: Some(Arc::new(replicas)), ..self }
+    }
+
+    pub fn name(&self) -> &MountName {
+        &self.first.shared().name
+    }
+
+    pub fn settings(&self) -> &MountSettings {
+        &self.first.shared().settings
+    }
+
+    /// The state of its first server, which lists its tools.
+    pub fn view(&self) -> MountView {
+        self.first.view()
+    }
+
+    pub fn tools(&self) -> MountTools {
+        self.first.shared().tools.borrow().clone()
+    }
+
+    /// Lets calls pass under the lease in force.
+    pub fn fence(&self) -> &Fence {
+        &self.first.shared().fence
+    }
+
+    /// Whether this is the same mount, not another one of its name.
+    pub fn is_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(self.first.shared(), other.first.shared())
+    }
+
+    /// The last lines that its servers wrote to standard error.
+    pub fn log(&self) -> Vec<String> {
+        self.first.shared().log.lines()
+    }
+
+    /// The server for a call of this client.
+    ///
+    /// # Errors
+    /// [`MountError::Busy`] if each client has a server of its own, and there are too many clients.
+    pub fn server_for(&self, client: PrincipalId) -> Result<MountServer, MountError> {
+        match (self.settings().mode, &self.replicas) {
+            (MountMode::PerClient, Some(replicas)) => {
+                let busy = || MountError::Busy { mount: self.name().clone() };
+                replicas.of_client(client).ok_or_else(busy)
+            }
+            (MountMode::Pool(size), Some(replicas)) => Ok(replicas.of_pool(&self.first, size)),
+            (_, None) | (MountMode::Shared | MountMode::Leased, _) => Ok(self.first.clone()),
+        }
+    }
+
+    /// Ends the server of a client that is gone.
+    pub fn leave(&self, client: PrincipalId) {
+        if let Some(replicas) = &self.replicas {
+            replicas.leave(client);
+        }
+    }
+
+    /// How many of its servers run.
+    pub fn running(&self) -> usize {
+        self.servers().iter().filter(|it| it.view().status == MountStatus::Running).count()
+    }
+
+    /// Has its first server started, so that its tools are known.
+    pub fn learn(&self) {
+        self.first.learn();
+    }
+
+    /// Ends its servers and starts them again.
+    ///
+    /// # Errors
+    /// [`ManageError::Stopping`].
+    pub async fn restart(&self) -> Result<(), ManageError> {
+        for server in self.servers() {
+            server.restart().await?;
+        }
+        Ok(())
+    }
+
+    /// Accepts the changed tools.
+    ///
+    /// # Errors
+    /// [`ManageError`] if none have changed, or they cannot be kept.
+    pub async fn accept(&self) -> Result<(), ManageError> {
+        self.first.accept().await
+    }
+
+    /// Ends the mount, with its servers.
+    pub fn stop(&self) {
+        self.servers().iter().for_each(MountServer::stop);
+    }
+
+    fn servers(&self) -> Vec<MountServer> {
+        let others = self.replicas.as_ref().map(|it| it.all()).unwrap_or_default();
+        std::iter::once(self.first.clone()).chain(others).collect()
+    }
+}
+
+/// Further servers of one mount.
+struct Replicas {
+    start: Box<dyn Fn() -> MountServer + Send + Sync>,
+    running: Mutex<Vec<Replica>>,
+}
+
+#[derive(Debug)]
+struct Replica {
+    /// Whose it is alone; `None` in a pool.
+    client: Option<PrincipalId>,
+    server: MountServer,
+}
+
+impl fmt::Debug for Replicas {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Replicas").field("running", &self.running).finish_non_exhaustive()
+    }
+}
+
+impl Replicas {
+    /// The server of this client alone; `None` if there are as many clients as may be.
+    fn of_client(&self, client: PrincipalId) -> Option<MountServer> {
+        let mut running = self.lock();
+        if let Some(own) = running.iter().find(|it| it.client == Some(client)) {
+            return Some(own.server.clone());
+        }
+        if running.len() == SERVERS_MAX {
+            // The owner of a token keeps its server until that has been idle for long enough.
+            let stopped = |it: &Replica| it.server.view().status == MountStatus::Stopped;
+            let place = running.iter().position(|it| stopped(it) && it.server.calls() == 0)?;
+            running.swap_remove(place).server.stop();
+        }
+        let server = (self.start)();
+        running.push(Replica { client: Some(client), server: server.clone() });
+        Some(server)
+    }
+
+    /// The server that has the fewest calls, of `first` and the others of a pool of this size.
+    fn of_pool(&self, first: &MountServer, size: usize) -> MountServer {
+        let mut running = self.lock();
+        let least = running.iter().map(|it| &it.server).chain([first]).min_by_key(|it| it.calls());
+        match least {
+            Some(least) if least.calls() == 0 || running.len() + 1 >= size => least.clone(),
+            Some(_) | None => {
+                let server = (self.start)();
+                running.push(Replica { client: None, server: server.clone() });
+                server
+            }
+        }
+    }
+
+    /// Ends the server of a client that is gone.
+    fn leave(&self, client: PrincipalId) {
+        self.lock().retain(|it| {
+            let stays = it.client != Some(client);
+            if !stays {
+                it.server.stop();
+            }
+            stays
+        });
+    }
+
+    /// All of them.
+    fn all(&self) -> Vec<MountServer> {
+        self.lock().iter().map(|it| it.server.clone()).collect()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<Replica>> {
+        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

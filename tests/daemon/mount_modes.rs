@@ -1,0 +1,91 @@
+//! Mounts with a server for each client, and with a pool of servers.
+
+use serde_json::json;
+use termgate::core::mount::{MountMode, MountTrust};
+
+use crate::daemon::harness::{Era, Wire};
+use crate::daemon::mounts::{Fake, view, wait_for};
+use crate::harness::processes::dies;
+use crate::harness::waiting::{soon, until};
+
+fn with_mode(mode: MountMode) -> Fake {
+    let mut fake = Fake::new(MountTrust::Trusted);
+    fake.settings.mode = mode;
+    fake
+}
+
+async fn pid(client: &mut Wire) -> i32 {
+    let answer = client.structured("fake__pid", json!({})).await;
+    i32::try_from(answer["pid"].as_i64().unwrap()).unwrap()
+}
+
+#[tokio::test]
+async fn each_client_has_a_server_of_its_own_which_ends_with_it() {
+    let fake = with_mode(MountMode::PerClient);
+    let (daemon, mut operator) = fake.known(true).await;
+    let (mut ada, mut bob) = (daemon.client(Era::Legacy).await, daemon.client(Era::Legacy).await);
+    let (of_ada, of_bob) = (pid(&mut ada).await, pid(&mut bob).await);
+    assert_ne!(of_ada, of_bob);
+    assert_eq!((pid(&mut ada).await, pid(&mut bob).await), (of_ada, of_bob));
+    let mount = view(&mut operator).await;
+    // With the one that listed the tools.
+    assert_eq!((&mount["mode"], &mount["servers"]), (&json!("per_client"), &json!(3)));
+    drop(bob);
+    dies(of_bob).await;
+    wait_for(&mut operator, |mount| mount["servers"] == 2).await;
+    assert_eq!(pid(&mut ada).await, of_ada);
+    daemon.stop().await;
+    dies(of_ada).await;
+}
+
+#[tokio::test]
+async fn a_client_whose_server_ended_is_told_once_that_its_state_is_gone() {
+    let fake = with_mode(MountMode::PerClient);
+    let (daemon, mut operator) = fake.known(true).await;
+    let mut client = daemon.client(Era::Legacy).await;
+    let before = pid(&mut client).await;
+    let restart = json!({"action": "restart", "mount": "fake"});
+    operator.structured("manage_mounts", restart).await;
+    dies(before).await;
+    assert_eq!(client.error_code("fake__pid", json!({})).await, "upstream_restarted");
+    assert_ne!(pid(&mut client).await, before);
+    daemon.stop().await;
+}
+
+#[tokio::test]
+async fn no_more_clients_than_may_have_servers_have_one() {
+    let fake = with_mode(MountMode::PerClient);
+    let (daemon, _) = fake.known(true).await;
+    let mut clients = Vec::new();
+    for _ in 0..16 {
+        let mut client = daemon.client(Era::Legacy).await;
+        pid(&mut client).await;
+        clients.push(client);
+    }
+    let mut late = daemon.client(Era::Legacy).await;
+    assert_eq!(late.error_code("fake__pid", json!({})).await, "busy");
+    clients.pop();
+    let has_room = async { while late.call("fake__pid", json!({})).await["isError"] == true {} };
+    soon("room for another", has_room).await;
+    daemon.stop().await;
+}
+
+#[tokio::test]
+async fn calls_go_to_the_server_of_a_pool_that_has_the_least_to_do() {
+    let fake = with_mode(MountMode::Pool(2));
+    let (daemon, mut operator) = fake.known(true).await;
+    let mut client = daemon.client(Era::Legacy).await;
+    let first = pid(&mut client).await;
+    assert_eq!(pid(&mut client).await, first);
+    assert_eq!(fake.starts(), 1);
+    client.send_call("fake__slow", json!({})).await;
+    until("the server to be asked", || fake.heard().contains("slow")).await;
+    let second = pid(&mut client).await;
+    assert_ne!(second, first);
+    client.send_call("fake__slow", json!({})).await;
+    until("both to be asked", || fake.heard().matches("slow").count() == 2).await;
+    let third = pid(&mut client).await;
+    assert!([first, second].contains(&third) && fake.starts() == 2);
+    assert_eq!(view(&mut operator).await["servers"], 2);
+    daemon.stop().await;
+}
