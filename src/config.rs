@@ -34,6 +34,7 @@ const DEFAULTS: &str = include_str!("../config/termgate.toml");
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Config {
     pub allow_write: bool,
+    pub toolsets: Toolsets,
     pub lease: LeaseConfig,
     pub screen: ScreenLimits,
     /// The most cells of a terminal.
@@ -112,6 +113,15 @@ pub struct AttachConfig {
     pub prefix: ControlKey,
     /// Whether programs may write to the clipboard of the person's terminal.
     pub clipboard: bool,
+}
+
+/// The sets of tools that clients have.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Toolsets {
+    /// Terminals.
+    pub core: bool,
+    /// Mounted servers.
+    pub mounts: bool,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rmcp::model::JsonObject;
 
+use crate::config::Toolsets;
 use crate::core::code::Code;
 use crate::core::ids::{SessionId, TenantId};
 use crate::core::policy::decision::DecisionId;
@@ -65,6 +66,9 @@ impl Calls {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
+
+/// The daemon's own tools that clients need for mounts too.
+const OF_BOTH_SETS: [&str; 4] = ["acquire_lease", "renew_lease", "release_lease", "why"];
 
 /// How many refusals a second are recorded of each user. Calls that are done are not limited.
 const REFUSALS: Quota = Quota::new(20, 1);
@@ -324,7 +328,11 @@ impl Gateway {
             ToolAccess::Read
             | ToolAccess::Create
             | ToolAccess::WriteSession(_)
-            | ToolAccess::WriteLease => true,
+            | ToolAccess::WriteLease => {
+                let Toolsets { core, mounts } = self.daemon.toolsets;
+                let of_both = mounts && OF_BOTH_SETS.contains(&&*entry.name);
+                core || of_both || standing.door == Door::Operator
+            }
         };
         of_roles && standing.has_tool(&entry.name)
     }

@@ -7,7 +7,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use clap::{ArgAction, Args};
+use clap::{ArgAction, Args, ValueEnum};
 
 use crate::cli::config::sources;
 use crate::cli::context::{Context, runtime_paths};
@@ -51,6 +51,9 @@ pub struct ServeCommand {
     /// crash; `termgate allow-write on` switches writing on
     #[arg(long)]
     read_only: bool,
+    /// The tools that clients have: `core` (terminals), `mounts` (mounted servers) [default: both]
+    #[arg(long, value_enum, value_delimiter = ',', value_name = "SETS")]
+    toolsets: Vec<ToolsetName>,
     /// Read this file instead of the system's and the user's; see `termgate config path`
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
@@ -72,6 +75,13 @@ pub struct ServeCommand {
     /// Leave the terminal it was started from
     #[arg(long, hide = true)]
     detached: bool,
+}
+
+/// A set of tools.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum ToolsetName {
+    Core,
+    Mounts,
 }
 
 impl ServeCommand {
@@ -106,7 +116,13 @@ impl ServeCommand {
     fn flags(&self) -> impl Iterator<Item = Flag> {
         let flag = |name, allow| Flag { name, key: "allow_write", value: Value::Switch(allow) };
         let write = self.allow_write.then(|| flag("--allow-write", true));
-        write.into_iter().chain(self.read_only.then(|| flag("--read-only", false)))
+        let has = |set| self.toolsets.contains(&set);
+        let set = |key, set| Flag { name: "--toolsets", key, value: Value::Switch(has(set)) };
+        let sets =
+            [set("toolsets.core", ToolsetName::Core), set("toolsets.mounts", ToolsetName::Mounts)];
+        let sets = sets.into_iter().filter(|_| !self.toolsets.is_empty());
+        let write = write.into_iter().chain(self.read_only.then(|| flag("--read-only", false)));
+        write.chain(sets)
     }
 
     fn paths(&self) -> Result<RuntimePaths, CliFailure> {

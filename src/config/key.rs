@@ -281,6 +281,8 @@ const GROUP_NAME_MAX: usize = 256;
 /// All keys. Limits that are not here are fixed; `config/termgate.toml` lists them and explains why.
 pub const KEYS: &[ConfigKey] = &[
     switch("allow_write", Restart, |it| &mut it.allow_write),
+    switch("toolsets.core", Restart, |it| &mut it.toolsets.core).project(Tighten::SwitchOff),
+    switch("toolsets.mounts", Restart, |it| &mut it.toolsets.mounts).project(Tighten::SwitchOff),
     millis("lease.ttl_ms", (1_000, 600_000), NewSessions, |it| &mut it.lease.ttl)
         .project(Tighten::Lower),
     millis("lease.max_hold_ms", (1_000, 24 * HOUR_MS), NewSessions, |it| &mut it.lease.max_hold)

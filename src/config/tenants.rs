@@ -68,6 +68,7 @@ struct LimitsTable {
     connections: Option<u64>,
     subscriptions: Option<u64>,
     calls_per_second: Option<u64>,
+    waiters: Option<u64>,
     history_rows: Option<u64>,
     history_bytes: Option<u64>,
 }
@@ -274,6 +275,7 @@ impl LimitsTable {
                 "calls.others_per_second",
                 self.calls_per_second,
             ),
+            waiters: within("waiters", "lease.waiters", self.waiters),
             history_rows: within("history_rows", "history.rows", self.history_rows),
             history_bytes: within("history_bytes", "history.bytes", self.history_bytes),
         }

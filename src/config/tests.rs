@@ -155,6 +155,7 @@ fn each_limit_of_a_tenant_reaches_what_it_limits() {
         connections: Some(2),
         subscriptions: Some(3),
         calls_per_second: Some(4),
+        waiters: Some(5),
         history_rows: Some(105),
         history_bytes: Some(65_536),
     };

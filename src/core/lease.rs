@@ -148,7 +148,13 @@ impl LeaseManager {
                 if matches!(held, LeaseError::Suspended { .. }) {
                     self.return_to_suspended(caller);
                 }
-                self.queue_up(now, caller, request.wait_until, terms)?.ok_or(held)
+                let limits = LeaseLimits {
+                    tenant_waiters_max: request
+                        .waiters_max
+                        .unwrap_or(self.limits.tenant_waiters_max),
+                    ..self.limits.clone()
+                };
+                self.queue_up(now, caller, request.wait_until, (terms, &limits))?.ok_or(held)
             }
             Err(error) => Err(error),
         }
@@ -321,10 +327,10 @@ impl LeaseManager {
         now: Moment,
         caller: &Caller,
         until: Option<Moment>,
-        terms: Terms,
+        (terms, limits): (Terms, &LeaseLimits),
     ) -> Result<Option<Acquired>, LeaseError> {
         let Some(until) = until.filter(|until| *until > now) else { return Ok(None) };
-        let waiter = self.waiters.join(caller.clone(), terms, until, &self.limits)?;
+        let waiter = self.waiters.join(caller.clone(), terms, until, limits)?;
         // A holding that has lasted too long ends as soon as somebody waits.
         self.on_time(now);
         Ok(Some(Acquired::Waiting(waiter)))

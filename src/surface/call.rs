@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::mpsc;
 use uuid::Uuid;
 
+use crate::config::Toolsets;
 use crate::core::caller::{Caller, PrincipalName};
 use crate::core::ids::{LeaseId, PrincipalId, SessionId, TenantId};
 use crate::core::lease::request::{OnDisconnect, TakeRule};
@@ -41,6 +42,8 @@ use crate::surface::turns::{Share, Turns};
 pub struct Daemon {
     pub sessions: Registry,
     pub switchboard: Switchboard,
+    /// The sets of tools that clients have.
+    pub toolsets: Toolsets,
     /// Whether a write takes a free lease by itself and keeps it.
     pub lease_auto: AtomicBool,
     /// Who is connected now.

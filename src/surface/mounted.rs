@@ -7,7 +7,7 @@ use rmcp::model::Tool;
 use serde_json::Value;
 
 use crate::core::mount::{MountName, MountTrust};
-use crate::core::policy::{Reach, Standing};
+use crate::core::policy::{Door, Reach, Standing};
 use crate::mount::registry::{MountedTool, Mounts};
 use crate::mount::servers::Mount;
 use crate::surface::call::Daemon;
@@ -31,7 +31,8 @@ pub fn mounted_entries(mounts: &Mounts) -> Vec<ToolEntry> {
 /// tools names.
 pub fn sees_mounts(daemon: &Daemon, standing: &Standing) -> bool {
     let is_own = standing.caller.tenant == *daemon.sessions.own_tenant();
-    standing.reach == Reach::Tenant && (is_own || standing.tools.is_some())
+    let has_set = daemon.toolsets.mounts || standing.door == Door::Operator;
+    has_set && standing.reach == Reach::Tenant && (is_own || standing.tools.is_some())
 }
 
 /// The mounts of which a caller sees a tool, by name, each with the names of these tools.

@@ -311,6 +311,7 @@ impl Assembly {
         let daemon = Arc::new(Daemon {
             sessions: registry.clone(),
             switchboard: Switchboard::new(configured_switches(config)),
+            toolsets: config.toolsets,
             lease_auto: AtomicBool::new(config.lease.auto),
             principals: Principals::default(),
             departure: Departure::default(),

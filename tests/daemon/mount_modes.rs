@@ -1,9 +1,13 @@
 //! Mounts with a server for each client, and with a pool of servers.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
 use serde_json::json;
+use termgate::config::Toolsets;
 use termgate::core::mount::{MountMode, MountTrust};
 
-use crate::daemon::harness::{Era, Wire};
+use crate::daemon::harness::{Era, TestDaemon, Wire};
 use crate::daemon::mounts::{Fake, view, wait_for};
 use crate::harness::processes::dies;
 use crate::harness::waiting::{soon, until};
@@ -88,4 +92,33 @@ async fn calls_go_to_the_server_of_a_pool_that_has_the_least_to_do() {
     assert!([first, second].contains(&third) && fake.starts() == 2);
     assert_eq!(view(&mut operator).await["servers"], 2);
     daemon.stop().await;
+}
+
+#[tokio::test]
+async fn clients_have_the_sets_of_tools_that_the_daemon_was_started_with() {
+    let fake = with_mode(MountMode::Leased);
+    let table = BTreeMap::from([("fake".parse().unwrap(), fake.settings.clone())]);
+    let table = Arc::new(table);
+    for (core, mounts) in [(false, true), (true, false)] {
+        let table = Arc::clone(&table);
+        let daemon = TestDaemon::configured(move |config| {
+            config.allow_write = true;
+            config.toolsets = Toolsets { core, mounts };
+            config.mounts = table;
+        })
+        .await;
+        let mut operator = daemon.operator().await;
+        wait_for(&mut operator, |mount| mount["accepted"].is_u64()).await;
+        let mut client = daemon.client(Era::Legacy).await;
+        let listed = client.tools().await;
+        let has = |name: &str| listed.iter().any(|it| it == name);
+        assert_eq!((has("run"), has("fake__echo")), (core, mounts), "{listed:?}");
+        assert!(has("acquire_lease") && has("renew_lease") && has("release_lease") && has("why"));
+        let call = json!({"name": "list_sessions", "arguments": {}});
+        assert_eq!(client.request("tools/call", call).await.is_ok(), core);
+        let asked = client.call("acquire_lease", json!({"surface": "fake"})).await;
+        assert_eq!(asked["isError"] == true, !mounts, "{asked}");
+        operator.structured("list_sessions", json!({})).await;
+        daemon.stop().await;
+    }
 }

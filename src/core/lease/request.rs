@@ -50,6 +50,8 @@ pub struct AcquireRequest {
     pub reason: Option<Box<str>>,
     /// Until when to wait for a lease that somebody else holds.
     pub wait_until: Option<Moment>,
+    /// How many of the caller's tenant may wait; as many as the limits say when not given.
+    pub waiters_max: Option<usize>,
 }
 
 /// The answer to an acquire.

@@ -55,6 +55,7 @@ fn asking(fresh: u128) -> AcquireRequest {
         on_disconnect: None,
         reason: None,
         wait_until: None,
+        waiters_max: None,
     }
 }
 
@@ -572,6 +573,9 @@ fn only_so_many_of_one_tenant_and_of_all_may_wait() {
     }
     let full = lease.acquire(at(1), &caller(6), waiting(6, 500));
     assert_eq!(full, Err(LeaseError::QueueFull { waiters_max: 4 }));
+    let fewer = AcquireRequest { waiters_max: Some(1), ..waiting(6, 500) };
+    let full = lease.acquire(at(1), &caller(6), fewer);
+    assert_eq!(full, Err(LeaseError::QueueFull { waiters_max: 1 }));
     for number in 6..18 {
         let tenant = TenantId::of_uid(2_000 + number as u32);
         let other = Caller { tenant, ..caller(number) };

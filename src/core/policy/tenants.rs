@@ -82,6 +82,8 @@ pub struct TenantLimits {
     pub subscriptions: Option<usize>,
     /// 0 sets no limit.
     pub calls_per_second: Option<usize>,
+    /// Callers that wait for one lease.
+    pub waiters: Option<usize>,
     /// Of each session.
     pub history_rows: Option<usize>,
     pub history_bytes: Option<usize>,

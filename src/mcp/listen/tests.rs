@@ -7,6 +7,7 @@ use tokio::io::{AsyncBufReadExt, BufReader};
 use uuid::Uuid;
 
 use super::*;
+use crate::config::Toolsets;
 use crate::core::ids::{ConnectionId, SessionId, TenantId};
 use crate::core::input::WriteWindow;
 use crate::core::policy::Door;
@@ -45,6 +46,7 @@ fn daemon() -> Arc<Daemon> {
         mount_leases: Arc::new(MountLeases::new(sessions.clone(), epochs)),
         sessions,
         switchboard: Switchboard::new(switches),
+        toolsets: Toolsets { core: true, mounts: true },
         lease_auto: AtomicBool::new(true),
         principals: Principals::default(),
         departure: Departure::default(),

@@ -166,6 +166,7 @@ impl Desk {
             on_disconnect: None,
             reason: None,
             wait_until: (!wait.is_zero()).then(|| self.clock.now() + wait),
+            waiters_max: None,
         };
         self.session.permitted_acquire(caller.clone(), request, None, Accepted::nothing()).await
     }

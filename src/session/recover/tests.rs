@@ -346,6 +346,7 @@ fn asking(presented: Option<LeaseId>, wait: Duration, now: Moment) -> AcquireReq
         on_disconnect: None,
         reason: None,
         wait_until: Some(now + wait),
+        waiters_max: None,
     }
 }
 

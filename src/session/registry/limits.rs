@@ -49,6 +49,11 @@ impl Registry {
         self.0.limits.subscribe()
     }
 
+    /// How many callers of a tenant may wait for one lease, if that was said of it.
+    pub fn waiters_max(&self, tenant: &TenantId) -> Option<usize> {
+        self.limits().tenants.find(&tenant.of_all())?.limits.waiters
+    }
+
     /// What holds for the sessions of a tenant.
     pub(in crate::session) fn rules(&self, tenant: &TenantId) -> Rules {
         let limits = self.limits();

@@ -221,6 +221,7 @@ fn placed(call: &Call, visibility: Option<Visibility>) -> (TenantId, bool) {
 /// The lease that the creator holds from the first moment on.
 fn first_lease(call: &Call) -> (Caller, AcquireRequest) {
     let request = AcquireRequest {
+        waiters_max: None,
         fresh: fresh_lease(),
         presented: None,
         ttl: None,

@@ -80,6 +80,7 @@ impl Tool for AcquireLease {
             reason: self.reason.map(String::into_boxed_str),
             wait_until: (!wait.is_zero()).then(|| sessions.clock().now() + wait),
             fresh: fresh_lease(),
+            waiters_max: sessions.waiters_max(&call.standing.caller.tenant),
         };
         let by = (call.standing.caller.clone(), sessions.clock());
         target.of.touched(&call);

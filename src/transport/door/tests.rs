@@ -41,6 +41,7 @@ fn asking(fresh: u128) -> AcquireRequest {
         on_disconnect: None,
         reason: None,
         wait_until: None,
+        waiters_max: None,
     }
 }
 

@@ -410,6 +410,7 @@ impl Pair {
             on_disconnect: after.map(on_disconnect),
             reason: None,
             wait_until: Some(at(now + wait)),
+            waiters_max: None,
         };
         let acquired = self.input.acquire(at(now), &self.caller(who), request, None);
         let reference = &mut self.reference;

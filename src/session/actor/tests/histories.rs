@@ -136,6 +136,7 @@ impl Player {
             on_disconnect: None,
             reason: None,
             wait_until: waits.then(|| self.stage.desk.clock.now() + self.dice.moment(WAIT)),
+            waiters_max: None,
         };
         let (stage, caller) = (Arc::clone(&self.stage), self.caller());
         let session = &stage.desk.session;

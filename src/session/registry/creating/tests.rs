@@ -34,6 +34,7 @@ fn asking(fresh: LeaseId) -> AcquireRequest {
         on_disconnect: None,
         reason: None,
         wait_until: None,
+        waiters_max: None,
     }
 }
 
