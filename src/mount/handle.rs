@@ -1,4 +1,4 @@
-//! A mount as others see it: what it is doing, and a way to call its tools.
+//! A mount as others see it: what it is doing, and a way to ask its server.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -48,8 +48,19 @@ pub struct MountView {
     pub accepted: Option<Arc<ToolSet>>,
     /// The tools that the server lists, where they differ from those.
     pub changed: Option<Arc<ToolSet>>,
+    /// What the server said when it was last greeted.
+    pub greeting: Option<Arc<Greeting>>,
     /// Why it does not run, if it failed.
     pub problem: Option<String>,
+}
+
+/// What a server said of itself when it was greeted.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Greeting {
+    /// The capabilities that it declared, of those that the protocol knows, by name.
+    pub capabilities: Vec<&'static str>,
+    /// How it says that it is used, 4,096 bytes at most.
+    pub instructions: Option<String>,
 }
 
 /// How far a call has come, as its server says.
@@ -59,12 +70,12 @@ pub struct CallProgress {
     pub members: Map<String, Value>,
 }
 
-/// A call on its way to a server.
+/// A request on its way to a server.
 #[derive(Debug)]
 pub struct ServerCall {
     pub id: u64,
-    pub tool: Arc<str>,
-    pub arguments: Map<String, Value>,
+    pub method: &'static str,
+    pub params: Map<String, Value>,
     pub progress: Option<mpsc::Sender<CallProgress>>,
     pub reply: oneshot::Sender<Result<Box<RawValue>, MountError>>,
 }
@@ -145,20 +156,20 @@ impl Mount {
         self.shared.log.lines()
     }
 
-    /// Calls a tool by the server's own name for it, and starts the server if need be. Dropping this cancels the call.
+    /// Asks the server this, and starts it if need be. Dropping this cancels the request.
     ///
     /// # Errors
-    /// [`MountError`]; only after [`MountError::Restarted`] and [`MountError::TimedOut`] the call may have had an effect.
-    pub async fn call(
+    /// [`MountError`]; only after [`MountError::Restarted`] and [`MountError::TimedOut`] the request may have had an effect.
+    pub async fn request(
         &self,
-        tool: &Arc<str>,
-        arguments: Map<String, Value>,
+        method: &'static str,
+        params: Map<String, Value>,
         progress: Option<mpsc::Sender<CallProgress>>,
     ) -> Result<Box<RawValue>, MountError> {
         let mount = || self.shared.name.clone();
         let (reply, answer) = oneshot::channel();
         let id = self.shared.number();
-        let call = ServerCall { id, tool: Arc::clone(tool), arguments, progress, reply };
+        let call = ServerCall { id, method, params, progress, reply };
         self.commands.try_send(MountCommand::Call(call)).map_err(|error| match error {
             mpsc::error::TrySendError::Full(_) => MountError::Busy { mount: mount() },
             mpsc::error::TrySendError::Closed(_) => stopping(mount()),

@@ -140,7 +140,12 @@ impl MountTask {
                 }
             },
         };
-        match greeted.and_then(|tools| self.learn(tools).map_err(ServerEnd::Failed)) {
+        let learnt = greeted.and_then(|(greeting, tools)| {
+            let greeting = Some(Arc::new(greeting));
+            self.shared.view.send_modify(|view| view.greeting = greeting);
+            self.learn(tools).map_err(ServerEnd::Failed)
+        });
+        match learnt {
             Ok(()) => Ok(process),
             Err(end) => {
                 process.end().await;
@@ -267,8 +272,8 @@ impl MountTask {
         stops.then_some(ServerEnd::Idle)
     }
 
-    /// Passes a call on to the server.
-    fn begin(&self, running: &mut RunningServer, call: ServerCall) {
+    /// Passes a request on to the server.
+    fn begin(&self, running: &mut RunningServer, mut call: ServerCall) {
         if call.reply.is_closed() {
             return;
         }
@@ -277,11 +282,11 @@ impl MountTask {
             let _ = call.reply.send(Err(MountError::Changed { mount }));
             return;
         }
-        let mut params = json!({"name": &*call.tool, "arguments": call.arguments});
+        let mut params = std::mem::take(&mut call.params);
         if call.progress.is_some() {
-            params["_meta"] = json!({"progressToken": call.id});
+            params.insert("_meta".to_owned(), json!({"progressToken": call.id}));
         }
-        if running.process.send(request(call.id, "tools/call", params)).is_err() {
+        if running.process.send(request(call.id, call.method, params)).is_err() {
             let _ = call.reply.send(Err(MountError::Busy { mount }));
             return;
         }
@@ -344,6 +349,7 @@ impl MountTask {
     fn on_told(&self, running: &mut RunningServer, method: &str, params: Option<Value>) {
         match method {
             "notifications/progress" => running.on_progress(params),
+            "notifications/message" => self.shared.log.add_message(params.as_ref()),
             // A list that is on its way may be the one before.
             "notifications/tools/list_changed" => {
                 let listing = Listing::new(self.shared.number());

@@ -97,13 +97,19 @@ fn summary(mount: &Mount) -> MountWire {
         changed: view.changed.is_some(),
         problem: view.problem.as_deref().map(shown),
         tools: Vec::new(),
+        capabilities: Vec::new(),
+        instructions: None,
         log: Vec::new(),
     }
 }
 
 fn described(mount: &Mount) -> MountWire {
     let log = mount.log().iter().map(|line| shown(line)).collect();
-    MountWire { tools: tools(mount, &mount.view()), log, ..summary(mount) }
+    let view = mount.view();
+    let (tools, greeting) = (tools(mount, &view), view.greeting.unwrap_or_default());
+    let capabilities = greeting.capabilities.iter().map(|&it| it.to_owned()).collect();
+    let instructions = greeting.instructions.as_deref().map(shown);
+    MountWire { tools, capabilities, instructions, log, ..summary(mount) }
 }
 
 /// The tools that were accepted, and how those that the server lists now differ.

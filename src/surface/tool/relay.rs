@@ -2,7 +2,7 @@
 
 use rmcp::model::JsonObject;
 use serde_json::value::{RawValue, to_raw_value};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use crate::core::invisible::with_invisible_shown;
 use crate::core::mount::MountTrust;
@@ -32,7 +32,9 @@ pub(super) async fn relay(
     // What this connection asks next need not wait for the server.
     call.accept();
     let progress = call.progress.take();
-    let result = tool.mount.call(&tool.tool, arguments, progress).await?;
+    let params = [("name", json!(tool.tool)), ("arguments", Value::Object(arguments))];
+    let params = params.map(|(name, value)| (name.to_owned(), value)).into_iter().collect();
+    let result = tool.mount.request("tools/call", params, progress).await?;
     checked(tool, result).ok_or_else(|| {
         let (code, message) = (0, "its result is malformed".to_owned());
         MountError::Refused { mount: tool.mount.name().clone(), code, message }.into()
