@@ -52,7 +52,7 @@ struct ShowTools {
     name: String,
 }
 
-/// Print the last lines that the server of a mount wrote to standard error
+/// Print the last lines that the server of a mount wrote to standard error or logged
 #[derive(Debug, Args)]
 struct ShowLog {
     name: String,

@@ -1,4 +1,4 @@
-//! One server of a mount as others see it: what it is doing, and a way to call its tools.
+//! One server of a mount as others see it: what it is doing, and a way to ask it.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -45,6 +45,8 @@ pub struct MountView {
     pub pid: Option<u32>,
     /// How often its server was started by this daemon.
     pub generation: u64,
+    /// What the server said when it was last greeted.
+    pub greeting: Option<Arc<Greeting>>,
     /// Why it does not run, if it failed.
     pub problem: Option<String>,
 }
@@ -58,6 +60,15 @@ pub struct MountTools {
     pub changed: Option<Arc<ToolSet>>,
 }
 
+/// What a server said of itself when it was greeted.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Greeting {
+    /// The capabilities that it declared, of those that the protocol knows, by name.
+    pub capabilities: Vec<&'static str>,
+    /// How it says that it is used, 4,096 bytes at most.
+    pub instructions: Option<String>,
+}
+
 /// How far a call has come, as its server says.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CallProgress {
@@ -65,12 +76,12 @@ pub struct CallProgress {
     pub members: Map<String, Value>,
 }
 
-/// A call on its way to a server.
+/// A request on its way to a server.
 #[derive(Debug)]
 pub struct ServerCall {
     pub id: u64,
-    pub tool: Arc<str>,
-    pub arguments: Map<String, Value>,
+    pub method: &'static str,
+    pub params: Map<String, Value>,
     pub progress: Option<mpsc::Sender<CallProgress>>,
     /// The lease that the call needs, and whose end cancels it.
     pub under: Option<CallLease>,
@@ -161,21 +172,21 @@ impl MountServer {
         self.shared.calls.load(Ordering::Relaxed)
     }
 
-    /// Calls a tool by the server's own name for it, and starts the server if need be. Dropping this cancels the call.
+    /// Asks the server this, and starts it if need be. Dropping this cancels the request.
     ///
     /// # Errors
-    /// [`MountError`]; only after those of [`MountError::had_effect`] the call may have had an effect.
-    pub async fn call(
+    /// [`MountError`]; only after those of [`MountError::had_effect`] the request may have had an effect.
+    pub async fn request(
         &self,
-        tool: &Arc<str>,
-        arguments: Map<String, Value>,
+        method: &'static str,
+        params: Map<String, Value>,
         progress: Option<mpsc::Sender<CallProgress>>,
         under: Option<CallLease>,
     ) -> Result<Box<RawValue>, MountError> {
         let mount = || self.shared.name.clone();
         let (reply, answer) = oneshot::channel();
         let id = self.shared.number();
-        let call = ServerCall { id, tool: Arc::clone(tool), arguments, progress, under, reply };
+        let call = ServerCall { id, method, params, progress, under, reply };
         self.commands.try_send(MountCommand::Call(call)).map_err(|error| match error {
             mpsc::error::TrySendError::Full(_) => MountError::Busy { mount: mount() },
             mpsc::error::TrySendError::Closed(_) => stopping(mount()),

@@ -1,7 +1,9 @@
-//! What a server wrote to standard error, and what happened to it: the last lines, in memory.
+//! What a server wrote to standard error or sent as log messages, and what happened to it: the last lines, in memory.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use serde_json::Value;
 
 /// How many lines are kept, and how long one may be in bytes.
 const LINES_MAX: usize = 200;
@@ -23,6 +25,16 @@ impl ServerLog {
         lines.push_back(line);
     }
 
+    /// Adds the message of a `notifications/message`: its level, its logger, and its data as one line.
+    pub fn add_message(&self, params: Option<&Value>) {
+        let Some(data) = params.and_then(|params| params.get("data")) else { return };
+        let member = |name: &str| params.and_then(|params| params.get(name)?.as_str());
+        let data = data.as_str().map_or_else(|| data.to_string(), str::to_owned);
+        let (level, logger) = (member("level").unwrap_or("info"), member("logger"));
+        let logger = logger.map(|logger| format!("{logger}: ")).unwrap_or_default();
+        self.add(format!("[{level}] {logger}{data}").replace('\n', " ").as_bytes());
+    }
+
     /// The lines that are kept, oldest first.
     pub fn lines(&self) -> Vec<String> {
         self.lock().iter().cloned().collect()
@@ -35,7 +47,20 @@ impl ServerLog {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
+
+    #[test]
+    fn a_message_is_one_line() {
+        let log = ServerLog::default();
+        let text = json!({"level": "warning", "logger": "db", "data": "a\nb"});
+        for params in [text, json!({"data": {"x": 1}}), json!({"level": "error"}), json!([])] {
+            log.add_message(Some(&params));
+        }
+        log.add_message(None);
+        assert_eq!(log.lines(), ["[warning] db: a b", r#"[info] {"x":1}"#]);
+    }
 
     #[test]
     fn the_newest_lines_are_kept_and_long_ones_are_cut() {

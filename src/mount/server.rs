@@ -146,7 +146,12 @@ impl MountTask {
                 }
             },
         };
-        match greeted.and_then(|tools| self.learn(tools).map_err(ServerEnd::Failed)) {
+        let learnt = greeted.and_then(|(greeting, tools)| {
+            let greeting = Some(Arc::new(greeting));
+            self.shared.view.send_modify(|view| view.greeting = greeting);
+            self.learn(tools).map_err(ServerEnd::Failed)
+        });
+        match learnt {
             Ok(()) => Ok(process),
             Err(end) => {
                 process.end().await;
@@ -346,6 +351,7 @@ impl MountTask {
     fn on_told(&self, running: &mut RunningServer, method: &str, params: Option<Value>) {
         match method {
             "notifications/progress" => running.on_progress(params),
+            "notifications/message" => self.shared.log.add_message(params.as_ref()),
             // A list that is on its way may be the one before.
             "notifications/tools/list_changed" => {
                 let listing = Listing::new(self.shared.number());

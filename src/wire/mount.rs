@@ -50,7 +50,13 @@ pub struct MountWire {
     pub problem: Option<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tools: Vec<MountToolWire>,
-    /// The last lines of its standard error.
+    /// What the server declared that it can, when it was last greeted: `tools`, `resources` and so on.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub capabilities: Vec<String>,
+    /// How the server says that it is used.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub instructions: Option<String>,
+    /// The last lines of its standard error, and of its log messages.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub log: Vec<String>,
 }

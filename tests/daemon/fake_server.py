@@ -43,7 +43,8 @@ for line in sys.stdin:
     params = message.get("params", {})
     if method == "initialize":
         say({"jsonrpc": "2.0", "id": id, "result": {
-            "protocolVersion": "2025-11-25", "capabilities": {"tools": {}},
+            "protocolVersion": "2025-11-25", "capabilities": {"tools": {}, "logging": {}},
+            "instructions": "Be\u200b kind.",
             "serverInfo": {"name": "fake", "version": "1"}}})
     elif method == "tools/list":
         listed, at = tools(), int(params.get("cursor", "0"))
@@ -86,6 +87,10 @@ for line in sys.stdin:
             token = params["_meta"]["progressToken"]
             say({"jsonrpc": "2.0", "method": "notifications/progress",
                  "params": {"progressToken": token, "progress": 1, "total": 2, "message": "half"}})
+            say({"jsonrpc": "2.0", "id": id, "result": {"content": []}})
+        elif name == "log":
+            say({"jsonrpc": "2.0", "method": "notifications/message",
+                 "params": {"level": "error", "logger": "disk", "data": {"full": True}}})
             say({"jsonrpc": "2.0", "id": id, "result": {"content": []}})
         elif name == "changed":
             say({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"})

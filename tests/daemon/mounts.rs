@@ -17,7 +17,7 @@ use crate::harness::waiting::{LOOK, soon, until};
 const SERVER: &str = include_str!("fake_server.py");
 
 /// The tools of the fake server.
-const TOOLS: [&str; 16] = [
+const TOOLS: [&str; 17] = [
     "echo",
     "look",
     "crash",
@@ -29,6 +29,7 @@ const TOOLS: [&str; 16] = [
     "refuse",
     "ask",
     "progress",
+    "log",
     "changed",
     "grandchild",
     "environment",
@@ -291,6 +292,19 @@ async fn progress_is_relayed_and_a_cancelled_call_is_cancelled_there() {
     until("the server to be asked", || fake.heard().contains("hang")).await;
     client.sender.cancel(id).await;
     until("the server to hear of it", || fake.heard().contains("cancelled")).await;
+    daemon.stop().await;
+}
+
+#[tokio::test]
+async fn an_operator_reads_what_a_server_says_of_itself_and_its_log_messages() {
+    let fake = Fake::new(MountTrust::Untrusted);
+    let (daemon, mut operator) = fake.known(true).await;
+    let mut client = daemon.client(Era::Legacy).await;
+    client.call("fake__log", json!({})).await;
+    let mount = view(&mut operator).await;
+    assert_eq!(mount["capabilities"], json!(["logging", "tools"]));
+    assert_eq!(mount["instructions"], "Be\\u{200b} kind.");
+    assert_eq!(mount["log"], json!([r#"[error] disk: {"full":true}"#]));
     daemon.stop().await;
 }
 

@@ -25,7 +25,7 @@ impl MountTask {
     }
 
     /// Passes a call on to the server.
-    pub(super) fn begin(&mut self, running: &mut RunningServer, call: ServerCall) {
+    pub(super) fn begin(&mut self, running: &mut RunningServer, mut call: ServerCall) {
         if call.reply.is_closed() {
             return;
         }
@@ -47,11 +47,11 @@ impl MountTask {
             let _ = call.reply.send(Err(MountError::StateLost { mount }));
             return;
         }
-        let mut params = json!({"name": &*call.tool, "arguments": call.arguments});
+        let mut params = std::mem::take(&mut call.params);
         if call.progress.is_some() {
-            params["_meta"] = json!({"progressToken": call.id});
+            params.insert("_meta".to_owned(), json!({"progressToken": call.id}));
         }
-        let line = request(call.id, "tools/call", params);
+        let line = request(call.id, call.method, params);
         let sent = match call.under {
             None => Some(running.process.send(line)),
             Some(under) => self.shared.fence.pass(under.epoch, || running.process.send(line)),

@@ -5,7 +5,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use crate::mount::definitions::{TOOLS_MAX, ToolSet};
-use crate::mount::handle::MountShared;
+use crate::mount::handle::{Greeting, MountShared};
 use crate::mount::process::{FromServer, ServerProcess};
 use crate::mount::protocol::{
     REVISION, ServerMessage, ServerRefusal, answer_to, notification, parse, request,
@@ -13,6 +13,13 @@ use crate::mount::protocol::{
 
 /// The most pages of a list of tools.
 const PAGES_MAX: usize = 32;
+
+/// The capabilities of servers that the protocol knows.
+const CAPABILITIES: [&str; 6] =
+    ["completions", "logging", "prompts", "resources", "tasks", "tools"];
+
+/// The longest instructions that are kept, in bytes.
+const INSTRUCTIONS_MAX: usize = 4_096;
 
 /// A list of tools that is being asked for.
 #[derive(Debug)]
@@ -62,14 +69,14 @@ impl Listing {
     }
 }
 
-/// Greets a server that was just started, and lists its tools.
+/// Greets a server that was just started, and lists its tools if it has some.
 ///
 /// # Errors
 /// What is wrong with the server.
 pub(super) async fn greet(
     process: &mut ServerProcess,
     shared: &MountShared,
-) -> Result<ToolSet, String> {
+) -> Result<(Greeting, ToolSet), String> {
     let id = shared.number();
     let params = json!({
         "protocolVersion": REVISION,
@@ -82,17 +89,29 @@ pub(super) async fn greet(
     let greeted: Value = serde_json::from_str(greeted.get())
         .map_err(|error| format!("its greeting is malformed: {error}"))?;
     send(process, notification("notifications/initialized", &json!({})))?;
-    if greeted["capabilities"].get("tools").is_none() {
-        return Ok(ToolSet::default());
+    let greeting = greeting(&greeted);
+    if !greeting.capabilities.contains(&"tools") {
+        return Ok((greeting, ToolSet::default()));
     }
     let mut listing = Listing::new(shared.number());
     loop {
         send(process, listing.request())?;
         let page = answer(process, shared, listing.id).await?;
         match listing.on_page(page, || shared.number())? {
-            Ok(tools) => return Ok(tools),
+            Ok(tools) => return Ok((greeting, tools)),
             Err(next) => listing = next,
         }
+    }
+}
+
+/// What the result of `initialize` says, within bounds.
+fn greeting(result: &Value) -> Greeting {
+    let declares = |name: &&str| result["capabilities"].get(*name).is_some_and(|it| !it.is_null());
+    let instructions = result["instructions"].as_str();
+    let kept = |it: &str| it[..it.floor_char_boundary(INSTRUCTIONS_MAX)].to_owned();
+    Greeting {
+        capabilities: CAPABILITIES.into_iter().filter(declares).collect(),
+        instructions: instructions.map(kept),
     }
 }
 
@@ -117,6 +136,24 @@ async fn answer(
             Some(ServerMessage::Asks { id, method }) => send(process, answer_to(&id, &method))?,
             Some(ServerMessage::Answer { .. } | ServerMessage::Tells { .. }) => {}
             None => shared.log.add(&[b"[termgate] no message: ", &line[..]].concat()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_greeting_keeps_what_the_protocol_knows_within_bounds() {
+        let said = "\u{e9}".repeat(INSTRUCTIONS_MAX);
+        let capabilities = json!({"tools": {}, "prompts": {"listChanged": true}, "logging": null,
+            "experimental": {}});
+        let kept = greeting(&json!({"capabilities": capabilities, "instructions": said}));
+        assert_eq!(kept.capabilities, ["prompts", "tools"]);
+        assert_eq!(kept.instructions.map(|it| it.len()), Some(INSTRUCTIONS_MAX));
+        for malformed in [json!({}), json!({"capabilities": [], "instructions": 1}), json!(null)] {
+            assert_eq!(greeting(&malformed), Greeting::default(), "{malformed}");
         }
     }
 }

@@ -102,13 +102,19 @@ fn summary(daemon: &Daemon, mount: &Mount) -> MountWire {
         changed: tools.changed.is_some(),
         problem: view.problem.as_deref().map(shown),
         tools: Vec::new(),
+        capabilities: Vec::new(),
+        instructions: None,
         log: Vec::new(),
     }
 }
 
 fn described(daemon: &Daemon, mount: &Mount) -> MountWire {
     let log = mount.log().iter().map(|line| shown(line)).collect();
-    MountWire { tools: tools(mount, &mount.tools()), log, ..summary(daemon, mount) }
+    let view = mount.view();
+    let (tools, greeting) = (tools(mount, &mount.tools()), view.greeting.unwrap_or_default());
+    let capabilities = greeting.capabilities.iter().map(|&it| it.to_owned()).collect();
+    let instructions = greeting.instructions.as_deref().map(shown);
+    MountWire { tools, capabilities, instructions, log, ..summary(daemon, mount) }
 }
 
 /// The tools that were accepted, and how those that the server lists now differ.

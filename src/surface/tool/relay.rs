@@ -2,7 +2,7 @@
 
 use rmcp::model::JsonObject;
 use serde_json::value::{RawValue, to_raw_value};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use crate::core::invisible::with_invisible_shown;
 use crate::core::mount::MountTrust;
@@ -40,9 +40,11 @@ pub(super) async fn relay(
     // What this connection asks next need not wait for the server.
     call.accept();
     let progress = call.progress.take();
+    let params = [("name", json!(tool.tool)), ("arguments", Value::Object(arguments))];
+    let params = params.map(|(name, value)| (name.to_owned(), value)).into_iter().collect();
     let under = leased.as_ref().map(LeasedCall::under);
     let server = tool.mount.server_for(call.standing.caller.principal)?;
-    let calling = server.call(&tool.tool, arguments, progress, under);
+    let calling = server.request("tools/call", params, progress, under);
     let ended = async {
         match under {
             Some(under) => tool.mount.fence().ended(under.epoch).await,
