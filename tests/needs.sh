@@ -20,6 +20,7 @@ optional=(
   "command -v bc && command -v dc && command -v lua && command -v sqlite3 : bc dc lua5.4 sqlite3"
   "bwrap --unshare-user --unshare-pid --bind / / --proc /proc true : bubblewrap"
   "test -x /usr/sbin/sshd && command -v ssh-keygen : openssh-server openssh-client"
+  "command -v chromium : chromium"
   "command -v gdb && command -v watch && command -v whiptail : gdb procps whiptail"
 )
 # What is used where it is there and not worth changing a machine for.
