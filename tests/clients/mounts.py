@@ -263,6 +263,40 @@ async def story(running, servers: dict[str, Server], alone: dict, checks: Checks
     return [mount["pid"] for mount in running_now if "pid" in mount]
 
 
+async def shared_browser(running, checks: Checks) -> None:
+    """Two agents work in one browser at the same time, and each sees only what itself did."""
+    file = running.root.parent / ".config/termgate/mounts.toml"
+    text = file.read_text()
+    file.write_text(text.replace("[mount.browser]", '[mount.browser]\nmode = "leased"'))
+    termgate(running, "config", "reload")
+    door = Sockets(running).gateway
+    mixed = []
+
+    async def work(session: ClientSession, who: str) -> None:
+        for round in range(4):
+            asked_for = {"surface": "browser", "wait_ms": 60_000, "reason": who}
+            lease = (await session.call_tool("acquire_lease", asked_for)).structuredContent
+            title = f"{who}-{round}"
+            page = f"data:text/html,<title>{title}</title><input>"
+            await asked(session, "browser__browser_navigate", {"url": page})
+            # The other one is waiting for its turn all this time.
+            for _ in range(2):
+                title_now = {"function": "() => document.title"}
+                seen = json.dumps(await asked(session, "browser__browser_evaluate", title_now))
+                if title not in seen:
+                    mixed.append((title, seen))
+            await session.call_tool("release_lease", {"lease_id": lease["lease_id"]})
+
+    async with client(door[0], door[1:]) as ada, client(door[0], door[1:]) as bob:
+        refused = await asked(ada, "browser__browser_navigate", {"url": PAGE})
+        code = refused["structuredContent"]["error_code"]
+        checks.equal("a leased browser: who has no lease is refused", code, "lease_required")
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(work, ada, "ada")
+            tasks.start_soon(work, bob, "bob")
+    checks.equal("a leased browser: two agents never mix", mixed, [])
+
+
 def lives(process: int) -> bool:
     """Whether it runs; one that waits to be reaped does not."""
     try:
@@ -308,6 +342,8 @@ def main() -> None:
         with daemon("--allow-write") as running:
             processes = anyio.run(bounded, story, running, servers, alone, checks)
             checks.equal("every server has a process", len(processes), len(servers))
+            if "browser" in servers:
+                anyio.run(bounded, shared_browser, running, checks)
         checks.that("no server outlives the daemon", end(processes), processes)
     print(f"mounts: {checks.passed} passed, {checks.failed} failed", flush=True)
     sys.exit(1 if checks.failed else 0)
