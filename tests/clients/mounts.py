@@ -118,7 +118,7 @@ def node_servers(programs: pathlib.Path, ground: pathlib.Path) -> dict[str, Serv
             str(programs / "mcp-server-everything"),
             ["stdio"],
             [
-                ("echo", {"message": "ä \u2713 \u007f"}),
+                ("echo", {"message": "ä \u2713\n"}),
                 ("get-sum", {"a": 0.5, "b": 3}),
                 ("get-tiny-image", {}),
                 ("get-structured-content", {"location": "Chicago"}),

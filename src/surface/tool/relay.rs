@@ -4,7 +4,7 @@ use rmcp::model::JsonObject;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value, json};
 
-use crate::core::invisible::with_invisible_shown;
+use crate::core::invisible::written_out;
 use crate::core::mount::MountTrust;
 use crate::core::policy::PermittedAct;
 use crate::mount::error::MountError;
@@ -112,19 +112,23 @@ fn marked(result: &RawValue) -> Option<Box<RawValue>> {
     to_raw_value(&members).ok()
 }
 
-/// JSON in whose texts the characters are written out that nobody sees.
+/// JSON in whose texts the characters are written out that nobody sees, or that terminals obey.
 pub fn visible(value: Value) -> Value {
     match value {
-        Value::String(text) => Value::String(with_invisible_shown(&text).into_owned()),
+        Value::String(text) => Value::String(shown(&text)),
         Value::Array(values) => values.into_iter().map(visible).collect(),
         Value::Object(members) => {
-            let member = |(name, value): (String, Value)| {
-                (with_invisible_shown(&name).into_owned(), visible(value))
-            };
+            let member = |(name, value): (String, Value)| (shown(&name), visible(value));
             Value::Object(members.into_iter().map(member).collect::<Map<_, _>>())
         }
         Value::Null | Value::Bool(_) | Value::Number(_) => value,
     }
+}
+
+/// A text with the characters written out that nobody sees, or that terminals obey.
+fn shown(text: &str) -> String {
+    let is_obeyed = |it: char| it.is_control() && !matches!(it, '\n' | '\r' | '\t');
+    written_out(text, is_obeyed).into_owned()
 }
 
 #[cfg(test)]
@@ -153,8 +157,10 @@ mod tests {
 
     #[test]
     fn hidden_characters_are_shown_wherever_they_stand() {
-        let hidden = json!({"a\u{200b}": ["x\u{e0041}y", {"b": "\u{202e}", "n": 1.5}]});
-        let shown = json!({"a\\u{200b}": ["x\\u{e0041}y", {"b": "\\u{202e}", "n": 1.5}]});
+        let hidden =
+            json!({"a\u{200b}": ["x\u{e0041}y\r\n", {"b": "\u{202e}\u{1b}[2m", "n": 1.5}]});
+        let shown =
+            json!({"a\\u{200b}": ["x\\u{e0041}y\r\n", {"b": "\\u{202e}\\u{1b}[2m", "n": 1.5}]});
         assert_eq!(visible(hidden), shown);
     }
 }

@@ -157,8 +157,8 @@ impl Reloading {
             notes: read.notes.iter().map(ToString::to_string).collect(),
         };
         let sessions = &self.shared.gateway.daemon().sessions;
+        tracing::info!(changes = changed.len(), "the configuration was read again");
         sessions.tell_event(None, Event::ConfigurationRead { changed });
-        tracing::info!(changes = changes.len(), "the configuration was read again");
         Ok(reloaded)
     }
 
