@@ -5,8 +5,8 @@
 pub mod definitions;
 pub mod error;
 pub mod handle;
+pub mod link;
 pub mod log;
-pub mod process;
 pub mod protocol;
 pub mod registry;
 mod server;

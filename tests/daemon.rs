@@ -35,6 +35,7 @@ mod daemon {
     mod kept_switches;
     mod leases;
     mod limits;
+    mod mount_links;
     mod mounts;
     mod observe;
     mod order;

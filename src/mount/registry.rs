@@ -14,10 +14,13 @@ use tokio::time::{Instant, timeout};
 use crate::core::mount::expansion::expand;
 use crate::core::mount::naming::{Exposed, ToolSource, exposed};
 use crate::core::mount::restarts::Restarts;
-use crate::core::mount::{MountName, MountSettings, MountTable};
+use crate::core::mount::server::{HttpAddress, MountedServer, ServerCommand};
+use crate::core::mount::{MountName, MountSettings, MountTable, MountTrust};
 use crate::mount::definitions::AcceptedTools;
 use crate::mount::handle::{CALLS_MAX, Mount, MountShared};
-use crate::mount::process::ServerProgram;
+use crate::mount::link::ServerAddress;
+use crate::mount::link::http::client::HttpServer;
+use crate::mount::link::process::{SandboxMaker, ServerProgram};
 use crate::mount::server::MountTask;
 
 /// The variables that every server gets.
@@ -34,6 +37,53 @@ pub struct MountPlaces {
     pub default_cwd: PathBuf,
     /// Where accepted definitions are kept.
     pub accepted: PathBuf,
+    /// Makes the sandboxes of servers.
+    pub sandbox: SandboxMaker,
+}
+
+impl MountPlaces {
+    /// How to reach the server of a mount, or why its settings do not say.
+    fn address(&self, settings: &MountSettings) -> Result<ServerAddress, String> {
+        Ok(match &settings.server {
+            MountedServer::Program(program) => {
+                let sandboxed = settings.trust == MountTrust::Sandboxed;
+                let sandbox = sandboxed.then(|| self.sandbox.clone());
+                ServerAddress::Program(ServerProgram { sandbox, ..self.program(program)? })
+            }
+            MountedServer::Socket(path) => ServerAddress::Socket(path.into()),
+            MountedServer::Http(http) => ServerAddress::Http(self.http(http)?),
+        })
+    }
+
+    fn program(&self, server: &ServerCommand) -> Result<ServerProgram, String> {
+        let names = PASSED.into_iter().chain(server.pass_env.iter().map(String::as_str));
+        let mut environment: BTreeMap<OsString, OsString> = names
+            .filter_map(|name| self.environment.get_key_value(&OsString::from(name)))
+            .map(|(name, value)| (name.clone(), value.clone()))
+            .collect();
+        for (name, value) in &server.env {
+            environment.insert(name.into(), self.expanded(&format!("env.{name}"), value)?.into());
+        }
+        let cwd = server.cwd.as_ref().map_or_else(|| self.default_cwd.clone(), Into::into);
+        let (command, args) = (server.command.clone(), server.args.clone());
+        Ok(ServerProgram { command, args, environment, cwd, sandbox: None })
+    }
+
+    fn http(&self, server: &HttpAddress) -> Result<HttpServer, String> {
+        let url = self.expanded("url", &server.url)?;
+        let header = |(name, value): (&String, &String)| {
+            Ok((name.clone(), self.expanded(&format!("headers.{name}"), value)?))
+        };
+        let headers: Vec<_> = server.headers.iter().map(header).collect::<Result<_, String>>()?;
+        HttpServer::new(&url, &headers, server.socket.as_ref().map(PathBuf::from))
+    }
+
+    /// A text with the variables of the daemon.
+    fn expanded(&self, key: &str, text: &str) -> Result<String, String> {
+        let own =
+            |name: &str| self.environment.get(&OsString::from(name))?.clone().into_string().ok();
+        expand(text, own).map_err(|error| format!("{key}: {error}"))
+    }
 }
 
 /// A tool of a mount, as it was accepted.
@@ -107,16 +157,16 @@ impl Mounts {
         });
         let accepted = read.ok().flatten();
         let is_known = accepted.is_some();
-        let program = match unreadable {
+        let address = match unreadable {
             Some(problem) => Err(problem),
-            None => self.program(settings),
+            None => self.places.address(settings),
         };
         let shared = Arc::new(MountShared::new(name.clone(), settings.clone(), accepted));
         let (sender, commands) = mpsc::channel(CALLS_MAX);
         let task = MountTask {
             shared: Arc::clone(&shared),
             commands,
-            program,
+            address,
             accepted: kept,
             lists: self.lists.clone(),
             restarts: Restarts::default(),
@@ -128,24 +178,6 @@ impl Mounts {
             mount.learn();
         }
         mount
-    }
-
-    /// How to start the server of a mount, or why its settings do not say.
-    fn program(&self, settings: &MountSettings) -> Result<ServerProgram, String> {
-        let own = &self.places.environment;
-        let lookup = |name: &str| own.get(&OsString::from(name))?.clone().into_string().ok();
-        let names = PASSED.into_iter().chain(settings.pass_env.iter().map(String::as_str));
-        let mut environment: BTreeMap<OsString, OsString> = names
-            .filter_map(|name| own.get_key_value(&OsString::from(name)))
-            .map(|(name, value)| (name.clone(), value.clone()))
-            .collect();
-        for (name, value) in &settings.env {
-            let value = expand(value, lookup).map_err(|error| format!("env.{name}: {error}"))?;
-            environment.insert(name.into(), value.into());
-        }
-        let cwd = settings.cwd.as_ref().map_or_else(|| self.places.default_cwd.clone(), Into::into);
-        let (command, args) = (settings.command.clone(), settings.args.clone());
-        Ok(ServerProgram { command, args, environment, cwd })
     }
 
     /// All mounts, by name.

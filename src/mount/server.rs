@@ -10,14 +10,15 @@ use std::time::Duration;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot, watch};
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, sleep_until, timeout_at};
 
 use crate::core::moment::Moment;
 use crate::core::mount::restarts::Restarts;
 use crate::mount::definitions::{AcceptedTools, ToolSet};
 use crate::mount::error::{ManageError, MountError};
 use crate::mount::handle::{CALLS_MAX, MountCommand, MountShared, MountStatus, ServerCall};
-use crate::mount::process::{FromServer, ServerProcess, ServerProgram};
+use crate::mount::link::lines::FromServer;
+use crate::mount::link::{ServerAddress, ServerLink};
 use crate::mount::protocol::{ServerMessage, ServerRefusal, answer_to, parse, request};
 use crate::mount::server::greeting::{Listing, greet};
 use crate::mount::server::running::{PendingCall, RunningServer};
@@ -29,8 +30,8 @@ const NEVER: Duration = Duration::from_secs(86_400);
 pub(crate) struct MountTask {
     pub(crate) shared: Arc<MountShared>,
     pub(crate) commands: mpsc::Receiver<MountCommand>,
-    /// How to start the server, or why that cannot work.
-    pub(crate) program: Result<ServerProgram, String>,
+    /// How to reach the server, or why that cannot work.
+    pub(crate) address: Result<ServerAddress, String>,
     pub(crate) accepted: AcceptedTools,
     /// Changes when clients see other tools.
     pub(crate) lists: watch::Sender<u64>,
@@ -92,7 +93,7 @@ impl MountTask {
             (view.status, view.generation) = (MountStatus::Starting, generation);
         });
         let ended = match self.start().await {
-            Ok(process) => self.serve(process, first).await,
+            Ok(link) => self.serve(link, first).await,
             Err(end) => {
                 if let ServerEnd::Failed(problem) = &end {
                     self.refuse(first, problem, None);
@@ -124,28 +125,35 @@ impl MountTask {
     }
 
     /// Starts the server, and learns its tools.
-    async fn start(&mut self) -> Result<ServerProcess, ServerEnd> {
-        let program = self.program.as_ref().map_err(|why| ServerEnd::Failed(why.clone()))?;
-        let mut process = ServerProcess::start(program, &self.shared.log).map_err(|error| {
-            ServerEnd::Failed(format!("cannot start {}: {error}", program.command))
-        })?;
+    async fn start(&mut self) -> Result<ServerLink, ServerEnd> {
+        let address = self.address.as_ref().map_err(|why| ServerEnd::Failed(why.clone()))?;
         let most = self.shared.settings.initialize_timeout;
-        let greeted = tokio::select! {
-            () = self.shared.stop.cancelled() => Err(ServerEnd::Stopped),
-            greeted = tokio::time::timeout(most, greet(&mut process, &self.shared)) => match greeted {
-                Ok(greeted) => greeted.map_err(ServerEnd::Failed),
-                Err(_) => {
-                    let problem = format!("it did not start within {} ms", most.as_millis());
-                    Err(ServerEnd::Failed(problem))
-                }
-            },
-        };
+        let until = Instant::now() + most;
+        let opened = ServerLink::open(address, &self.shared.log);
+        let mut link = self.in_time(until, opened).await?.map_err(ServerEnd::Failed)?;
+        let greeted = self.in_time(until, greet(&mut link, &self.shared)).await;
+        let greeted = greeted.and_then(|greeted| greeted.map_err(ServerEnd::Failed));
         match greeted.and_then(|tools| self.learn(tools).map_err(ServerEnd::Failed)) {
-            Ok(()) => Ok(process),
+            Ok(()) => Ok(link),
             Err(end) => {
-                process.end().await;
+                link.end().await;
                 Err(end)
             }
+        }
+    }
+
+    /// Waits for a part of the start.
+    async fn in_time<T>(
+        &self,
+        until: Instant,
+        part: impl Future<Output = T>,
+    ) -> Result<T, ServerEnd> {
+        tokio::select! {
+            () = self.shared.stop.cancelled() => Err(ServerEnd::Stopped),
+            done = timeout_at(until, part) => done.map_err(|_| {
+                let most = self.shared.settings.initialize_timeout.as_millis();
+                ServerEnd::Failed(format!("it did not start within {most} ms"))
+            }),
         }
     }
 
@@ -188,13 +196,13 @@ impl MountTask {
         let _ = reply.send(accepted);
     }
 
-    async fn serve(&mut self, process: ServerProcess, first: Option<ServerCall>) -> ServerEnd {
-        let pid = process.pid();
+    async fn serve(&mut self, link: ServerLink, first: Option<ServerCall>) -> ServerEnd {
+        let pid = link.pid();
         self.shared.view.send_modify(|view| {
             (view.status, view.pid, view.problem) = (MountStatus::Running, pid, None);
         });
         let (pending, used) = (BTreeMap::new(), Instant::now());
-        let mut running = RunningServer { process, pending, listing: None, used };
+        let mut running = RunningServer { link, pending, listing: None, used };
         if let Some(call) = first {
             self.begin(&mut running, call);
         }
@@ -207,7 +215,7 @@ impl MountTask {
             let mount = self.shared.name.clone();
             let _ = call.reply.send(Err(MountError::Restarted { mount }));
         }
-        running.process.end().await;
+        running.link.end().await;
         if let ServerEnd::Restart = end {
             self.restarts.on_reset();
         }
@@ -225,7 +233,7 @@ impl MountTask {
                 self.cancel_given_up(running);
                 None
             }
-            read = running.process.next() => self.on_read(running, read),
+            read = running.link.next() => self.on_read(running, read),
             command = self.commands.recv(), if running.pending.len() < CALLS_MAX => match command {
                 None => Some(ServerEnd::Stopped),
                 Some(MountCommand::Call(call)) => {
@@ -281,7 +289,7 @@ impl MountTask {
         if call.progress.is_some() {
             params["_meta"] = json!({"progressToken": call.id});
         }
-        if running.process.send(request(call.id, "tools/call", params)).is_err() {
+        if running.link.send(request(call.id, "tools/call", params)).is_err() {
             let _ = call.reply.send(Err(MountError::Busy { mount }));
             return;
         }
@@ -303,10 +311,9 @@ impl MountTask {
     fn on_read(&self, running: &mut RunningServer, read: FromServer) -> Option<ServerEnd> {
         let line = match read {
             FromServer::Line(line) => line,
-            FromServer::Closed => return Some(ServerEnd::Failed("it ended".to_owned())),
-            FromServer::TooLong => {
-                let problem = "it wrote a message that is too long".to_owned();
-                return Some(ServerEnd::Failed(problem));
+            FromServer::Closed(problem) => return Some(ServerEnd::Failed(problem)),
+            FromServer::Lost { request, problem } => {
+                return self.on_lost(running, request, problem);
             }
         };
         match parse(&line) {
@@ -316,7 +323,7 @@ impl MountTask {
             }
             Some(ServerMessage::Asks { id, method }) => {
                 // A server that asks and does not read has to do without an answer.
-                let _ = running.process.send(answer_to(&id, &method));
+                let _ = running.link.send(answer_to(&id, &method));
                 None
             }
             Some(ServerMessage::Tells { method, params }) => {
@@ -341,13 +348,25 @@ impl MountTask {
         }
     }
 
+    /// A request will not be answered.
+    fn on_lost(&self, running: &mut RunningServer, id: u64, problem: String) -> Option<ServerEnd> {
+        if running.listing.take_if(|listing| listing.id == id).is_some() {
+            return Some(ServerEnd::Failed(problem));
+        }
+        let PendingCall { call, .. } = running.pending.remove(&id)?;
+        self.shared.log.add(format!("[termgate] no answer: {problem}").as_bytes());
+        let mount = self.shared.name.clone();
+        let _ = call.reply.send(Err(MountError::Restarted { mount }));
+        None
+    }
+
     fn on_told(&self, running: &mut RunningServer, method: &str, params: Option<Value>) {
         match method {
             "notifications/progress" => running.on_progress(params),
             // A list that is on its way may be the one before.
             "notifications/tools/list_changed" => {
                 let listing = Listing::new(self.shared.number());
-                if running.process.send(listing.request()).is_ok() {
+                if running.link.send(listing.request()).is_ok() {
                     running.listing = Some(listing);
                 }
             }
@@ -365,7 +384,7 @@ impl MountTask {
             Err(problem) => Some(ServerEnd::Failed(problem)),
             Ok(Ok(tools)) => self.learn(tools).err().map(ServerEnd::Failed),
             Ok(Err(next)) => {
-                if running.process.send(next.request()).is_ok() {
+                if running.link.send(next.request()).is_ok() {
                     running.listing = Some(next);
                 }
                 None

@@ -24,7 +24,7 @@ pub fn mounted_entries(mounts: &Mounts) -> Vec<ToolEntry> {
 /// The entry of a tool; `None` if its definition is not one of the protocol.
 fn entry(name: Arc<str>, tool: MountedTool) -> Option<ToolEntry> {
     let mut definition = (*tool.definition).clone();
-    if tool.mount.settings().trust == MountTrust::Untrusted {
+    if tool.mount.settings().trust != MountTrust::Trusted {
         definition = visible(definition);
     }
     definition["name"] = Value::from(&*name);

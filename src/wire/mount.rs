@@ -22,13 +22,15 @@ pub struct MountWire {
     #[schemars(skip)]
     pub untrusted: Untrusted,
     pub name: String,
-    /// `trusted` or `untrusted`.
+    /// Its program, or its address without what may be secret.
+    pub server: String,
+    /// `trusted`, `untrusted` or `sandbox`.
     pub trust: String,
     /// `stopped`, `starting` or `running`.
     pub status: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pid: Option<u32>,
-    /// How often this daemon has started its server.
+    /// How often this daemon has started its server, or connected to it.
     pub generation: u64,
     /// How many tools were accepted; none if its tools are not known yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -40,7 +42,7 @@ pub struct MountWire {
     pub problem: Option<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tools: Vec<MountToolWire>,
-    /// The last lines of its standard error.
+    /// The last lines of its standard error, and what the daemon noted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub log: Vec<String>,
 }

@@ -82,6 +82,13 @@ for line in sys.stdin:
                                      stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
             say({"jsonrpc": "2.0", "id": id, "result": {
                 "content": [{"type": "text", "text": str(child.pid)}]}})
+        elif name == "sees":
+            try:
+                seen = os.listdir(arguments["path"])
+            except OSError as error:
+                seen = [str(error)]
+            say({"jsonrpc": "2.0", "id": id, "result": {
+                "content": [], "structuredContent": {"seen": seen}}})
         elif name == "environment":
             say({"jsonrpc": "2.0", "id": id, "result": {
                 "content": [], "structuredContent": dict(os.environ)}})

@@ -6,13 +6,13 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use crate::mount::handle::{CallProgress, ServerCall};
-use crate::mount::process::ServerProcess;
+use crate::mount::link::ServerLink;
 use crate::mount::protocol::notification;
 use crate::mount::server::greeting::Listing;
 
 /// A running server with the calls that it has to answer.
 pub(super) struct RunningServer {
-    pub(super) process: ServerProcess,
+    pub(super) link: ServerLink,
     pub(super) pending: BTreeMap<u64, PendingCall>,
     pub(super) listing: Option<Listing>,
     /// When it was last asked something.
@@ -28,7 +28,7 @@ impl RunningServer {
     pub(super) fn cancel(&self, id: u64) {
         let params = json!({"requestId": id, "reason": "given up"});
         // A server that does not read is not told.
-        let _ = self.process.send(notification("notifications/cancelled", &params));
+        let _ = self.link.send(notification("notifications/cancelled", &params));
     }
 
     /// Hands a server's progress to the caller, unless it is behind.

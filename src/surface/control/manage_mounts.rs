@@ -89,6 +89,7 @@ fn summary(mount: &Mount) -> MountWire {
     MountWire {
         untrusted: Untrusted,
         name: mount.name().to_string(),
+        server: shown(&mount.settings().server.to_string()),
         trust: mount.settings().trust.as_str().to_owned(),
         status: view.status.as_str().to_owned(),
         pid: view.pid,
