@@ -113,7 +113,8 @@ async fn list(context: &Context) -> Result<CommandReport, CliFailure> {
             .changed
             .then(|| format!("its tools have changed; see: termgate mounts tools {}", it.name));
         let problem = it.problem.clone().or(changed).unwrap_or_default();
-        [it.name.clone(), it.status.clone(), it.trust.clone(), tools, problem]
+        let [name, status] = [&it.name, &it.status].map(String::clone);
+        [name, status, it.trust.clone(), tools, it.server.clone(), problem]
     };
     let rows: Vec<_> = list.mounts.iter().map(row).collect();
     let mut notes: Vec<String> = Vec::new();
@@ -128,7 +129,7 @@ async fn list(context: &Context) -> Result<CommandReport, CliFailure> {
     let text = if rows.is_empty() {
         String::new()
     } else {
-        render(["NAME", "STATUS", "TRUST", "TOOLS", "PROBLEM"], &rows)
+        render(["NAME", "STATUS", "TRUST", "TOOLS", "SERVER", "PROBLEM"], &rows)
     };
     Ok(CommandReport { notes, ..CommandReport::new(json!(list), text) })
 }

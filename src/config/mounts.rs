@@ -2,6 +2,8 @@
 //!
 //! The files of all places hold together; no mount may be in two of them.
 
+mod server;
+
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::path::Path;
@@ -11,8 +13,9 @@ use std::time::Duration;
 use serde::Deserialize;
 use toml::Spanned;
 
+use crate::config::mounts::server::{SERVER_KEYS, ServerKeys};
 use crate::config::problem::{Fault, FilePosition, Problem, ValueOrigin};
-use crate::core::mount::expansion;
+use crate::core::mount::server::MountedServer;
 use crate::core::mount::{MOUNTS_MAX, MountMode, MountName, MountSettings, MountTable, MountTrust};
 use crate::core::nearest::nearest_of;
 use crate::core::policy::rules::patterns::Patterns;
@@ -20,24 +23,9 @@ use crate::core::policy::rules::patterns::Patterns;
 /// The name of the file.
 pub const MOUNTS: &str = "mounts.toml";
 
-/// The keys of a mount.
-const KEYS: [&str; 12] = [
-    "command",
-    "args",
-    "env",
-    "pass_env",
-    "cwd",
-    "trust",
-    "mode",
-    "idle_stop_ms",
-    "initialize_timeout_ms",
-    "call_timeout_ms",
-    "tools",
-    "reads",
-];
-
-/// The most arguments of a command, and variables.
-const WORDS_MAX: usize = 256;
+/// The keys of a mount, besides those of its server.
+const KEYS: [&str; 7] =
+    ["trust", "mode", "idle_stop_ms", "initialize_timeout_ms", "call_timeout_ms", "tools", "reads"];
 
 /// The bounds of times, in milliseconds.
 const IDLE: RangeInclusive<u64> = 0..=86_400_000;
@@ -53,14 +41,8 @@ struct MountsFile {
 
 #[derive(Debug, Deserialize)]
 struct MountKeys {
-    command: Option<String>,
-    #[serde(default)]
-    args: Vec<String>,
-    #[serde(default)]
-    env: BTreeMap<String, String>,
-    #[serde(default)]
-    pass_env: Vec<String>,
-    cwd: Option<String>,
+    #[serde(flatten)]
+    server: ServerKeys,
     trust: Option<String>,
     mode: Option<String>,
     idle_stop_ms: Option<u64>,
@@ -111,16 +93,11 @@ impl MountKeys {
     /// The settings, or `None` with all that is wrong with them.
     fn settings(self, wrong: &mut Vec<String>) -> Option<MountSettings> {
         for key in self.others.keys() {
-            let near = nearest_of(key, KEYS.into_iter(), 1).first().copied();
+            let near = nearest_of(key, SERVER_KEYS.into_iter().chain(KEYS), 1).first().copied();
             let near = near.map(|near| format!("; did you mean {near}?")).unwrap_or_default();
             wrong.push(format!("unknown key {key}{near}"));
         }
-        if self.command.as_ref().is_none_or(String::is_empty) {
-            wrong.push("command: missing".to_owned());
-        }
-        if self.args.len().max(self.env.len()).max(self.pass_env.len()) > WORDS_MAX {
-            wrong.push(format!("more than {WORDS_MAX} arguments or variables"));
-        }
+        let server = self.server.server(wrong);
         let trust = one_of(
             ("trust", self.trust.as_deref(), &MountTrust::ALL.map(MountTrust::as_str)),
             MountTrust::parse,
@@ -128,7 +105,10 @@ impl MountKeys {
         );
         let mode =
             one_of(("mode", self.mode.as_deref(), &MountMode::WORDS), MountMode::parse, wrong);
-        self.check_process(wrong);
+        let is_program = matches!(server, None | Some(MountedServer::Program(_)));
+        if trust == MountTrust::Sandboxed && !is_program {
+            wrong.push("trust: a sandbox is only for a command".to_owned());
+        }
         let tools = patterns("tools", self.tools, wrong);
         let reads = patterns("reads", self.reads, wrong);
         let mut millis = |name: &str, given: Option<u64>, default, bounds: RangeInclusive<u64>| {
@@ -146,14 +126,9 @@ impl MountKeys {
         if !wrong.is_empty() {
             return None;
         }
-        let (args, env, pass_env, cwd) = (self.args, self.env, self.pass_env, self.cwd);
-        let command = self.command?;
+        let server = server?;
         Some(MountSettings {
-            command,
-            args,
-            env,
-            pass_env,
-            cwd,
+            server,
             trust,
             mode,
             idle_stop,
@@ -162,35 +137,6 @@ impl MountKeys {
             tools,
             reads,
         })
-    }
-
-    /// Checks the environment and the place of the process.
-    fn check_process(&self, wrong: &mut Vec<String>) {
-        for (name, value) in &self.env {
-            if !is_variable(name) {
-                wrong.push(format!("env: `{name}` is not the name of a variable"));
-            }
-            if let Err(error) = expansion::check(value) {
-                wrong.push(format!("env.{name}: {error}"));
-            }
-        }
-        for name in self.pass_env.iter().filter(|name| !is_variable(name)) {
-            wrong.push(format!("pass_env: `{name}` is not the name of a variable"));
-        }
-        let has_nul = |text: &String| text.contains('\0');
-        if self
-            .command
-            .iter()
-            .chain(&self.args)
-            .chain(self.env.values())
-            .chain(&self.cwd)
-            .any(has_nul)
-        {
-            wrong.push("a text contains the character NUL".to_owned());
-        }
-        if self.cwd.as_ref().is_some_and(|it| !it.starts_with('/')) {
-            wrong.push("cwd: must be an absolute path".to_owned());
-        }
     }
 }
 
@@ -217,14 +163,10 @@ fn one_of<T: Default>(
     })
 }
 
-fn is_variable(name: &str) -> bool {
-    let fine = |it: char| it.is_ascii_alphanumeric() || it == '_';
-    !name.is_empty() && name.chars().all(fine) && !name.starts_with(|it: char| it.is_ascii_digit())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::core::mount::server::ServerCommand;
 
     fn read_all(text: &str) -> (MountTable, Vec<String>) {
         let mut mounts = MountTable::new();
@@ -241,12 +183,15 @@ mod tests {
         let (mounts, problems) = read_all(text);
         assert!(problems.is_empty(), "{problems:?}");
         let fs = &mounts[&"fs".parse().unwrap()];
-        assert_eq!((fs.command.as_str(), &fs.args[..]), ("npx", &["-y".to_owned()][..]));
-        assert_eq!(
-            (fs.env["A"].as_str(), &fs.pass_env[..]),
-            ("${B:-c}", &["TOKEN".to_owned()][..])
-        );
-        assert_eq!((fs.cwd.as_deref(), fs.trust), (Some("/srv"), MountTrust::Trusted));
+        let program = ServerCommand {
+            command: "npx".to_owned(),
+            args: vec!["-y".to_owned()],
+            env: BTreeMap::from([("A".to_owned(), "${B:-c}".to_owned())]),
+            pass_env: vec!["TOKEN".to_owned()],
+            cwd: Some("/srv".to_owned()),
+        };
+        assert_eq!(fs.server, MountedServer::Program(program));
+        assert_eq!(fs.trust, MountTrust::Trusted);
         assert_eq!(fs.mode, MountMode::Leased);
         let times = [fs.idle_stop, fs.initialize_timeout, fs.call_timeout];
         assert_eq!(times.map(|it| it.as_millis()), [0, 1_000, 2_000]);
@@ -255,15 +200,28 @@ mod tests {
         let b = &mounts[&"b".parse().unwrap()];
         assert_eq!((b.trust, b.idle_stop), (MountTrust::Untrusted, Duration::from_secs(600)));
         assert_eq!(b.mode, MountMode::Shared);
-        assert!(b.tools.is_none() && b.cwd.is_none());
+        assert!(b.tools.is_none());
     }
 
     #[test]
     fn each_problem_is_told_with_its_place() {
         for (table, expected) in [
             ("comand = \"x\"", "unknown key comand; did you mean command?"),
-            ("args = []", "command: missing"),
-            ("command = \"x\"\ntrust = \"sandbox\"", "trust: `sandbox` is not one of"),
+            ("args = []", "command, url or socket: missing"),
+            ("command = \"\"", "command: empty"),
+            ("command = \"x\"\ntrust = \"full\"", "trust: `full` is not one of"),
+            ("url = \"http://a\"\ntrust = \"sandbox\"", "trust: a sandbox is only for a command"),
+            ("socket = \"/a\"\ntrust = \"sandbox\"", "trust: a sandbox is only for a command"),
+            ("command = \"x\"\nurl = \"http://a\"", "command: not together with url or socket"),
+            ("command = \"x\"\nheaders = {}", "headers: only with url"),
+            ("url = \"http://a\"\nargs = []", "args: only with command"),
+            ("url = \"a\"", "url: it must begin with http:// or https://"),
+            ("url = \"${\"", "url: `${`"),
+            ("url = \"https://a\"\nsocket = \"/a\"", "url: with socket it must begin with http://"),
+            ("url = \"http://a\"\nheaders = { Host = \"b\" }", "headers: `Host` is a header that"),
+            ("url = \"http://a\"\nheaders = { A = \"${\" }", "headers.A: "),
+            ("socket = \"a\"", "socket: must be an absolute path"),
+            ("socket = \"/a\"\nheaders = {}", "headers: only with url"),
             (
                 "command = \"x\"\nmode = \"pool:1\"",
                 "mode: `pool:1` is not one of shared, leased, per_client, pool:N",
@@ -283,6 +241,16 @@ mod tests {
         }
         assert!(read_all("[mount.A_b]\ncommand = \"x\"").1[0].contains("1 to 16 of a-z"));
         assert!(read_all("[mounts.a]").1[0].contains("unknown field `mounts`"));
+    }
+
+    #[test]
+    fn a_server_may_be_found_by_a_url_or_a_socket() {
+        let text = "[mount.a]\nurl = \"${URL}/mcp\"\nheaders = { Authorization = \"${T}\" }\n\
+            [mount.b]\nsocket = \"/b\"\n[mount.c]\nurl = \"http://localhost\"\nsocket = \"/c\"";
+        let (mounts, problems) = read_all(text);
+        assert!(problems.is_empty(), "{problems:?}");
+        let shown: Vec<_> = mounts.values().map(|it| it.server.to_string()).collect();
+        assert_eq!(shown, ["${URL}/mcp", "unix:/b", "http://localhost at unix:/c"]);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 pub mod expansion;
 pub mod naming;
 pub mod restarts;
+pub mod server;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,6 +11,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::core::mount::server::MountedServer;
 use crate::core::policy::rules::patterns::Patterns;
 
 /// The most mounts of a daemon.
@@ -60,15 +62,18 @@ pub enum MountTrust {
     /// Hidden characters in its texts are written out, and each of its tools may write.
     #[default]
     Untrusted,
+    /// Untrusted, and its process runs in a sandbox.
+    Sandboxed,
 }
 
 impl MountTrust {
-    pub const ALL: [Self; 2] = [Self::Trusted, Self::Untrusted];
+    pub const ALL: [Self; 3] = [Self::Trusted, Self::Untrusted, Self::Sandboxed];
 
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Trusted => "trusted",
             Self::Untrusted => "untrusted",
+            Self::Sandboxed => "sandbox",
         }
     }
 
@@ -122,15 +127,7 @@ impl fmt::Display for MountMode {
 /// A mount as the configuration has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MountSettings {
-    /// A path, or a name that is looked up in `PATH`.
-    pub command: String,
-    pub args: Vec<String>,
-    /// Variables of the server, in which `${VAR}` is not expanded yet.
-    pub env: BTreeMap<String, String>,
-    /// The names of variables that it gets from the daemon, besides those that each server gets.
-    pub pass_env: Vec<String>,
-    /// Where it runs; in the daemon's default directory without.
-    pub cwd: Option<String>,
+    pub server: MountedServer,
     pub trust: MountTrust,
     pub mode: MountMode,
     /// How long it runs without a call; zero sets no limit.

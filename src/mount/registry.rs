@@ -15,11 +15,14 @@ use crate::core::ids::PrincipalId;
 use crate::core::mount::expansion::expand;
 use crate::core::mount::naming::{Exposed, ToolSource, exposed};
 use crate::core::mount::restarts::Restarts;
-use crate::core::mount::{MountMode, MountName, MountSettings, MountTable};
+use crate::core::mount::server::{HttpAddress, MountedServer, ServerCommand};
+use crate::core::mount::{MountMode, MountName, MountSettings, MountTable, MountTrust};
 use crate::mount::definitions::AcceptedTools;
 use crate::mount::handle::{CALLS_MAX, MountServer, MountShared, MountTools};
+use crate::mount::link::ServerAddress;
+use crate::mount::link::http::client::HttpServer;
+use crate::mount::link::process::{SandboxMaker, ServerProgram};
 use crate::mount::log::ServerLog;
-use crate::mount::process::ServerProgram;
 use crate::mount::server::MountTask;
 use crate::mount::servers::Mount;
 
@@ -37,6 +40,53 @@ pub struct MountPlaces {
     pub default_cwd: PathBuf,
     /// Where accepted definitions are kept.
     pub accepted: PathBuf,
+    /// Makes the sandboxes of servers.
+    pub sandbox: SandboxMaker,
+}
+
+impl MountPlaces {
+    /// How to reach the server of a mount, or why its settings do not say.
+    fn address(&self, settings: &MountSettings) -> Result<ServerAddress, String> {
+        Ok(match &settings.server {
+            MountedServer::Program(program) => {
+                let sandboxed = settings.trust == MountTrust::Sandboxed;
+                let sandbox = sandboxed.then(|| self.sandbox.clone());
+                ServerAddress::Program(ServerProgram { sandbox, ..self.program(program)? })
+            }
+            MountedServer::Socket(path) => ServerAddress::Socket(path.into()),
+            MountedServer::Http(http) => ServerAddress::Http(self.http(http)?),
+        })
+    }
+
+    fn program(&self, server: &ServerCommand) -> Result<ServerProgram, String> {
+        let names = PASSED.into_iter().chain(server.pass_env.iter().map(String::as_str));
+        let mut environment: BTreeMap<OsString, OsString> = names
+            .filter_map(|name| self.environment.get_key_value(&OsString::from(name)))
+            .map(|(name, value)| (name.clone(), value.clone()))
+            .collect();
+        for (name, value) in &server.env {
+            environment.insert(name.into(), self.expanded(&format!("env.{name}"), value)?.into());
+        }
+        let cwd = server.cwd.as_ref().map_or_else(|| self.default_cwd.clone(), Into::into);
+        let (command, args) = (server.command.clone(), server.args.clone());
+        Ok(ServerProgram { command, args, environment, cwd, sandbox: None })
+    }
+
+    fn http(&self, server: &HttpAddress) -> Result<HttpServer, String> {
+        let url = self.expanded("url", &server.url)?;
+        let header = |(name, value): (&String, &String)| {
+            Ok((name.clone(), self.expanded(&format!("headers.{name}"), value)?))
+        };
+        let headers: Vec<_> = server.headers.iter().map(header).collect::<Result<_, String>>()?;
+        HttpServer::new(&url, &headers, server.socket.as_ref().map(PathBuf::from))
+    }
+
+    /// A text with the variables of the daemon.
+    fn expanded(&self, key: &str, text: &str) -> Result<String, String> {
+        let own =
+            |name: &str| self.environment.get(&OsString::from(name))?.clone().into_string().ok();
+        expand(text, own).map_err(|error| format!("{key}: {error}"))
+    }
 }
 
 /// A tool of a mount, as it was accepted.
@@ -114,9 +164,9 @@ impl Mounts {
             settings: settings.clone(),
             tools: Arc::new(watch::Sender::new(MountTools { accepted, changed: None })),
             log: ServerLog::default(),
-            program: match unreadable {
+            address: match unreadable {
                 Some(problem) => Err(problem),
-                None => self.program(settings),
+                None => self.places.address(settings),
             },
             kept,
             lists: self.lists.clone(),
@@ -131,24 +181,6 @@ impl Mounts {
             mount.learn();
         }
         mount
-    }
-
-    /// How to start the server of a mount, or why its settings do not say.
-    fn program(&self, settings: &MountSettings) -> Result<ServerProgram, String> {
-        let own = &self.places.environment;
-        let lookup = |name: &str| own.get(&OsString::from(name))?.clone().into_string().ok();
-        let names = PASSED.into_iter().chain(settings.pass_env.iter().map(String::as_str));
-        let mut environment: BTreeMap<OsString, OsString> = names
-            .filter_map(|name| own.get_key_value(&OsString::from(name)))
-            .map(|(name, value)| (name.clone(), value.clone()))
-            .collect();
-        for (name, value) in &settings.env {
-            let value = expand(value, lookup).map_err(|error| format!("env.{name}: {error}"))?;
-            environment.insert(name.into(), value.into());
-        }
-        let cwd = settings.cwd.as_ref().map_or_else(|| self.places.default_cwd.clone(), Into::into);
-        let (command, args) = (settings.command.clone(), settings.args.clone());
-        Ok(ServerProgram { command, args, environment, cwd })
     }
 
     /// All mounts, by name.
@@ -237,7 +269,7 @@ struct MountSeed {
     settings: MountSettings,
     tools: Arc<watch::Sender<MountTools>>,
     log: ServerLog,
-    program: Result<ServerProgram, String>,
+    address: Result<ServerAddress, String>,
     kept: AcceptedTools,
     lists: watch::Sender<u64>,
     tasks: TaskTracker,
@@ -253,7 +285,7 @@ impl MountSeed {
         let task = MountTask {
             shared: Arc::clone(&shared),
             commands,
-            program: self.program.clone(),
+            address: self.address.clone(),
             accepted: self.kept.clone(),
             lists: self.lists.clone(),
             restarts: Restarts::default(),

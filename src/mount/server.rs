@@ -5,14 +5,14 @@ mod draining;
 mod greeting;
 mod running;
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, PoisonError};
+use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value;
 use serde_json::value::RawValue;
 use tokio::sync::{mpsc, oneshot, watch};
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, sleep_until, timeout_at};
 
 use crate::core::ids::LeaseId;
 use crate::core::moment::Moment;
@@ -20,7 +20,8 @@ use crate::core::mount::restarts::Restarts;
 use crate::mount::definitions::{AcceptedTools, ToolSet};
 use crate::mount::error::{ManageError, MountError};
 use crate::mount::handle::{MountCommand, MountShared, MountStatus, ServerCall};
-use crate::mount::process::{FromServer, ServerProcess, ServerProgram};
+use crate::mount::link::lines::FromServer;
+use crate::mount::link::{ServerAddress, ServerLink};
 use crate::mount::protocol::{ServerMessage, ServerRefusal, answer_to, parse};
 use crate::mount::server::draining::Draining;
 use crate::mount::server::greeting::{Listing, greet};
@@ -33,8 +34,8 @@ const NEVER: Duration = Duration::from_secs(86_400);
 pub(crate) struct MountTask {
     pub(crate) shared: Arc<MountShared>,
     pub(crate) commands: mpsc::Receiver<MountCommand>,
-    /// How to start the server, or why that cannot work.
-    pub(crate) program: Result<ServerProgram, String>,
+    /// How to reach the server, or why that cannot work.
+    pub(crate) address: Result<ServerAddress, String>,
     pub(crate) accepted: AcceptedTools,
     /// Changes when clients see other tools.
     pub(crate) lists: watch::Sender<u64>,
@@ -98,7 +99,7 @@ impl MountTask {
             (view.status, view.generation) = (MountStatus::Starting, generation);
         });
         let ended = match self.start().await {
-            Ok(process) => self.serve(process, first).await,
+            Ok(link) => self.serve(link, first).await,
             Err(end) => {
                 if let ServerEnd::Failed(problem) = &end {
                     self.refuse(first, problem, None);
@@ -130,33 +131,40 @@ impl MountTask {
     }
 
     /// Starts the server, and learns its tools.
-    async fn start(&mut self) -> Result<ServerProcess, ServerEnd> {
-        let program = self.program.as_ref().map_err(|why| ServerEnd::Failed(why.clone()))?;
-        let mut process = ServerProcess::start(program, &self.shared.log).map_err(|error| {
-            ServerEnd::Failed(format!("cannot start {}: {error}", program.command))
-        })?;
+    async fn start(&mut self) -> Result<ServerLink, ServerEnd> {
+        let address = self.address.as_ref().map_err(|why| ServerEnd::Failed(why.clone()))?;
         let most = self.shared.settings.initialize_timeout;
-        let greeted = tokio::select! {
-            () = self.shared.stop.cancelled() => Err(ServerEnd::Stopped),
-            greeted = tokio::time::timeout(most, greet(&mut process, &self.shared)) => match greeted {
-                Ok(greeted) => greeted.map_err(ServerEnd::Failed),
-                Err(_) => {
-                    let problem = format!("it did not start within {} ms", most.as_millis());
-                    Err(ServerEnd::Failed(problem))
-                }
-            },
-        };
+        let until = Instant::now() + most;
+        let opened = ServerLink::open(address, &self.shared.log);
+        let mut link = self.in_time(until, opened).await?.map_err(ServerEnd::Failed)?;
+        let greeted = self.in_time(until, greet(&mut link, &self.shared)).await;
+        let greeted = greeted.and_then(|greeted| greeted.map_err(ServerEnd::Failed));
         let learnt = greeted.and_then(|(greeting, tools)| {
             let greeting = Some(Arc::new(greeting));
             self.shared.view.send_modify(|view| view.greeting = greeting);
             self.learn(tools).map_err(ServerEnd::Failed)
         });
         match learnt {
-            Ok(()) => Ok(process),
+            Ok(()) => Ok(link),
             Err(end) => {
-                process.end().await;
+                link.end().await;
                 Err(end)
             }
+        }
+    }
+
+    /// Waits for a part of the start.
+    async fn in_time<T>(
+        &self,
+        until: Instant,
+        part: impl Future<Output = T>,
+    ) -> Result<T, ServerEnd> {
+        tokio::select! {
+            () = self.shared.stop.cancelled() => Err(ServerEnd::Stopped),
+            done = timeout_at(until, part) => done.map_err(|_| {
+                let most = self.shared.settings.initialize_timeout.as_millis();
+                ServerEnd::Failed(format!("it did not start within {most} ms"))
+            }),
         }
     }
 
@@ -197,8 +205,8 @@ impl MountTask {
         let _ = reply.send(accepted);
     }
 
-    async fn serve(&mut self, process: ServerProcess, first: Option<ServerCall>) -> ServerEnd {
-        let pid = process.pid();
+    async fn serve(&mut self, link: ServerLink, first: Option<ServerCall>) -> ServerEnd {
+        let pid = link.pid();
         self.shared.view.send_modify(|view| {
             (view.status, view.pid, view.problem) = (MountStatus::Running, pid, None);
         });
@@ -206,7 +214,7 @@ impl MountTask {
         let generation = self.restarts.generation();
         let draining = Draining::default();
         let mut running =
-            RunningServer { process, pending, draining, generation, listing: None, used };
+            RunningServer { link, pending, draining, generation, listing: None, used };
         if let Some(call) = first {
             self.begin(&mut running, call);
         }
@@ -227,7 +235,7 @@ impl MountTask {
             let mount = self.shared.name.clone();
             let _ = call.reply.send(Err(MountError::StateLost { mount }));
         }
-        running.process.end().await;
+        running.link.end().await;
         if let ServerEnd::Restart = end {
             self.restarts.on_reset();
         }
@@ -245,7 +253,7 @@ impl MountTask {
                 self.cancel_given_up(running);
                 None
             }
-            read = running.process.next() => self.on_read(running, read),
+            read = running.link.next() => self.on_read(running, read),
             command = self.commands.recv(), if running.has_room() => match command {
                 None => Some(ServerEnd::Stopped),
                 Some(MountCommand::Call(call)) => {
@@ -296,23 +304,12 @@ impl MountTask {
         Some(ServerEnd::Idle)
     }
 
-    fn cancel_given_up(&self, running: &mut RunningServer) {
-        let mut given_up = self.shared.given_up.lock().unwrap_or_else(PoisonError::into_inner);
-        let given_up: BTreeSet<u64> = std::mem::take(&mut given_up);
-        for id in given_up {
-            if let Some(PendingCall { call, .. }) = running.pending.remove(&id) {
-                running.cancel(id, &call);
-            }
-        }
-    }
-
     fn on_read(&self, running: &mut RunningServer, read: FromServer) -> Option<ServerEnd> {
         let line = match read {
             FromServer::Line(line) => line,
-            FromServer::Closed => return Some(ServerEnd::Failed("it ended".to_owned())),
-            FromServer::TooLong => {
-                let problem = "it wrote a message that is too long".to_owned();
-                return Some(ServerEnd::Failed(problem));
+            FromServer::Closed(problem) => return Some(ServerEnd::Failed(problem)),
+            FromServer::Lost { request, problem } => {
+                return self.on_lost(running, request, problem);
             }
         };
         match parse(&line) {
@@ -322,7 +319,7 @@ impl MountTask {
             }
             Some(ServerMessage::Asks { id, method }) => {
                 // A server that asks and does not read has to do without an answer.
-                let _ = running.process.send(answer_to(&id, &method));
+                let _ = running.link.send(answer_to(&id, &method));
                 None
             }
             Some(ServerMessage::Tells { method, params }) => {
@@ -348,6 +345,18 @@ impl MountTask {
         }
     }
 
+    /// A request will not be answered.
+    fn on_lost(&self, running: &mut RunningServer, id: u64, problem: String) -> Option<ServerEnd> {
+        if running.listing.take_if(|listing| listing.id == id).is_some() {
+            return Some(ServerEnd::Failed(problem));
+        }
+        let PendingCall { call, .. } = running.pending.remove(&id)?;
+        self.shared.log.add(format!("[termgate] no answer: {problem}").as_bytes());
+        let mount = self.shared.name.clone();
+        let _ = call.reply.send(Err(MountError::Restarted { mount }));
+        None
+    }
+
     fn on_told(&self, running: &mut RunningServer, method: &str, params: Option<Value>) {
         match method {
             "notifications/progress" => running.on_progress(params),
@@ -355,7 +364,7 @@ impl MountTask {
             // A list that is on its way may be the one before.
             "notifications/tools/list_changed" => {
                 let listing = Listing::new(self.shared.number());
-                if running.process.send(listing.request()).is_ok() {
+                if running.link.send(listing.request()).is_ok() {
                     running.listing = Some(listing);
                 }
             }
@@ -373,7 +382,7 @@ impl MountTask {
             Err(problem) => Some(ServerEnd::Failed(problem)),
             Ok(Ok(tools)) => self.learn(tools).err().map(ServerEnd::Failed),
             Ok(Err(next)) => {
-                if running.process.send(next.request()).is_ok() {
+                if running.link.send(next.request()).is_ok() {
                     running.listing = Some(next);
                 }
                 None

@@ -133,7 +133,7 @@ fn make(
     let mut command = Command::new(maker);
     command
         .args(options)
-        .args(["--", &format!("/proc/self/fd/{}", own.as_raw_fd()), INSIDE])
+        .args(["--as-pid-1", "--", &format!("/proc/self/fd/{}", own.as_raw_fd()), INSIDE])
         .args([number(plan.as_fd()), number(theirs.as_fd())])
         .env_clear()
         .stdin(Stdio::null())

@@ -72,7 +72,7 @@ pub fn lease_of(daemon: &Daemon, mount: &Mount) -> Option<LeaseWire> {
 /// The entry of a tool; `None` if its definition is not one of the protocol.
 fn entry(name: Arc<str>, tool: MountedTool) -> Option<ToolEntry> {
     let mut definition = (*tool.definition).clone();
-    if tool.mount.settings().trust == MountTrust::Untrusted {
+    if tool.mount.settings().trust != MountTrust::Trusted {
         definition = visible(definition);
     }
     definition["name"] = Value::from(&*name);

@@ -23,7 +23,9 @@ pub struct MountWire {
     #[schemars(skip)]
     pub untrusted: Untrusted,
     pub name: String,
-    /// `trusted` or `untrusted`.
+    /// Its program, or its address without what may be secret.
+    pub server: String,
+    /// `trusted`, `untrusted` or `sandbox`.
     pub trust: String,
     /// `shared`, `leased`, `per_client` or `pool:N`.
     #[serde(default)]
@@ -38,7 +40,7 @@ pub struct MountWire {
     pub status: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pid: Option<u32>,
-    /// How often this daemon has started its server.
+    /// How often this daemon has started its server, or connected to it.
     pub generation: u64,
     /// How many tools were accepted; none if its tools are not known yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -10,11 +10,12 @@ use std::process::Command;
 use serde_json::Value;
 
 /// Crates that come in two versions, each with who is behind.
-const DUPLICATES: [(&str, &str); 6] = [
+const DUPLICATES: [(&str, &str); 7] = [
     ("base64", "the emulator stays with an older one than rmcp"),
     ("darling", "macros of brush-parser's dependencies, which are not in the program"),
     ("darling_core", "as darling"),
     ("darling_macro", "as darling"),
+    ("getrandom", "ring stays with an older one"),
     ("hashbrown", "dashmap and rowan stay with an older one than indexmap"),
     ("syn", "not every derive has moved to its third version"),
 ];

@@ -35,13 +35,13 @@ const WIRE: &[&str] = &[
 ];
 
 /// The homes of each crate, by the name it has in code.
-const HOMES: [(&str, &[&str]); 45] = [
+const HOMES: [(&str, &[&str]); 50] = [
     ("ab_glyph_rasterizer", &["cli/record/font"]),
     ("alacritty_terminal", &["core/screen"]),
     ("anyhow", &["cli", "main"]),
     ("base64", &["store", "surface", "mcp/server/attaching", "cli/attach"]),
     ("brush_parser", &["core/command_line"]),
-    ("bytes", &["session", "mcp", "transport"]),
+    ("bytes", &["mount/link/http", "session", "mcp", "transport"]),
     ("clap", &["cli", "main"]),
     ("clap_complete", &["cli"]),
     ("clap_mangen", &["cli/man"]),
@@ -52,6 +52,10 @@ const HOMES: [(&str, &[&str]); 45] = [
     ("getrandom", &["transport/tokens"]),
     ("gif", &["cli/record/gif"]),
     ("globset", &["core/policy/rules/patterns"]),
+    ("http_body_util", &["mount/link/http"]),
+    ("hyper", &["mount/link/http"]),
+    ("hyper_rustls", &["mount/link/http/client"]),
+    ("hyper_util", &["mount/link/http/client"]),
     ("jsonc_parser", &["cli/install/format"]),
     // The system, named where a descriptor is owned; starting the daemon detaches it.
     ("nix", NIX),
@@ -81,6 +85,7 @@ const HOMES: [(&str, &[&str]); 45] = [
     ("tokio_util", &["mount", "session", "mcp", "transport", "cli"]),
     ("toml", &["config"]),
     ("toml_edit", &["cli/install/format"]),
+    ("tower_service", &["mount/link/http/client"]),
     ("tracing", SHELL),
     ("tracing_subscriber", &["cli"]),
     ("ttf_parser", &["cli/record/font"]),
@@ -114,7 +119,7 @@ const NIX: &[&str] = &[
     "config/sockets",
     "session/pty",
     "config/accounts",
-    "mount/process",
+    "mount/link/process",
     "session/clock",
     "session/ring",
     "session/evidence",
@@ -138,7 +143,7 @@ const UNSAFE: &[&str] = &["shim", "session/pty", "session/clock", "transport/uni
 
 /// Where programs are started. Reading runs nothing: no tool and no resource is among these.
 const PROGRAMS: &[&str] = &[
-    "mount/process",
+    "mount/link/process",
     "session/pty",
     "shim",
     "transport/daemon/upgrade",

@@ -77,7 +77,7 @@ fn servers_of_another_client_are_imported() {
     let home = Home::new();
     let servers = json!({"mcpServers": {
         "counter": {"command": "python3", "args": [server(&home, "counts")], "env": {"A": "b"}},
-        "remote": {"url": "https://example.com"},
+        "remote": {"type": "sse", "url": "https://example.com"},
     }});
     let file = home.path("mcp.json");
     fs::write(&file, servers.to_string()).unwrap();

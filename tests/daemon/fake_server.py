@@ -103,6 +103,13 @@ for line in sys.stdin:
         elif name == "pid":
             say({"jsonrpc": "2.0", "id": id, "result": {
                 "content": [], "structuredContent": {"pid": os.getpid()}}})
+        elif name == "sees":
+            try:
+                seen = os.listdir(arguments["path"])
+            except OSError as error:
+                seen = [str(error)]
+            say({"jsonrpc": "2.0", "id": id, "result": {
+                "content": [], "structuredContent": {"seen": seen}}})
         elif name == "environment":
             say({"jsonrpc": "2.0", "id": id, "result": {
                 "content": [], "structuredContent": dict(os.environ)}})

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use termgate::core::mount::server::{MountedServer, ServerCommand};
 use termgate::core::mount::{MountMode, MountName, MountSettings, MountTrust};
 
 use crate::daemon::harness::{Era, TestDaemon, Wire};
@@ -17,7 +18,7 @@ use crate::harness::waiting::{LOOK, soon, until};
 const SERVER: &str = include_str!("fake_server.py");
 
 /// The tools of the fake server.
-const TOOLS: [&str; 17] = [
+const TOOLS: [&str; 18] = [
     "echo",
     "look",
     "crash",
@@ -34,6 +35,7 @@ const TOOLS: [&str; 17] = [
     "grandchild",
     "environment",
     "pid",
+    "sees",
     "a.dotted/name",
 ];
 
@@ -53,12 +55,14 @@ impl Fake {
             ("TOOLS".to_owned(), text(ground.path("tools.json"))),
             ("GIVEN".to_owned(), "${NOWHERE_SET:-default}".to_owned()),
         ]);
-        let settings = MountSettings {
+        let program = ServerCommand {
             command: "python3".to_owned(),
             args: vec![text(ground.path("server.py"))],
             env,
-            pass_env: Vec::new(),
-            cwd: None,
+            ..ServerCommand::default()
+        };
+        let settings = MountSettings {
+            server: MountedServer::Program(program),
             trust,
             mode: MountMode::Shared,
             idle_stop: Duration::ZERO,
@@ -85,7 +89,9 @@ impl Fake {
     }
 
     pub(crate) fn with_mode(mut self, mode: &str) -> Self {
-        self.settings.env.insert("MODE".to_owned(), mode.to_owned());
+        if let MountedServer::Program(program) = &mut self.settings.server {
+            program.env.insert("MODE".to_owned(), mode.to_owned());
+        }
         self
     }
 
@@ -247,7 +253,7 @@ async fn each_way_to_fail_ends_that_call_and_nothing_else() {
 #[tokio::test]
 async fn a_server_that_does_not_start_says_why() {
     for (mode, problem) in
-        [("die", "it ended while it started"), ("silent", "did not start within")]
+        [("die", "it did not start: it ended"), ("silent", "did not start within")]
     {
         let mut fake = Fake::new(MountTrust::Trusted).with_mode(mode);
         fake.settings.initialize_timeout = Duration::from_millis(500);
@@ -365,4 +371,38 @@ async fn a_server_stops_when_it_is_idle_and_starts_with_the_next_call() {
     client.structured("fake__echo", json!({})).await;
     assert_eq!(fake.starts(), 2);
     daemon.stop().await;
+}
+
+#[tokio::test]
+async fn a_sandboxed_server_sees_no_daemon_and_ends_with_all_its_processes() {
+    let fake = Fake::new(MountTrust::Sandboxed);
+    let (daemon, mut operator) = fake.known(true).await;
+    let mut client = daemon.client(Era::Legacy).await;
+    let runtime = daemon.paths.root().to_str().unwrap().to_owned();
+    assert!(fs::read_dir(&runtime).unwrap().count() > 0);
+    let mut seen = Vec::new();
+    for path in [&runtime, "/proc"] {
+        let result = client.structured("fake__sees", json!({"path": path})).await;
+        seen.push(result["seen"].as_array().unwrap().clone());
+    }
+    assert!(seen[0].is_empty(), "{seen:?}");
+    let own = std::process::id().to_string();
+    assert!(!seen[1].contains(&json!(own)) && seen[1].contains(&json!("1")), "{seen:?}");
+    let result = client.call("fake__echo", json!({})).await;
+    assert_eq!(result["_meta"]["dev.termgate/untrusted"], true);
+    client.call("fake__grandchild", json!({})).await;
+    let outside = view(&mut operator).await["pid"].as_i64().unwrap() as i32;
+    let all = descendants(outside);
+    assert!(all.len() >= 3, "{all:?}");
+    daemon.stop().await;
+    for pid in all {
+        dies(pid).await;
+    }
+}
+
+/// The processes below one, by their numbers outside of a sandbox.
+fn descendants(of: i32) -> Vec<i32> {
+    let children = fs::read_to_string(format!("/proc/{of}/task/{of}/children")).unwrap();
+    let children = children.split_whitespace().map(|pid| pid.parse().unwrap());
+    children.flat_map(|child| [vec![child], descendants(child)].concat()).collect()
 }

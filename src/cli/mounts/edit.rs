@@ -16,7 +16,7 @@ use crate::cli::output::CommandReport;
 use crate::config::mounts;
 use crate::config::problem::ConfigError;
 use crate::core::invisible::written_out;
-use crate::core::mount::{MountName, MountTable, NotAMountName};
+use crate::core::mount::{MountMode, MountName, MountTable, MountTrust, NotAMountName};
 
 /// The table of the mounts in the file.
 const CONTAINER: &str = "mount";
@@ -27,11 +27,32 @@ pub struct AddMount {
     /// 1 to 16 of a-z, 0-9 and -
     #[arg(value_parser = parse_name)]
     name: MountName,
-    /// The server's command with its arguments, after --
-    #[arg(last = true, required = true, value_name = "COMMAND")]
-    command: Vec<String>,
+    #[command(flatten)]
+    server: AddedServer,
     #[command(flatten)]
     file: MountsFileChoice,
+}
+
+#[derive(Debug, Default, Args)]
+struct AddedServer {
+    /// The server's command with its arguments, after --
+    #[arg(last = true, value_name = "COMMAND", required_unless_present_any = ["url", "socket"])]
+    command: Vec<String>,
+    /// Who uses a server together: shared, leased, per_client or pool:N [default: shared]
+    #[arg(long, value_parser = parse_mode)]
+    mode: Option<MountMode>,
+    /// Run the command in a sandbox
+    #[arg(long, conflicts_with_all = ["url", "socket"])]
+    sandbox: bool,
+    /// The address of a server that speaks Streamable HTTP
+    #[arg(long, conflicts_with = "command")]
+    url: Option<String>,
+    /// Send this header with each request; the daemon replaces ${VAR} in it
+    #[arg(long = "header", value_name = "NAME=VALUE", requires = "url", value_parser = parse_header)]
+    headers: Vec<(String, String)>,
+    /// The Unix socket of the server; with --url, it speaks HTTP there
+    #[arg(long, value_name = "PATH", conflicts_with = "command")]
+    socket: Option<String>,
 }
 
 /// Remove a server from the mounts file of the user
@@ -60,8 +81,44 @@ struct MountsFileChoice {
     config: Option<PathBuf>,
 }
 
+fn parse_mode(text: &str) -> Result<MountMode, String> {
+    let unknown = || format!("is not one of {}", MountMode::WORDS.join(", "));
+    MountMode::parse(text).ok_or_else(unknown)
+}
+
 fn parse_name(text: &str) -> Result<MountName, String> {
     text.parse().map_err(|error: NotAMountName| error.to_string())
+}
+
+/// `NAME=VALUE`, or `NAME: VALUE` as other programs write it.
+fn parse_header(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text.split_once(['=', ':']).ok_or("write it as NAME=VALUE")?;
+    Ok((name.trim().to_owned(), value.trim_start().to_owned()))
+}
+
+impl AddedServer {
+    fn members(self) -> Members {
+        let mut members = Members::new();
+        if let Some((command, args)) = self.command.split_first() {
+            members.push(("command", json!(command)));
+            if !args.is_empty() {
+                members.push(("args", json!(args)));
+            }
+        }
+        members.extend(self.url.map(|url| ("url", json!(url))));
+        members.extend(self.socket.map(|socket| ("socket", json!(socket))));
+        if !self.headers.is_empty() {
+            let headers = self.headers.into_iter().map(|(name, value)| (name, json!(value)));
+            members.push(("headers", Value::Object(headers.collect())));
+        }
+        if let Some(mode) = self.mode {
+            members.push(("mode", json!(mode.to_string())));
+        }
+        if self.sandbox {
+            members.push(("trust", json!(MountTrust::Sandboxed.as_str())));
+        }
+        members
+    }
 }
 
 impl MountsFileChoice {
@@ -108,12 +165,7 @@ impl AddMount {
             let problem = format!("{} has a mount `{}` already", file.display(), self.name);
             return Err(CliFailure::Usage(problem));
         }
-        let (command, args) = self.command.split_first().context("no command")?;
-        let mut members: Members = vec![("command", json!(command))];
-        if !args.is_empty() {
-            members.push(("args", json!(args)));
-        }
-        write(&before, &added(file, text, &self.name, &members)?)?;
+        write(&before, &added(file, text, &self.name, &self.server.members())?)?;
         let data = json!({"file": file, "added": [self.name.as_str()]});
         let notes = vec![changed(&format!("added {} to", self.name), file)];
         Ok(CommandReport { notes, ..CommandReport::new(data, "") })
@@ -180,16 +232,33 @@ fn imported(name: &str, server: &Value) -> Result<(MountName, Members), String> 
     if server.get("disabled") == Some(&json!(true)) {
         return Err("it is disabled".to_owned());
     }
-    let command = server.get("command").filter(|it| it.is_string());
-    let command =
-        command.ok_or("it has no command; only servers on this machine can be mounted")?;
-    let mut members: Members = vec![("command", command.clone())];
-    for key in ["args", "env", "cwd"] {
+    let (first, others) = kind_of(server)?;
+    let needed = server.get(first).filter(|it| it.is_string());
+    let needed = needed.ok_or_else(|| format!("it has no {first}"))?;
+    let mut members: Members = vec![(first, needed.clone())];
+    for key in others {
         if let Some(value) = server.get(key) {
             members.push((key, value.clone()));
         }
     }
     Ok((id, members))
+}
+
+/// The member that says where a server is, and those that go with it.
+fn kind_of(server: &Value) -> Result<(&'static str, &'static [&'static str]), String> {
+    let program: (&str, &[&str]) = ("command", &["args", "env", "cwd"]);
+    let http: (&str, &[&str]) = ("url", &["headers"]);
+    match server.get("type").and_then(Value::as_str) {
+        None if server.get("url").is_some() => Ok(http),
+        None | Some("stdio" | "local") => Ok(program),
+        Some("http" | "streamable-http" | "streamableHttp") => Ok(http),
+        Some("sse") => Err("its transport `sse` is not supported; \
+            many such servers have an address for `http` beside it"
+            .to_owned()),
+        Some(other) => {
+            Err(format!("its type `{}` is not known", written_out(other, char::is_control)))
+        }
+    }
 }
 
 fn is_known(file: &Path, text: &str, name: &MountName) -> Result<bool, CliFailure> {
@@ -211,7 +280,7 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     use super::*;
-    use crate::core::mount::MountTrust;
+    use crate::core::mount::server::MountedServer;
 
     #[test]
     fn a_server_of_another_client_becomes_a_mount_or_is_left_out() {
@@ -221,8 +290,15 @@ mod tests {
         assert_eq!(name.as_str(), "my-server");
         let keys: Vec<_> = members.iter().map(|(key, _)| *key).collect();
         assert_eq!(keys, ["command", "args", "env"]);
+        let server = json!({"type": "http", "url": "https://a", "headers": {"A": "${A}"}});
+        let (_, members) = imported("web", &server).unwrap();
+        let keys: Vec<_> = members.iter().map(|(key, _)| *key).collect();
+        assert_eq!(keys, ["url", "headers"]);
         for (name, server) in [
-            ("remote", json!({"url": "https://example.com"})),
+            ("old", json!({"type": "sse", "url": "https://example.com/sse"})),
+            ("other", json!({"type": "ws", "url": "wss://example.com"})),
+            ("nowhere", json!({"type": "http"})),
+            ("nothing", json!({})),
             ("off", json!({"command": "x", "disabled": true})),
             ("a-name-that-is-too-long", json!({"command": "x"})),
         ] {
@@ -236,16 +312,17 @@ mod tests {
         let at = |name: &str| directory.path().join(name);
         let servers = json!({"mcpServers": {
             "fs": {"command": "npx", "args": ["-y", "x"], "env": {"A": "b"}},
-            "web": {"url": "https://example.com"},
+            "web": {"url": "https://example.com", "headers": {"Authorization": "Bearer ${A}"}},
+            "old": {"type": "sse", "url": "https://example.com"},
         }});
         fs::write(at(".mcp.json"), servers.to_string()).unwrap();
         let choice = || MountsFileChoice { config: Some(at("termgate.toml")) };
         let report = ImportMounts { from: at(".mcp.json"), file: choice() }.run().unwrap();
-        assert_eq!(report.data["added"], json!(["fs"]));
-        assert!(report.notes[0].starts_with("left out web: it has no command"), "{report:?}");
+        assert_eq!(report.data["added"], json!(["fs", "web"]));
+        assert!(report.notes[0].starts_with("left out old: its transport `sse`"), "{report:?}");
         let add = |name: &str| {
-            let (name, command) = (name.parse().unwrap(), vec!["server".to_owned()]);
-            AddMount { name, command, file: choice() }.run()
+            let server = AddedServer { command: vec!["server".to_owned()], ..Default::default() };
+            AddMount { name: name.parse().unwrap(), server, file: choice() }.run()
         };
         add("two").unwrap();
         assert!(add("two").is_err());
@@ -256,7 +333,42 @@ mod tests {
         let mut table = MountTable::new();
         assert!(mounts::read(&text, Path::new("mounts.toml"), &mut table).is_empty(), "{text}");
         let fs = &table[&"fs".parse().unwrap()];
-        assert_eq!((fs.command.as_str(), fs.env["A"].as_str()), ("npx", "b"));
-        assert_eq!((fs.trust, table.len()), (MountTrust::Untrusted, 1));
+        let MountedServer::Program(program) = &fs.server else { panic!("{text}") };
+        assert_eq!((program.command.as_str(), program.env["A"].as_str()), ("npx", "b"));
+        assert_eq!((fs.trust, table.len()), (MountTrust::Untrusted, 2));
+        let MountedServer::Http(web) = &table[&"web".parse().unwrap()].server else {
+            panic!("{text}")
+        };
+        assert_eq!(web.headers["Authorization"], "Bearer ${A}");
+    }
+
+    #[test]
+    fn each_kind_of_server_can_be_added() {
+        let server = |server: AddedServer| {
+            let members = server.members();
+            let text = added(Path::new("mounts.toml"), "", &"a".parse().unwrap(), &members);
+            let mut table = MountTable::new();
+            let problems = mounts::read(&text.unwrap(), Path::new("mounts.toml"), &mut table);
+            assert!(problems.is_empty(), "{problems:?}");
+            table.remove(&"a".parse().unwrap()).unwrap()
+        };
+        let (command, url) = (vec!["server".to_owned()], Some("http://localhost/mcp".to_owned()));
+        let mode = Some(MountMode::Pool(3));
+        let sandboxed = server(AddedServer { command, mode, sandbox: true, ..Default::default() });
+        assert_eq!((sandboxed.trust, sandboxed.mode), (MountTrust::Sandboxed, MountMode::Pool(3)));
+        let headers = ["A=b=c", "Authorization: Bearer x"].map(|it| parse_header(it).unwrap());
+        let socket = Some("/run/a".to_owned());
+        let http = AddedServer {
+            url,
+            headers: headers.to_vec(),
+            socket: socket.clone(),
+            ..Default::default()
+        };
+        let MountedServer::Http(http) = server(http).server else { panic!("it is HTTP") };
+        assert_eq!((http.headers["A"].as_str(), &http.socket), ("b=c", &socket));
+        assert_eq!(http.headers["Authorization"], "Bearer x");
+        let socket = server(AddedServer { socket, ..Default::default() });
+        assert_eq!(socket.server, MountedServer::Socket("/run/a".to_owned()));
+        assert!(parse_header("Authorization").is_err());
     }
 }

@@ -1,4 +1,7 @@
-//! How a call is passed on to the server.
+//! How a call is passed on to the server, and cancelled there.
+
+use std::collections::BTreeSet;
+use std::sync::PoisonError;
 
 use serde_json::json;
 use tokio::time::Instant;
@@ -8,7 +11,7 @@ use crate::core::ids::LeaseId;
 use crate::core::mount::MountMode;
 use crate::mount::error::MountError;
 use crate::mount::handle::ServerCall;
-use crate::mount::process::NotReading;
+use crate::mount::link::lines::NotReading;
 use crate::mount::protocol::request;
 use crate::mount::server::MountTask;
 use crate::mount::server::running::{PendingCall, RunningServer};
@@ -53,8 +56,8 @@ impl MountTask {
         }
         let line = request(call.id, call.method, params);
         let sent = match call.under {
-            None => Some(running.process.send(line)),
-            Some(under) => self.shared.fence.pass(under.epoch, || running.process.send(line)),
+            None => Some(running.link.send(line)),
+            Some(under) => self.shared.fence.pass(under.epoch, || running.link.send(line)),
         };
         let problem = match sent {
             Some(Ok(())) => None,
@@ -68,5 +71,16 @@ impl MountTask {
         running.used = Instant::now();
         let until = running.used + self.shared.settings.call_timeout;
         running.pending.insert(call.id, PendingCall { call, until });
+    }
+
+    /// Cancels the calls that their callers have given up.
+    pub(super) fn cancel_given_up(&self, running: &mut RunningServer) {
+        let mut given_up = self.shared.given_up.lock().unwrap_or_else(PoisonError::into_inner);
+        let given_up: BTreeSet<u64> = std::mem::take(&mut given_up);
+        for id in given_up {
+            if let Some(PendingCall { call, .. }) = running.pending.remove(&id) {
+                running.cancel(id, &call);
+            }
+        }
     }
 }

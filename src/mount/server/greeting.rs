@@ -6,7 +6,8 @@ use serde_json::{Value, json};
 
 use crate::mount::definitions::{TOOLS_MAX, ToolSet};
 use crate::mount::handle::{Greeting, MountShared};
-use crate::mount::process::{FromServer, ServerProcess};
+use crate::mount::link::ServerLink;
+use crate::mount::link::lines::FromServer;
 use crate::mount::protocol::{
     REVISION, ServerMessage, ServerRefusal, answer_to, notification, parse, request,
 };
@@ -74,7 +75,7 @@ impl Listing {
 /// # Errors
 /// What is wrong with the server.
 pub(super) async fn greet(
-    process: &mut ServerProcess,
+    link: &mut ServerLink,
     shared: &MountShared,
 ) -> Result<(Greeting, ToolSet), String> {
     let id = shared.number();
@@ -83,20 +84,20 @@ pub(super) async fn greet(
         "capabilities": {},
         "clientInfo": {"name": "termgate", "version": env!("CARGO_PKG_VERSION")},
     });
-    send(process, request(id, "initialize", params))?;
-    let greeted = answer(process, shared, id).await?;
+    send(link, request(id, "initialize", params))?;
+    let greeted = answer(link, shared, id).await?;
     let greeted = greeted.map_err(|refusal| format!("it refused to start: {}", refusal.message))?;
     let greeted: Value = serde_json::from_str(greeted.get())
         .map_err(|error| format!("its greeting is malformed: {error}"))?;
-    send(process, notification("notifications/initialized", &json!({})))?;
+    send(link, notification("notifications/initialized", &json!({})))?;
     let greeting = greeting(&greeted);
     if !greeting.capabilities.contains(&"tools") {
         return Ok((greeting, ToolSet::default()));
     }
     let mut listing = Listing::new(shared.number());
     loop {
-        send(process, listing.request())?;
-        let page = answer(process, shared, listing.id).await?;
+        send(link, listing.request())?;
+        let page = answer(link, shared, listing.id).await?;
         match listing.on_page(page, || shared.number())? {
             Ok(tools) => return Ok((greeting, tools)),
             Err(next) => listing = next,
@@ -115,25 +116,28 @@ fn greeting(result: &Value) -> Greeting {
     }
 }
 
-fn send(process: &ServerProcess, line: Vec<u8>) -> Result<(), String> {
-    process.send(line).map_err(|_| "it does not read".to_owned())
+fn send(link: &ServerLink, line: Vec<u8>) -> Result<(), String> {
+    link.send(line).map_err(|_| "it does not read".to_owned())
 }
 
 /// Waits for the answer to a request while nothing else is asked.
 async fn answer(
-    process: &mut ServerProcess,
+    link: &mut ServerLink,
     shared: &MountShared,
     wanted: u64,
 ) -> Result<Result<Box<RawValue>, ServerRefusal>, String> {
     loop {
-        let line = match process.next().await {
+        let line = match link.next().await {
             FromServer::Line(line) => line,
-            FromServer::Closed => return Err("it ended while it started".to_owned()),
-            FromServer::TooLong => return Err("it wrote a message that is too long".to_owned()),
+            FromServer::Closed(problem) => return Err(format!("it did not start: {problem}")),
+            FromServer::Lost { request, problem } if request == wanted => {
+                return Err(format!("it did not start: {problem}"));
+            }
+            FromServer::Lost { .. } => continue,
         };
         match parse(&line) {
             Some(ServerMessage::Answer { id, result }) if id == wanted => return Ok(result),
-            Some(ServerMessage::Asks { id, method }) => send(process, answer_to(&id, &method))?,
+            Some(ServerMessage::Asks { id, method }) => send(link, answer_to(&id, &method))?,
             Some(ServerMessage::Answer { .. } | ServerMessage::Tells { .. }) => {}
             None => shared.log.add(&[b"[termgate] no message: ", &line[..]].concat()),
         }

@@ -9,14 +9,14 @@ use crate::core::ids::Epoch;
 use crate::core::mount::MountName;
 use crate::mount::error::MountError;
 use crate::mount::handle::{CALLS_MAX, CallProgress, ServerCall};
-use crate::mount::process::ServerProcess;
+use crate::mount::link::ServerLink;
 use crate::mount::protocol::notification;
 use crate::mount::server::draining::Draining;
 use crate::mount::server::greeting::Listing;
 
 /// A running server with the calls that it has to answer.
 pub(super) struct RunningServer {
-    pub(super) process: ServerProcess,
+    pub(super) link: ServerLink,
     pub(super) pending: BTreeMap<u64, PendingCall>,
     /// The calls of earlier holders, and those that wait for them.
     pub(super) draining: Draining,
@@ -40,7 +40,7 @@ impl RunningServer {
         }
         let params = json!({"requestId": id, "reason": "given up"});
         // A server that does not read is not told.
-        let _ = self.process.send(notification("notifications/cancelled", &params));
+        let _ = self.link.send(notification("notifications/cancelled", &params));
     }
 
     /// Whether there is room for another call.

@@ -24,11 +24,10 @@ use crate::shim::sandbox::trial;
 const MAKER: &str = "bwrap";
 
 /// Processes and terminals of its own, no rights of an administrator, and devices that are nobody's.
-const BASE: [&str; 16] = [
+const BASE: [&str; 15] = [
     "--unshare-user",
     "--unshare-pid",
     "--unshare-ipc",
-    "--as-pid-1",
     "--cap-drop",
     "ALL",
     "--bind",

@@ -91,6 +91,7 @@ fn summary(daemon: &Daemon, mount: &Mount) -> MountWire {
     MountWire {
         untrusted: Untrusted,
         name: mount.name().to_string(),
+        server: shown(&mount.settings().server.to_string()),
         trust: mount.settings().trust.as_str().to_owned(),
         mode: mount.settings().mode.to_string(),
         servers: mount.running(),

@@ -93,7 +93,7 @@ fn begin_leased(
 fn checked(tool: &MountedTool, result: Box<RawValue>) -> Option<Box<RawValue>> {
     match tool.mount.settings().trust {
         MountTrust::Trusted => result.get().starts_with('{').then_some(result),
-        MountTrust::Untrusted => marked(&result),
+        MountTrust::Untrusted | MountTrust::Sandboxed => marked(&result),
     }
 }
 

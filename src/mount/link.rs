@@ -1,0 +1,94 @@
+//! The way to a server, whatever is behind it: messages to send, messages that come, and an end.
+
+pub mod http;
+pub mod lines;
+pub mod process;
+mod socket;
+
+use std::path::PathBuf;
+
+use crate::mount::link::http::HttpExchange;
+use crate::mount::link::http::client::HttpServer;
+use crate::mount::link::lines::{FromServer, Lines, NotReading};
+use crate::mount::link::process::{ServerProcess, ServerProgram};
+use crate::mount::link::socket::SocketStream;
+use crate::mount::log::ServerLog;
+
+/// Where a server is.
+#[derive(Clone, Debug)]
+pub enum ServerAddress {
+    Program(ServerProgram),
+    Socket(PathBuf),
+    Http(HttpServer),
+}
+
+/// A server that was started or connected to. Dropping this ends it at once.
+#[derive(Debug)]
+pub struct ServerLink {
+    lines: Lines,
+    carrier: Carrier,
+}
+
+/// What carries the messages.
+#[derive(Debug)]
+enum Carrier {
+    Process(ServerProcess),
+    Socket(SocketStream),
+    Http(HttpExchange),
+}
+
+impl ServerLink {
+    /// Starts a server, or connects to one.
+    ///
+    /// # Errors
+    /// Why that failed.
+    pub async fn open(address: &ServerAddress, log: &ServerLog) -> Result<Self, String> {
+        let (lines, carrier) = match address {
+            ServerAddress::Program(program) => {
+                let (lines, process) = ServerProcess::start(program, log).await?;
+                (lines, Carrier::Process(process))
+            }
+            ServerAddress::Socket(path) => {
+                let connected = SocketStream::connect(path).await;
+                let (lines, stream) = connected
+                    .map_err(|error| format!("cannot connect to {}: {error}", path.display()))?;
+                (lines, Carrier::Socket(stream))
+            }
+            ServerAddress::Http(server) => {
+                let (lines, exchange) = HttpExchange::open(server, log)?;
+                (lines, Carrier::Http(exchange))
+            }
+        };
+        Ok(Self { lines, carrier })
+    }
+
+    /// The process of a server that was started.
+    pub fn pid(&self) -> Option<u32> {
+        match &self.carrier {
+            Carrier::Process(process) => process.pid(),
+            Carrier::Socket(_) | Carrier::Http(_) => None,
+        }
+    }
+
+    /// Sends a line. It is written when the server reads.
+    ///
+    /// # Errors
+    /// [`NotReading`] if too much waits already.
+    pub fn send(&self, line: Vec<u8>) -> Result<(), NotReading> {
+        self.lines.send(line)
+    }
+
+    /// What comes next. Cancelling this loses nothing.
+    pub async fn next(&mut self) -> FromServer {
+        self.lines.next().await.unwrap_or_else(|| FromServer::Closed("it ended".to_owned()))
+    }
+
+    /// Ends the server or the connection, in bounded time.
+    pub async fn end(self) {
+        match self.carrier {
+            Carrier::Process(process) => process.end(self.lines).await,
+            Carrier::Socket(stream) => drop(stream),
+            Carrier::Http(exchange) => exchange.end().await,
+        }
+    }
+}
