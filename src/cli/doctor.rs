@@ -28,7 +28,7 @@ use crate::cli::output::CommandReport;
 pub struct DoctorCommand {}
 
 /// Every subject, in the order of the output.
-const SUBJECTS: [fn(&DoctorFacts) -> Vec<Check>; 15] = [
+const SUBJECTS: [fn(&DoctorFacts) -> Vec<Check>; 16] = [
     place::runtime_directory,
     place::socket_paths,
     place::sockets,
@@ -36,6 +36,7 @@ const SUBJECTS: [fn(&DoctorFacts) -> Vec<Check>; 15] = [
     held,
     running::writing,
     running::configuration,
+    running::mounts,
     place::log,
     machine::terminals,
     machine::descriptors,

@@ -31,6 +31,7 @@ use crate::cli::top::choice::{Choice, TopWish};
 use crate::cli::top::screen::{Painting, TopScreen};
 use crate::session::clock::Clock;
 use crate::transport::client::ClientError;
+use crate::wire::mount::MountList;
 use crate::wire::session::SessionList;
 
 /// The shortest time between two pictures.
@@ -198,7 +199,7 @@ struct Feed {
     clock: Clock,
     picture: SessionPicture,
     subscribed: HashSet<String>,
-    /// Whether the subscriptions to both lists succeeded.
+    /// Whether the subscriptions to all lists succeeded.
     lists: bool,
     /// Whether to read the next picture even without a signal.
     due: bool,
@@ -230,10 +231,14 @@ impl Feed {
         self.daemon.news().mark_unchanged();
         if !self.lists {
             self.lists = subscribe(&self.daemon, "termgate://sessions").await?
-                && subscribe(&self.daemon, "termgate://leases").await?;
+                && subscribe(&self.daemon, "termgate://leases").await?
+                && subscribe(&self.daemon, "termgate://mounts").await?;
         }
         let list: SessionList = self.daemon.call("list_sessions", json!({})).await?.read()?;
-        self.picture = SessionPicture::of(list.sessions, self.clock.now(), &self.picture);
+        let mounts = self.daemon.call("manage_mounts", json!({"action": "list"})).await?;
+        let mounts = mounts.read::<MountList>()?.mounts;
+        let picture = SessionPicture::of(list.sessions, self.clock.now(), &self.picture);
+        self.picture = picture.with_mounts(mounts);
         self.follow().await?;
         Ok(true)
     }

@@ -62,6 +62,11 @@ fn a_server_is_added_called_and_its_changes_are_accepted() {
     server(&home, "counts, and more");
     home.printed("mounts restart counter");
     until("the change to be seen", || listed(&home)["changed"] == true);
+    let found = home.run("doctor").stdout;
+    let found = String::from_utf8_lossy(&found);
+    assert!(found.contains("counter has changed its tools"), "{found}");
+    assert!(found.contains("Run: termgate mounts tools counter"), "{found}");
+    assert!(home.printed("top --once").contains("; 1 mount, 1 running, 0 held, 1 with a problem"));
     let refused = home.envelope("call counter__count");
     assert_eq!(refused["error_code"], "upstream_unavailable", "{refused}");
     assert!(home.printed("mounts tools counter").contains("counts => counts, and more"));

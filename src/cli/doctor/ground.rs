@@ -8,6 +8,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 use std::time::Duration;
 
+use serde_json::json;
 use tokio::time::timeout;
 
 use crate::cli::context::Context;
@@ -16,6 +17,7 @@ use crate::cli::doctor::shims::{HeldSession, held, settled};
 use crate::cli::status::STATUS;
 use crate::config::paths::{PathError, RuntimePaths};
 use crate::transport::client::ConnectError;
+use crate::wire::mount::{MountList, MountWire};
 use crate::wire::status::DaemonStatus;
 
 /// The longest wait for the daemon's status.
@@ -40,6 +42,8 @@ pub(super) struct DoctorFacts {
     /// The socket where the daemon was expected.
     pub(super) socket: Option<PathBuf>,
     pub(super) daemon: FoundDaemon,
+    /// The mounts of a daemon that runs.
+    pub(super) mounts: Vec<MountWire>,
     /// The sessions that have a shim.
     pub(super) held: Vec<HeldSession>,
 }
@@ -49,16 +53,16 @@ impl DoctorFacts {
         let environment: BTreeMap<_, _> = env::vars_os().collect();
         let paths = RuntimePaths::from_environment(|name| env::var_os(name));
         let socket = context.operator_socket().ok();
-        let daemon = match &socket {
+        let (daemon, mounts) = match &socket {
             Some(socket) => ask(socket.clone()).await,
-            None => FoundDaemon::Absent,
+            None => (FoundDaemon::Absent, Vec::new()),
         };
         let runs = matches!(daemon, FoundDaemon::Running(_));
         let held = match &paths {
             Ok(paths) => settled(|| held(paths), runs).await,
             Err(_) => Vec::new(),
         };
-        Self { environment, paths, socket, daemon, held }
+        Self { environment, paths, socket, daemon, mounts, held }
     }
 
     /// A variable of the environment, unless it is empty.
@@ -68,7 +72,8 @@ impl DoctorFacts {
     }
 }
 
-async fn ask(socket: PathBuf) -> FoundDaemon {
+async fn ask(socket: PathBuf) -> (FoundDaemon, Vec<MountWire>) {
+    let mut mounts = Vec::new();
     let asking = async {
         let daemon = match DaemonClient::try_connect(&socket).await {
             Ok(daemon) => daemon,
@@ -76,12 +81,19 @@ async fn ask(socket: PathBuf) -> FoundDaemon {
             Err(error) => return FoundDaemon::Broken(error.to_string()),
         };
         match daemon.read(STATUS).await {
-            Ok(status) => FoundDaemon::Running(Box::new(status)),
+            Ok(status) => {
+                let asked = daemon.call("manage_mounts", json!({"action": "list"})).await;
+                let listed = asked.and_then(|answer| answer.read::<MountList>());
+                // A daemon of an earlier version has none.
+                mounts = listed.map(|list| list.mounts).unwrap_or_default();
+                FoundDaemon::Running(Box::new(status))
+            }
             Err(error) => {
                 FoundDaemon::Broken(format!("the daemon does not tell of itself: {error}"))
             }
         }
     };
     let late = |_| FoundDaemon::Broken("the daemon does not answer".to_owned());
-    timeout(TELL_MAX, asking).await.unwrap_or_else(late)
+    let found = timeout(TELL_MAX, asking).await.unwrap_or_else(late);
+    (found, mounts)
 }

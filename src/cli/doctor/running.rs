@@ -8,11 +8,13 @@ use crate::cli::doctor::ground::{DoctorFacts, FoundDaemon};
 use crate::cli::status::switches;
 use crate::config::problem::Problem;
 use crate::config::sources::{ConfigSource, Layer, Sources};
+use crate::core::counted::counted;
 use crate::session::pty::ProcessId;
 use crate::session::pty::environment::SESSION_MARK;
 use crate::session::pty::processes::is_stopped;
 use crate::surface::TOOL_NAMES;
 use crate::transport::unix::lock::DaemonLock;
+use crate::wire::mount::MountWire;
 
 /// Whether a daemon answers, and whether it has this program's version.
 pub(super) fn daemon(ground: &DoctorFacts) -> Vec<Check> {
@@ -69,6 +71,26 @@ fn same_version((theirs, pid): (&str, u32), ours: &str) -> Check {
         format!("version {theirs} runs as process {pid}, and this is {ours}"),
         "Restart it when its sessions may end: termgate stop, then termgate serve.",
     )
+}
+
+/// Whether the servers of mounts work, those that have been started.
+pub(super) fn mounts(ground: &DoctorFacts) -> Vec<Check> {
+    const NAME: &str = "mounts";
+    let odd = ground.mounts.iter().filter_map(|MountWire { name, problem, changed, .. }| {
+        let told = match problem {
+            Some(problem) => (format!("{name} does not work: {problem}"), "log"),
+            None if *changed => (format!("{name} has changed its tools"), "tools"),
+            None => return None,
+        };
+        let (found, command) = told;
+        Some(Check::warn(NAME, found, format!("Run: termgate mounts {command} {name}")))
+    });
+    let odd: Vec<Check> = odd.collect();
+    match ground.mounts.len() {
+        0 => Vec::new(),
+        all if odd.is_empty() => vec![Check::ok(NAME, counted(all, "server").to_string())],
+        _ => odd,
+    }
 }
 
 /// Whether the daemon allows writing.

@@ -14,6 +14,7 @@ use crate::cli::top::choice::Choosable;
 use crate::core::counted::counted;
 use crate::core::human_duration::rough;
 use crate::core::moment::Moment;
+use crate::wire::mount::MountWire;
 use crate::wire::session::{SessionState, SessionWire};
 use crate::wire::word;
 
@@ -34,6 +35,7 @@ pub(super) const HEAD: [&str; 10] = [
 #[derive(Clone, Debug, Default)]
 pub(super) struct SessionPicture {
     sessions: Vec<Shown>,
+    mounts: Vec<MountWire>,
     taken_at: Moment,
 }
 
@@ -60,7 +62,12 @@ impl SessionPicture {
             let ended = session.state != SessionState::Running;
             (ended, Reverse(*bytes_per_second), session.idle_ms, session.name.clone())
         });
-        Self { sessions: shown, taken_at: now }
+        Self { sessions: shown, mounts: Vec::new(), taken_at: now }
+    }
+
+    /// The same with the mounts at that moment.
+    pub(super) fn with_mounts(self, mounts: Vec<MountWire>) -> Self {
+        Self { mounts, ..self }
     }
 
     /// The same sessions at a later time, without any activity since.
@@ -100,11 +107,25 @@ impl SessionPicture {
         let running = count(|session| session.state == SessionState::Running);
         let held = count(|session| session.lease.held);
         let output = self.sessions.iter().map(|shown| shown.bytes_per_second).sum();
+        let sessions = counted(self.sessions.len(), "session");
         format!(
-            "{}, {running} running, {held} held, {}/s",
-            counted(self.sessions.len(), "session"),
-            bytes(output)
+            "{sessions}, {running} running, {held} held, {}/s{}",
+            bytes(output),
+            self.of_mounts()
         )
+    }
+
+    /// What is to be known of the mounts, if there are any.
+    fn of_mounts(&self) -> String {
+        if self.mounts.is_empty() {
+            return String::new();
+        }
+        let count = |test: fn(&MountWire) -> bool| self.mounts.iter().filter(|it| test(it)).count();
+        let running = count(|mount| mount.servers > 0);
+        let held = count(|mount| mount.lease.as_ref().is_some_and(|lease| lease.held));
+        let odd = count(|mount| mount.problem.is_some() || mount.changed);
+        let odd = if odd == 0 { String::new() } else { format!(", {odd} with a problem") };
+        format!("; {}, {running} running, {held} held{odd}", counted(self.mounts.len(), "mount"))
     }
 
     pub(super) fn rows(&self) -> Vec<[String; 10]> {
@@ -113,7 +134,7 @@ impl SessionPicture {
 
     /// The picture for programs.
     pub(super) fn data(&self) -> Value {
-        json!({"sessions": self.sessions})
+        json!({"sessions": self.sessions, "mounts": self.mounts})
     }
 
     /// The output bytes of each session, where they are known.
@@ -184,6 +205,22 @@ mod tests {
         assert_eq!(second.rows(), [row.map(str::to_owned)]);
         assert_eq!(second.data()["sessions"][0]["bytes_per_second"], 2_048);
         assert_eq!(second.summary(), "1 session, 1 running, 1 held, 2.0 KiB/s");
+    }
+
+    #[test]
+    fn mounts_are_counted_where_there_are_any() {
+        let mount = |servers, problem: Option<&str>| {
+            let told = json!({
+                "name": "a", "server": "x", "trust": "trusted", "status": "running", "generation": 1,
+                "servers": servers, "changed": false, "problem": problem, "lease": {"held": true},
+            });
+            serde_json::from_value::<MountWire>(told).unwrap()
+        };
+        let picture = SessionPicture::default();
+        assert_eq!(picture.summary(), "0 sessions, 0 running, 0 held, 0 B/s");
+        let picture = picture.with_mounts(vec![mount(2, None), mount(0, Some("it ended"))]);
+        let expected = "; 2 mounts, 1 running, 2 held, 1 with a problem";
+        assert!(picture.summary().ends_with(expected), "{}", picture.summary());
     }
 
     #[test]
