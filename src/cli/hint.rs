@@ -11,6 +11,10 @@ const SESSION: &str = "SESSION";
 /// What to do about an error that is about this session, in the daemon's words where those name no
 /// tool.
 pub fn of_error(error: &ErrorWire, session: Option<&str>) -> Option<String> {
+    let surface = error.details.as_ref().and_then(|details| details.surface.as_deref());
+    if let Some(hint) = surface.and_then(|mount| of_mount(error.code(), mount)) {
+        return Some(hint);
+    }
     let session = session.unwrap_or(SESSION);
     let own = error.refusal().and_then(|cause| of_cause(cause, session));
     let own = own.or_else(|| Code::parse(&error.error_code).and_then(|it| of_code(it, session)));
@@ -19,6 +23,17 @@ pub fn of_error(error: &ErrorWire, session: Option<&str>) -> Option<String> {
         return None;
     }
     own.or_else(|| Some(error.hint.clone()).filter(|hint| !hint.is_empty()))
+}
+
+/// What to do about the lease of a mounted server.
+fn of_mount(code: Code, mount: &str) -> Option<String> {
+    let acquire = format!("termgate lease acquire --surface {mount}");
+    if [Code::LeaseRequired, Code::LeaseLost, Code::LeaseSuperseded].contains(&code) {
+        return Some(format!(
+            "Take the lease with `{acquire}`, and give its id to `termgate call` with --lease-file."
+        ));
+    }
+    (code == Code::LeaseHeld).then(|| format!("Wait in line with `{acquire} --wait 30s`."))
 }
 
 fn of_cause(cause: RefusalCause, session: &str) -> Option<String> {
@@ -168,6 +183,7 @@ mod tests {
 
     use super::*;
     use crate::mcp::hint::for_models;
+    use crate::wire::error::ErrorDetails;
     use crate::wire::word;
 
     fn names_a_tool(text: &str) -> bool {
@@ -201,6 +217,17 @@ mod tests {
             let own = of_cause(cause, SESSION);
             assert!(hint.is_none() || own.is_some() || by_code.contains(&cause), "{cause:?}");
             assert!(!own.is_some_and(|own| names_a_tool(&own)), "{cause:?}");
+        }
+    }
+
+    #[test]
+    fn a_hint_about_the_lease_of_a_mount_names_the_mount() {
+        let details = ErrorDetails { surface: Some("web".to_owned()), ..ErrorDetails::default() };
+        for code in ["lease_required", "lease_held", "lease_lost", "lease_superseded"] {
+            let error = ErrorWire { details: Some(details.clone()), ..error(code, None) };
+            let hint = of_error(&error, None).unwrap();
+            assert!(hint.contains("termgate lease acquire --surface web"), "{hint}");
+            assert!(!hint.contains(SESSION), "{hint}");
         }
     }
 

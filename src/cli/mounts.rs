@@ -104,6 +104,9 @@ async fn act(context: &Context, action: &str, name: &str) -> Result<CommandRepor
     Ok(context.daemon().await?.call(TOOL, arguments).await?.report_as_note())
 }
 
+/// The columns of the list of mounts.
+const HEAD: [&str; 8] = ["NAME", "STATUS", "TRUST", "MODE", "HOLDER", "TOOLS", "SERVER", "PROBLEM"];
+
 async fn list(context: &Context) -> Result<CommandReport, CliFailure> {
     let listed = context.daemon().await?.call(TOOL, json!({"action": "list"})).await?;
     let list: MountList = listed.read()?;
@@ -113,8 +116,11 @@ async fn list(context: &Context) -> Result<CommandReport, CliFailure> {
             .changed
             .then(|| format!("its tools have changed; see: termgate mounts tools {}", it.name));
         let problem = it.problem.clone().or(changed).unwrap_or_default();
-        let [name, status] = [&it.name, &it.status].map(String::clone);
-        [name, status, it.trust.clone(), tools, it.server.clone(), problem]
+        let [name, status, trust, mode] =
+            [&it.name, &it.status, &it.trust, &it.mode].map(String::clone);
+        let holder = it.lease.as_ref().and_then(|lease| lease.by.clone());
+        let holder = holder.unwrap_or_else(|| "-".to_owned());
+        [name, status, trust, mode, holder, tools, it.server.clone(), problem]
     };
     let rows: Vec<_> = list.mounts.iter().map(row).collect();
     let mut notes: Vec<String> = Vec::new();
@@ -126,11 +132,7 @@ async fn list(context: &Context) -> Result<CommandReport, CliFailure> {
     notes.extend(list.contested.iter().map(|it| {
         format!("the name {} is wanted by {}, so none has it", it.name, it.tools.join(" and "))
     }));
-    let text = if rows.is_empty() {
-        String::new()
-    } else {
-        render(["NAME", "STATUS", "TRUST", "TOOLS", "SERVER", "PROBLEM"], &rows)
-    };
+    let text = if rows.is_empty() { String::new() } else { render(HEAD, &rows) };
     Ok(CommandReport { notes, ..CommandReport::new(json!(list), text) })
 }
 

@@ -150,6 +150,13 @@ impl Input {
         self.follow(now);
     }
 
+    /// Ends a call that kept its lease alive and came to nothing: the lease has the time that it had.
+    pub fn let_go_unused(&mut self, now: Moment, token: HoldToken) {
+        self.judge(now);
+        self.lease.let_go_unused(token);
+        self.judge(now);
+    }
+
     /// Queues an answer of the terminal to its program, which needs no lease; says whether there was
     /// room for it.
     ///

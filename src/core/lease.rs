@@ -279,6 +279,15 @@ impl LeaseManager {
         }
     }
 
+    /// Lets go of a lease after a call that came to nothing, which does not renew it. To be judged afterwards.
+    pub(crate) fn let_go_unused(&mut self, token: HoldToken) {
+        if let LeaseState::Held(held) = &mut self.state
+            && held.stint == token.stint
+        {
+            held.calls_in_flight = held.calls_in_flight.saturating_sub(1);
+        }
+    }
+
     /// Gives a lease back that was taken for one call, if no call is in flight any more.
     pub(crate) fn give_back(&mut self, now: Moment) {
         let spent =

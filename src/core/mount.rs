@@ -100,6 +100,14 @@ impl MountMode {
     /// The words for all modes.
     pub const WORDS: [&str; 4] = ["shared", "leased", "per_client", "pool:N with N from 2 to 16"];
 
+    /// Whether a mount may have several servers.
+    pub fn has_several(self) -> bool {
+        match self {
+            Self::Shared | Self::Leased => false,
+            Self::PerClient | Self::Pool(_) => true,
+        }
+    }
+
     pub fn parse(text: &str) -> Option<Self> {
         Some(match text {
             "shared" => Self::Shared,

@@ -20,14 +20,14 @@ impl EpochFiles {
         Self(directory)
     }
 
-    /// The epoch above which this daemon may begin.
+    /// The epoch above which this daemon may begin, which is at least `least`.
     ///
     /// # Errors
     /// The file cannot be written. A file that is missing or damaged counts as one of epoch 0.
-    pub fn begin(&self, mount: &MountName) -> io::Result<Epoch> {
+    pub fn begin(&self, mount: &MountName, least: Epoch) -> io::Result<Epoch> {
         let path = self.0.join(format!("{mount}.epoch"));
         let kept = fs::read_to_string(&path).unwrap_or_default();
-        let above = kept.trim().parse::<u64>().unwrap_or(0).min(Epoch::MAX.0);
+        let above = kept.trim().parse::<u64>().unwrap_or(0).max(least.0).min(Epoch::MAX.0);
         fs::create_dir_all(&self.0)?;
         let fresh = self.0.join(format!("{mount}.epoch.new"));
         fs::write(&fresh, format!("{}\n", above.saturating_add(BLOCK).min(Epoch::MAX.0)))?;
@@ -45,11 +45,14 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let files = EpochFiles::at(directory.path().join("mounts"));
         let mount: MountName = "fs".parse().unwrap();
-        assert_eq!(files.begin(&mount).unwrap(), Epoch(0));
-        assert_eq!(files.begin(&mount).unwrap(), Epoch(BLOCK));
-        assert_eq!(files.begin(&mount).unwrap(), Epoch(2 * BLOCK));
-        assert_eq!(files.begin(&"other".parse().unwrap()).unwrap(), Epoch(0));
+        let begin = |least| files.begin(&mount, Epoch(least)).unwrap();
+        assert_eq!(begin(0), Epoch(0));
+        assert_eq!(begin(7), Epoch(BLOCK));
+        assert_eq!(begin(3 * BLOCK), Epoch(3 * BLOCK));
+        // The machine was started anew.
+        assert_eq!(begin(1), Epoch(4 * BLOCK));
+        assert_eq!(files.begin(&"other".parse().unwrap(), Epoch(1)).unwrap(), Epoch(1));
         fs::write(directory.path().join("mounts/fs.epoch"), "x").unwrap();
-        assert_eq!(files.begin(&mount).unwrap(), Epoch(0));
+        assert_eq!(begin(5), Epoch(5));
     }
 }

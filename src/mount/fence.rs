@@ -1,5 +1,7 @@
 //! Keeps calls of an ended lease from a server.
 
+use std::sync::Arc;
+
 use tokio::sync::watch;
 
 use crate::core::ids::{Epoch, LeaseId};
@@ -46,6 +48,29 @@ impl Fence {
     pub async fn ended(&self, epoch: Epoch) {
         // The fence has the sending end, so that the wait ends with the epoch only.
         let _ = self.0.subscribe().wait_for(|in_force| *in_force != Some(epoch)).await;
+    }
+}
+
+/// Says of something that waits to be sent whether its epoch is over meanwhile.
+#[derive(Clone, Debug)]
+pub struct EpochGate {
+    fence: Arc<Fence>,
+    epoch: Epoch,
+}
+
+impl EpochGate {
+    pub fn new(fence: Arc<Fence>, epoch: Epoch) -> Self {
+        Self { fence, epoch }
+    }
+
+    /// Whether it may still be sent.
+    pub fn is_open(&self) -> bool {
+        self.fence.pass(self.epoch, || ()).is_some()
+    }
+
+    /// Waits until it may not be sent any more.
+    pub async fn closed(&self) {
+        self.fence.ended(self.epoch).await;
     }
 }
 

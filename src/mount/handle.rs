@@ -94,7 +94,6 @@ pub enum MountCommand {
     Call(ServerCall),
     /// Start the server so that its tools are known.
     Learn,
-    Restart,
     Accept(oneshot::Sender<Result<(), ManageError>>),
 }
 
@@ -113,7 +112,9 @@ pub struct MountShared {
     /// The calls that were given up, and the news of it.
     pub given_up: Mutex<BTreeSet<u64>>,
     pub gave_up: Notify,
-    pub fence: Fence,
+    /// An operator wants the server to start again, whatever it is doing.
+    pub restart: Notify,
+    pub fence: Arc<Fence>,
     /// The number of the next request to the server.
     numbers: AtomicU64,
 }
@@ -135,7 +136,8 @@ impl MountShared {
             stop: CancellationToken::new(),
             given_up: Mutex::default(),
             gave_up: Notify::new(),
-            fence: Fence::default(),
+            restart: Notify::new(),
+            fence: Arc::default(),
             numbers: AtomicU64::new(1),
         }
     }
@@ -187,12 +189,13 @@ impl MountServer {
         let (reply, answer) = oneshot::channel();
         let id = self.shared.number();
         let call = ServerCall { id, method, params, progress, under, reply };
+        let mut given_up = GivenUp { shared: &self.shared, id, is_answered: true };
+        self.shared.calls.fetch_add(1, Ordering::Relaxed);
         self.commands.try_send(MountCommand::Call(call)).map_err(|error| match error {
             mpsc::error::TrySendError::Full(_) => MountError::Busy { mount: mount() },
             mpsc::error::TrySendError::Closed(_) => stopping(mount()),
         })?;
-        let mut given_up = GivenUp { shared: &self.shared, id, is_answered: false };
-        self.shared.calls.fetch_add(1, Ordering::Relaxed);
+        given_up.is_answered = false;
         let answered = answer.await;
         given_up.is_answered = true;
         answered.unwrap_or_else(|_| Err(MountError::Restarted { mount: mount() }))
@@ -205,12 +208,8 @@ impl MountServer {
     }
 
     /// Ends it and starts it again, also before its pause after a failure is over.
-    ///
-    /// # Errors
-    /// [`ManageError::Stopping`].
-    pub async fn restart(&self) -> Result<(), ManageError> {
-        let sent = self.commands.send(MountCommand::Restart).await;
-        sent.map_err(|_| ManageError::Stopping(self.shared.name.clone()))
+    pub fn restart(&self) {
+        self.shared.restart.notify_one();
     }
 
     /// Accepts the changed tools of the mount.

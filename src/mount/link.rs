@@ -7,6 +7,7 @@ mod socket;
 
 use std::path::PathBuf;
 
+use crate::mount::fence::EpochGate;
 use crate::mount::link::http::HttpExchange;
 use crate::mount::link::http::client::HttpServer;
 use crate::mount::link::lines::{FromServer, Lines, NotReading};
@@ -75,7 +76,15 @@ impl ServerLink {
     /// # Errors
     /// [`NotReading`] if too much waits already.
     pub fn send(&self, line: Vec<u8>) -> Result<(), NotReading> {
-        self.lines.send(line)
+        self.lines.send(line, None)
+    }
+
+    /// The same, unless this gate is closed before the line is begun.
+    ///
+    /// # Errors
+    /// [`NotReading`] if too much waits already.
+    pub fn send_through(&self, line: Vec<u8>, gate: EpochGate) -> Result<(), NotReading> {
+        self.lines.send(line, Some(gate))
     }
 
     /// What comes next. Cancelling this loses nothing.

@@ -291,6 +291,8 @@ impl MountSeed {
             restarts: Restarts::default(),
             begun: Instant::now(),
             relied: None,
+            listed: None,
+            compared: None,
         };
         self.tasks.spawn(task.run());
         MountServer::new(shared, sender)

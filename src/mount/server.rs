@@ -43,6 +43,10 @@ pub(crate) struct MountTask {
     pub(crate) begun: Instant,
     /// The lease under which the server was last called, and which start of it that was.
     pub(crate) relied: Option<(LeaseId, u64)>,
+    /// The tools that this server lists.
+    pub(crate) listed: Option<Arc<ToolSet>>,
+    /// The accepted tools that they were compared with last, and whether they differ.
+    pub(crate) compared: Option<(Arc<ToolSet>, bool)>,
 }
 
 /// Why a server is not to run any longer.
@@ -60,6 +64,10 @@ impl MountTask {
         loop {
             let command = tokio::select! {
                 () = self.shared.stop.cancelled() => return,
+                () = self.shared.restart.notified() => {
+                    self.restarts.on_reset();
+                    Some(MountCommand::Learn)
+                }
                 command = self.commands.recv() => command,
             };
             let mut first = None;
@@ -67,7 +75,6 @@ impl MountTask {
                 None => return,
                 Some(MountCommand::Call(call)) => first = Some(call),
                 Some(MountCommand::Learn) => {}
-                Some(MountCommand::Restart) => self.restarts.on_reset(),
                 Some(MountCommand::Accept(reply)) => {
                     self.accept(reply);
                     continue;
@@ -169,12 +176,13 @@ impl MountTask {
     }
 
     /// Compares the tools of the server with those that were accepted. The first ones are accepted.
-    fn learn(&self, tools: ToolSet) -> Result<(), String> {
-        let accepted = self.shared.tools.borrow().accepted.clone();
+    fn learn(&mut self, tools: ToolSet) -> Result<(), String> {
+        let (tools, accepted) = (Arc::new(tools), self.shared.tools.borrow().accepted.clone());
+        (self.listed, self.compared) = (Some(Arc::clone(&tools)), None);
         let Some(accepted) = accepted else {
             let kept = self.accepted.keep(&self.shared.name, &tools);
             kept.map_err(|error| format!("its tools cannot be kept: {error}"))?;
-            self.shared.tools.send_modify(|all| all.accepted = Some(Arc::new(tools)));
+            self.shared.tools.send_modify(|all| all.accepted = Some(tools));
             self.lists.send_modify(|count| *count += 1);
             return Ok(());
         };
@@ -182,8 +190,14 @@ impl MountTask {
         if !is_same {
             tracing::warn!(mount = %self.shared.name, "a mounted server has changed its tools");
         }
+        // What another server of the mount lists is not changed back by this one.
+        let is_only = !self.shared.settings.mode.has_several();
         self.shared.tools.send_modify(|all| {
-            all.changed = (!is_same).then(|| Arc::new(tools));
+            if !is_same {
+                all.changed = Some(tools);
+            } else if is_only {
+                all.changed = None;
+            }
         });
         Ok(())
     }
@@ -249,6 +263,7 @@ impl MountTask {
         tokio::select! {
             biased;
             () = shared.stop.cancelled() => Some(ServerEnd::Stopped),
+            () = shared.restart.notified() => Some(ServerEnd::Restart),
             () = shared.gave_up.notified() => {
                 self.cancel_given_up(running);
                 None
@@ -261,7 +276,6 @@ impl MountTask {
                     None
                 }
                 Some(MountCommand::Learn) => None,
-                Some(MountCommand::Restart) => Some(ServerEnd::Restart),
                 Some(MountCommand::Accept(reply)) => {
                     self.accept(reply);
                     None
@@ -304,7 +318,7 @@ impl MountTask {
         Some(ServerEnd::Idle)
     }
 
-    fn on_read(&self, running: &mut RunningServer, read: FromServer) -> Option<ServerEnd> {
+    fn on_read(&mut self, running: &mut RunningServer, read: FromServer) -> Option<ServerEnd> {
         let line = match read {
             FromServer::Line(line) => line,
             FromServer::Closed(problem) => return Some(ServerEnd::Failed(problem)),
@@ -373,7 +387,7 @@ impl MountTask {
     }
 
     fn on_listed(
-        &self,
+        &mut self,
         running: &mut RunningServer,
         listing: Listing,
         result: Result<Box<RawValue>, ServerRefusal>,

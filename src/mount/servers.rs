@@ -95,14 +95,8 @@ impl Mount {
     }
 
     /// Ends its servers and starts them again.
-    ///
-    /// # Errors
-    /// [`ManageError::Stopping`].
-    pub async fn restart(&self) -> Result<(), ManageError> {
-        for server in self.servers() {
-            server.restart().await?;
-        }
-        Ok(())
+    pub fn restart(&self) {
+        self.servers().iter().for_each(MountServer::restart);
     }
 
     /// Accepts the changed tools.

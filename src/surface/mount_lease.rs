@@ -175,7 +175,7 @@ impl MountLease {
             Ok::<_, WriteError>(input.commit_lasting(act))
         })?;
         let under = CallLease { lease: grant.lease, epoch: grant.epoch };
-        Ok(LeasedCall { lease: Arc::clone(self), under, hold: Some(hold) })
+        Ok(LeasedCall { lease: Arc::clone(self), under, hold: Some(hold), has_done: false })
     }
 
     /// Does what time does to the lease, until this is dropped.
@@ -289,15 +289,21 @@ impl MountPlace<'_> {
 impl Drop for MountPlace<'_> {
     fn drop(&mut self) {
         let Some(granted) = self.granted.take() else { return };
-        let mut desk = self.lease.lock();
+        let (mut desk, now) = (self.lease.lock(), self.lease.now());
         drop(granted);
-        let Some(replies) = desk.waiting.get_mut(&self.waiter) else { return };
-        replies.retain(|reply| !reply.is_closed());
-        if replies.is_empty() {
-            desk.waiting.remove(&self.waiter);
-            desk.input.cancel_wait(self.lease.now(), self.waiter);
-            self.lease.settle(&mut desk);
+        match desk.waiting.get_mut(&self.waiter) {
+            Some(replies) => {
+                replies.retain(|reply| !reply.is_closed());
+                if !replies.is_empty() {
+                    return;
+                }
+                desk.waiting.remove(&self.waiter);
+                desk.input.cancel_wait(now, self.waiter);
+            }
+            // It was granted the lease and did not hear of it.
+            None => desk.input.on_undeliverable(now, self.waiter),
         }
+        self.lease.settle(&mut desk);
     }
 }
 
@@ -307,9 +313,15 @@ pub struct LeasedCall {
     lease: Arc<MountLease>,
     under: CallLease,
     hold: Option<HoldToken>,
+    has_done: bool,
 }
 
 impl LeasedCall {
+    /// Notes that the server did what it was asked: that renews the lease, and a call that fails does not.
+    pub fn done(&mut self) {
+        self.has_done = true;
+    }
+
     pub fn under(&self) -> CallLease {
         self.under
     }
@@ -318,7 +330,10 @@ impl LeasedCall {
 impl Drop for LeasedCall {
     fn drop(&mut self) {
         if let Some(hold) = self.hold.take() {
-            self.lease.change(|input, now| input.let_go(now, hold));
+            self.lease.change(|input, now| match self.has_done {
+                true => input.let_go(now, hold),
+                false => input.let_go_unused(now, hold),
+            });
         }
     }
 }

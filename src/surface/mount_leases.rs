@@ -64,14 +64,14 @@ impl MountLeases {
     }
 
     fn begin(&self, mount: &Mount) -> MountLease {
-        let above = self.epochs.begin(mount.name()).unwrap_or_else(|error| {
-            tracing::warn!(mount = %mount.name(), %error, "the epochs of a mount's lease cannot be kept");
-            Epoch(0)
-        });
         // Also above those of a daemon before where the file was lost.
         let micros = self.sessions.clock().now().since_boot().as_micros();
-        let micros = u64::try_from(micros).unwrap_or(Epoch::MAX.0).min(Epoch::MAX.0);
-        MountLease::new(mount.clone(), self.sessions.clone(), above.max(Epoch(micros)))
+        let least = Epoch(u64::try_from(micros).unwrap_or(Epoch::MAX.0).min(Epoch::MAX.0));
+        let above = self.epochs.begin(mount.name(), least).unwrap_or_else(|error| {
+            tracing::warn!(mount = %mount.name(), %error, "the epochs of a mount's lease cannot be kept");
+            least
+        });
+        MountLease::new(mount.clone(), self.sessions.clone(), above)
     }
 
     /// The lease of this mount, if it has one.

@@ -77,7 +77,7 @@ for line in sys.stdin:
             except BrokenPipeError:
                 os._exit(1)
         elif name == "refuse":
-            say({"jsonrpc": "2.0", "id": id, "error": {"code": -32000, "message": "not today"}})
+            say({"jsonrpc": "2.0", "id": id, "error": {"code": -32000, "message": "not today\x1b"}})
         elif name == "ask":
             say({"jsonrpc": "2.0", "id": 1, "method": "sampling/createMessage", "params": {}})
             answer = json.loads(sys.stdin.readline())

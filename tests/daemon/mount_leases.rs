@@ -9,7 +9,7 @@ use termgate::core::policy::rules::patterns::Patterns;
 
 use crate::daemon::harness::{Era, TestDaemon, Wire, structured};
 use crate::daemon::mounts::{Fake, view, wait_for};
-use crate::harness::waiting::until;
+use crate::harness::waiting::{soon, until};
 
 const LONG_MS: u64 = 600_000;
 
@@ -278,5 +278,34 @@ async fn the_list_of_mounts_and_the_events_tell_who_has_a_lease() {
             .collect();
         assert_eq!(kinds, ["lease_granted", "lease_released"]);
     }
+    daemon.stop().await;
+}
+
+#[tokio::test]
+async fn calls_that_fail_do_not_renew_a_lease() {
+    let fake = leased(MountTrust::Trusted);
+    let (daemon, _) = fake.known(true).await;
+    let mut client = daemon.client(Era::Legacy).await;
+    client.structured("acquire_lease", json!({"surface": "fake", "ttl_ms": 1_000})).await;
+    let until_it_is_lost = async {
+        loop {
+            match client.error_code("fake__refuse", json!({})).await.as_str() {
+                "upstream_error" => {}
+                code => return code.to_owned(),
+            }
+        }
+    };
+    assert_eq!(soon("the end of the lease", until_it_is_lost).await, "lease_lost");
+    daemon.stop().await;
+}
+
+#[tokio::test]
+async fn what_an_untrusted_server_refuses_with_hides_nothing() {
+    let fake = leased(MountTrust::Untrusted);
+    let (daemon, _) = fake.known(true).await;
+    let mut client = daemon.client(Era::Legacy).await;
+    acquire(&mut client).await;
+    let refused = refusal(&client.call("fake__refuse", json!({})).await);
+    assert!(refused["message"].as_str().unwrap().contains("not today\\u{1b}"), "{refused}");
     daemon.stop().await;
 }

@@ -157,12 +157,20 @@ impl Input {
         self.follow(now);
     }
 
-    /// Renews the lease for an act that was begun, and keeps the lease from expiring until the act lets go of it
-    /// with [`Input::let_go`]. A lease that is taken for this act is given back then.
+    /// Begins an act, and keeps the lease from expiring until the act lets go of it: with [`Input::let_go`], which renews
+    /// the lease, or with [`Input::let_go_unused`]. A lease that is taken for this act is given back then.
     pub fn commit_lasting(&mut self, act: AllowedAct) -> (Grant, HoldToken) {
         let now = act.now;
-        let (_, grant) = self.exercise(act);
+        let revives = matches!(act.right, WriteRight::Revive);
+        let grant = match act.right.keeps_epoch() {
+            true => self.lease.begin_use(now, &act.caller),
+            false => self.exercise(act).1,
+        };
         let hold = self.lease.hold();
+        if revives {
+            // It is over again unless the act comes to something.
+            self.lease.spend(now);
+        }
         self.follow(now);
         (grant, hold)
     }

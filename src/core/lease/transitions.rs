@@ -31,6 +31,18 @@ impl LeaseManager {
         }
     }
 
+    /// Begins to use the lease in force to which a right was just found, without renewing it.
+    pub(crate) fn begin_use(&mut self, now: Moment, caller: &Caller) -> Grant {
+        let held = self.in_force();
+        held.follow(caller);
+        held.grant(now, false)
+    }
+
+    /// Leaves the lease in force no time beyond the calls that keep it alive.
+    pub(crate) fn spend(&mut self, now: Moment) {
+        self.in_force().expires_at = now;
+    }
+
     fn use_held(&mut self, now: Moment, caller: &Caller) -> Grant {
         let held = self.in_force();
         held.renew(now);

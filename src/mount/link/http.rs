@@ -18,7 +18,7 @@ use tokio::time::timeout;
 
 use crate::mount::link::http::client::{HttpClient, HttpServer};
 use crate::mount::link::http::exchange::HttpSession;
-use crate::mount::link::lines::{FromServer, Lines};
+use crate::mount::link::lines::{FromServer, Lines, Unwritten};
 use crate::mount::log::ServerLog;
 
 /// How many requests are open at a time.
@@ -100,16 +100,12 @@ impl HttpExchange {
 }
 
 /// Sends each message in a request of its own, so that a slow answer delays no other.
-async fn drive(
-    session: Arc<HttpSession>,
-    mut lines: mpsc::Receiver<Vec<u8>>,
-    to: mpsc::Sender<FromServer>,
-) {
+async fn drive(session: Arc<HttpSession>, mut lines: Unwritten, to: mpsc::Sender<FromServer>) {
     let mut open: JoinSet<Option<u64>> = JoinSet::new();
     let mut requests: BTreeMap<u64, AbortHandle> = BTreeMap::new();
     loop {
         let line = tokio::select! {
-            line = lines.recv(), if open.len() < OPEN_MAX => line,
+            line = lines.next(), if open.len() < OPEN_MAX => line.map(|waiting| waiting.line),
             Some(ended) = open.join_next() => {
                 if let Ok(Some(id)) = ended {
                     requests.remove(&id);

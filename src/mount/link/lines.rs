@@ -5,6 +5,8 @@ use std::io;
 use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};
 use tokio::sync::mpsc;
 
+use crate::mount::fence::EpochGate;
+
 /// The longest message of a server, in bytes.
 pub const MESSAGE_MAX: usize = 8 * 1024 * 1024;
 pub const TOO_LONG: &str = "it wrote a message that is too long";
@@ -33,25 +35,25 @@ pub struct NotReading;
 /// The messages to and from a server.
 #[derive(Debug)]
 pub struct Lines {
-    to: Option<mpsc::Sender<Vec<u8>>>,
+    to: Option<mpsc::Sender<WaitingLine>>,
     from: mpsc::Receiver<FromServer>,
 }
 
 impl Lines {
     /// The lines, and their other ends: where to read what was sent, and where to put what comes.
-    pub fn new() -> (Self, mpsc::Receiver<Vec<u8>>, mpsc::Sender<FromServer>) {
+    pub fn new() -> (Self, Unwritten, mpsc::Sender<FromServer>) {
         let (to, unwritten) = mpsc::channel(UNWRITTEN_MAX);
         let (read, from) = mpsc::channel(LINES_AHEAD);
-        (Self { to: Some(to), from }, unwritten, read)
+        (Self { to: Some(to), from }, Unwritten(unwritten), read)
     }
 
-    /// Sends a line. It is written when the server reads.
+    /// Sends a line. It is written when the server reads, unless the gate is closed by then.
     ///
     /// # Errors
     /// [`NotReading`] if too much waits already.
-    pub fn send(&self, line: Vec<u8>) -> Result<(), NotReading> {
+    pub fn send(&self, line: Vec<u8>, gate: Option<EpochGate>) -> Result<(), NotReading> {
         let to = self.to.as_ref().ok_or(NotReading)?;
-        to.try_send(line).map_err(|_| NotReading)
+        to.try_send(WaitingLine { line, gate }).map_err(|_| NotReading)
     }
 
     /// What comes next; `None` at the end. Cancelling this loses nothing.
@@ -65,10 +67,50 @@ impl Lines {
     }
 }
 
-/// Writes lines until there are no more, or nobody reads.
-pub async fn write_lines(mut stream: impl AsyncWrite + Unpin, mut lines: mpsc::Receiver<Vec<u8>>) {
-    while let Some(line) = lines.recv().await {
-        if stream.write_all(&line).await.is_err() || stream.flush().await.is_err() {
+/// The lines that wait to be written.
+#[derive(Debug)]
+pub struct Unwritten(mpsc::Receiver<WaitingLine>);
+
+/// A line that waits to be written.
+#[derive(Debug)]
+pub struct WaitingLine {
+    pub line: Vec<u8>,
+    gate: Option<EpochGate>,
+}
+
+impl WaitingLine {
+    /// Waits until it may not be written any more.
+    async fn closed(&self) {
+        match &self.gate {
+            Some(gate) => gate.closed().await,
+            None => std::future::pending().await,
+        }
+    }
+}
+
+impl Unwritten {
+    /// The next line that may be written; `None` at the end.
+    pub async fn next(&mut self) -> Option<WaitingLine> {
+        loop {
+            let waiting = self.0.recv().await?;
+            if waiting.gate.as_ref().is_none_or(EpochGate::is_open) {
+                return Some(waiting);
+            }
+        }
+    }
+}
+
+/// Writes lines until there are no more, or nobody reads. A line that was begun is finished.
+pub async fn write_lines(mut stream: impl AsyncWrite + Unpin, mut lines: Unwritten) {
+    while let Some(waiting) = lines.next().await {
+        let begun = tokio::select! {
+            biased;
+            () = waiting.closed() => continue,
+            begun = stream.write(&waiting.line) => begun,
+        };
+        let Ok(begun @ 1..) = begun else { return };
+        let rest = &waiting.line[begun..];
+        if stream.write_all(rest).await.is_err() || stream.flush().await.is_err() {
             return;
         }
     }
@@ -130,7 +172,13 @@ pub async fn bounded_line(
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use tokio::io::AsyncReadExt;
+
     use super::*;
+    use crate::core::ids::Epoch;
+    use crate::mount::fence::Fence;
 
     #[tokio::test]
     async fn lines_are_bounded_however_they_come() {
@@ -150,5 +198,44 @@ mod tests {
                 [("ab", true), ("", true), ("abcd", false), ("efg", true), ("end", true)];
             assert_eq!(lines, expected, "{capacity}");
         }
+    }
+
+    #[tokio::test]
+    async fn a_line_of_an_epoch_that_is_over_is_not_begun() {
+        let fence = Arc::new(Fence::default());
+        fence.set(Some(Epoch(1)));
+        let gate = || Some(EpochGate::new(Arc::clone(&fence), Epoch(1)));
+        let (lines, unwritten, _read) = Lines::new();
+        lines.send(b"first\n".to_vec(), gate()).unwrap();
+        lines.send(b"second\n".to_vec(), gate()).unwrap();
+        lines.send(b"third\n".to_vec(), None).unwrap();
+        let (near, mut far) = tokio::io::duplex(4);
+        let writing = tokio::spawn(write_lines(near, unwritten));
+        let mut begun = [0; 2];
+        far.read_exact(&mut begun).await.unwrap();
+        fence.set(Some(Epoch(2)));
+        drop(lines);
+        let mut rest = String::new();
+        far.read_to_string(&mut rest).await.unwrap();
+        writing.await.unwrap();
+        assert_eq!((&begun, rest.as_str()), (b"fi", "rst\nthird\n"));
+    }
+
+    #[tokio::test]
+    async fn a_line_that_nobody_reads_goes_with_its_epoch() {
+        let fence = Arc::new(Fence::default());
+        fence.set(Some(Epoch(1)));
+        let (lines, unwritten, _read) = Lines::new();
+        let (mut near, mut far) = tokio::io::duplex(1);
+        near.write_all(b"x").await.unwrap();
+        lines.send(b"old\n".to_vec(), Some(EpochGate::new(Arc::clone(&fence), Epoch(1)))).unwrap();
+        let writing = tokio::spawn(write_lines(near, unwritten));
+        tokio::task::yield_now().await;
+        fence.set(None);
+        drop(lines);
+        writing.await.unwrap();
+        let mut read = String::new();
+        far.read_to_string(&mut read).await.unwrap();
+        assert_eq!(read, "x");
     }
 }

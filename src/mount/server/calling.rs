@@ -1,7 +1,7 @@
 //! How a call is passed on to the server, and cancelled there.
 
 use std::collections::BTreeSet;
-use std::sync::PoisonError;
+use std::sync::{Arc, PoisonError};
 
 use serde_json::json;
 use tokio::time::Instant;
@@ -10,6 +10,7 @@ use uuid::Uuid;
 use crate::core::ids::LeaseId;
 use crate::core::mount::MountMode;
 use crate::mount::error::MountError;
+use crate::mount::fence::EpochGate;
 use crate::mount::handle::ServerCall;
 use crate::mount::link::lines::NotReading;
 use crate::mount::protocol::request;
@@ -27,13 +28,27 @@ impl MountTask {
         known.is_some_and(|(of, generation)| of == lease && generation != running.generation)
     }
 
+    /// Whether the server lists other tools than those that were accepted.
+    fn has_other_tools(&mut self) -> bool {
+        let accepted = self.shared.tools.borrow().accepted.clone();
+        let (Some(accepted), Some(listed)) = (accepted, &self.listed) else { return false };
+        match &self.compared {
+            Some((with, differ)) if Arc::ptr_eq(with, &accepted) => *differ,
+            Some(_) | None => {
+                let differ = !accepted.differences(listed).is_empty();
+                self.compared = Some((accepted, differ));
+                differ
+            }
+        }
+    }
+
     /// Passes a call on to the server.
     pub(super) fn begin(&mut self, running: &mut RunningServer, mut call: ServerCall) {
         if call.reply.is_closed() {
             return;
         }
         let mount = self.shared.name.clone();
-        if self.shared.tools.borrow().changed.is_some() {
+        if self.has_other_tools() {
             let _ = call.reply.send(Err(MountError::Changed { mount }));
             return;
         }
@@ -57,7 +72,11 @@ impl MountTask {
         let line = request(call.id, call.method, params);
         let sent = match call.under {
             None => Some(running.link.send(line)),
-            Some(under) => self.shared.fence.pass(under.epoch, || running.link.send(line)),
+            Some(under) => {
+                let gate = EpochGate::new(Arc::clone(&self.shared.fence), under.epoch);
+                let fence = &self.shared.fence;
+                fence.pass(under.epoch, || running.link.send_through(line, gate))
+            }
         };
         let problem = match sent {
             Some(Ok(())) => None,

@@ -59,7 +59,7 @@ impl Tool for ManageMounts {
                 return Err(SurfaceError::argument("mount", "missing"));
             }
             (MountAction::Restart, Some(mount)) => {
-                mount.restart().await?;
+                mount.restart();
                 format!("the mount {} is being restarted", mount.name())
             }
             (MountAction::Accept, Some(mount)) => {

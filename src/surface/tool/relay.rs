@@ -5,7 +5,7 @@ use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value, json};
 
 use crate::core::invisible::written_out;
-use crate::core::mount::MountTrust;
+use crate::core::mount::{MountMode, MountTrust};
 use crate::core::policy::PermittedAct;
 use crate::mount::error::MountError;
 use crate::mount::registry::MountedTool;
@@ -52,13 +52,16 @@ pub(super) async fn relay(
         }
     };
     let result = tokio::select! {
-        result = calling => result?,
+        result = calling => result.map_err(|error| untrusted(tool, error))?,
         // This gives the call up, which cancels it at the server.
         () = ended => {
             let mount = tool.mount.name().clone();
             return Err(MountError::LeaseEnded { mount }.into());
         }
     };
+    if let Some(leased) = &mut leased {
+        leased.done();
+    }
     checked(tool, result).ok_or_else(|| {
         let (code, message) = (0, "its result is malformed".to_owned());
         MountError::Refused { mount: tool.mount.name().clone(), code, message }.into()
@@ -71,7 +74,12 @@ fn begin_leased(
     call: &Call,
     arguments: &mut JsonObject,
 ) -> Result<Option<LeasedCall>, SurfaceError> {
-    let Some(lease) = call.daemon.mount_leases.of(tool.mount.name()) else { return Ok(None) };
+    let Some(lease) = call.daemon.mount_leases.of(tool.mount.name()) else {
+        let is_early = tool.mount.settings().mode == MountMode::Leased;
+        let busy = || MountError::Busy { mount: tool.mount.name().clone() };
+        // Its mode was just changed, and its lease comes at once.
+        return if is_early { Err(busy().into()) } else { Ok(None) };
+    };
     // The server is not told the id, unless it has an argument of this name itself.
     let is_servers = tool.definition["inputSchema"]["properties"].get(LEASE_ID).is_some();
     let presented = if is_servers { None } else { arguments.remove(LEASE_ID) };
@@ -87,6 +95,20 @@ fn begin_leased(
             error,
         })?,
     ))
+}
+
+/// An error with all characters visible of what an untrusted server said.
+fn untrusted(tool: &MountedTool, error: MountError) -> MountError {
+    match error {
+        error if tool.mount.settings().trust == MountTrust::Trusted => error,
+        MountError::Refused { mount, code, message } => {
+            MountError::Refused { mount, code, message: shown(&message) }
+        }
+        MountError::Unavailable { mount, problem, retry_after } => {
+            MountError::Unavailable { mount, problem: shown(&problem), retry_after }
+        }
+        error => error,
+    }
 }
 
 /// The result for the client; `None` if it is no object.

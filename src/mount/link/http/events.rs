@@ -26,6 +26,8 @@ pub(super) struct EventReader {
     data: Vec<u8>,
     kind: Vec<u8>,
     id: Option<String>,
+    /// The id of the event that is not complete yet, if it has one.
+    next_id: Option<Option<String>>,
     pause: Option<Duration>,
 }
 
@@ -38,6 +40,12 @@ impl EventReader {
     /// How long to wait before the stream is resumed, if the server said so.
     pub(super) fn pause(&self) -> Option<Duration> {
         self.pause
+    }
+
+    /// Forgets what was not complete at the end of a stream; the next one begins with a whole line.
+    pub(super) fn resume(&mut self) {
+        let (id, pause) = (self.id.take(), self.pause);
+        *self = Self { id, pause, ..Self::default() };
     }
 
     /// Reads on, and returns the messages that are complete.
@@ -88,7 +96,7 @@ impl EventReader {
             b"id" => {
                 let fits = value.len() <= ID_MAX && !value.contains(&0);
                 let id = fits.then(|| str::from_utf8(value).ok()).flatten();
-                self.id = id.filter(|id| !id.is_empty()).map(str::to_owned);
+                self.next_id = Some(id.filter(|id| !id.is_empty()).map(str::to_owned));
             }
             b"retry" => {
                 let millis = str::from_utf8(value).ok().and_then(|value| value.parse().ok());
@@ -103,6 +111,7 @@ impl EventReader {
 
     /// The message of an event; none if it has no data, or is of another kind.
     fn on_end(&mut self) -> Option<Vec<u8>> {
+        self.id = self.next_id.take().unwrap_or_else(|| self.id.take());
         let (mut data, kind) = (std::mem::take(&mut self.data), std::mem::take(&mut self.kind));
         // The line feed behind the last line is not part of it.
         data.pop();
@@ -156,5 +165,15 @@ mod tests {
         let line = [b"data: ", &part[..], b"\n"].concat();
         assert_eq!(reader.feed(&line), Ok(Vec::new()));
         assert_eq!(reader.feed(&line), Err(EventTooLong));
+    }
+
+    #[test]
+    fn a_stream_is_resumed_behind_its_last_whole_event() {
+        let mut reader = EventReader::default();
+        let first = reader.feed(b"id: 1\ndata: one\n\nid: 2\ndata: t").unwrap();
+        assert_eq!((first, reader.last_id()), (vec![b"one".to_vec()], Some("1")));
+        reader.resume();
+        let second = reader.feed(b"id: 2\ndata: two\n\n").unwrap();
+        assert_eq!((second, reader.last_id()), (vec![b"two".to_vec()], Some("2")));
     }
 }

@@ -134,6 +134,7 @@ impl HttpSession {
         loop {
             match self.stream(reader.last_id()).await {
                 Ok(response) => {
+                    reader.resume();
                     (has_listened, pause) = (true, PAUSE);
                     if let Err(problem) = self.relay(response, &mut reader, None, to).await {
                         self.note(&format!("its own messages are not read: {problem}"));
@@ -204,11 +205,13 @@ impl HttpSession {
             let Some(last) = reader.last_id() else {
                 return Err(Unanswered::Lost("its stream ended without an answer".to_owned()));
             };
-            sleep(reader.pause().unwrap_or(PAUSE)).await;
+            let pause = reader.pause().unwrap_or(PAUSE);
+            sleep(pause).await;
             response = self.stream(Some(last)).await.map_err(|unanswered| match unanswered {
                 Unanswered::Refused { message, .. } => Unanswered::Lost(message),
                 lost @ (Unanswered::Lost(_) | Unanswered::Gone(_)) => lost,
             })?;
+            reader.resume();
         }
     }
 
