@@ -8,6 +8,7 @@ pub mod call;
 pub mod control;
 pub mod error;
 pub mod judge;
+pub mod mount_content;
 pub mod mount_lease;
 pub mod mount_leases;
 pub mod mounted;

@@ -9,6 +9,7 @@ use rmcp::model::SubscriptionFilter;
 use rmcp::service::SubscriptionContext;
 use tokio::task::{AbortHandle, JoinSet};
 
+use crate::core::mount::naming::mount_of_address;
 use crate::core::policy::Standing;
 use crate::mcp::connection::Connection;
 use crate::mcp::notifications::{
@@ -77,6 +78,10 @@ impl Subscriptions {
         connection: &Arc<Connection>,
         uri: &str,
     ) -> Result<(), SurfaceError> {
+        if mount_of_address(uri).is_some() {
+            let problem = "is of a mounted server, of which changes are not known: read it again";
+            return Err(SurfaceError::argument("uri", problem));
+        }
         let unknown = || SurfaceError::no_session(uri);
         let resource = Resource::parse(uri)?.filter(|it| it.is_told_to(standing));
         let watched = resource.ok_or_else(unknown)?.watched(daemon, standing)?;

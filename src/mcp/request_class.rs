@@ -6,6 +6,7 @@ use rmcp::ErrorData;
 use rmcp::model::{ClientRequest, ErrorCode};
 use serde_json::{Value, json};
 
+use crate::core::mount::naming::mount_of_address;
 use crate::mcp::call::{CallParams, Era, ToolResult};
 
 use crate::mcp::attach::ATTACH_METHOD;
@@ -41,7 +42,18 @@ impl RequestClass {
     pub fn of(request: &ClientRequest) -> Self {
         let standing = matches!(request, ClientRequest::SubscriptionsListenRequest(_))
             || matches!(request.method(), OBSERVE_METHOD | ATTACH_METHOD);
-        if standing { Self::Standing } else { Self::Short }
+        let waits = match request {
+            ClientRequest::ReadResourceRequest(read) => {
+                mount_of_address(&read.params.uri).is_some()
+            }
+            ClientRequest::GetPromptRequest(get) => always_waits(&get.params.name),
+            _ => false,
+        };
+        match (standing, waits) {
+            (true, _) => Self::Standing,
+            (false, true) => Self::Wait,
+            (false, false) => Self::Short,
+        }
     }
 
     /// Classifies a tool call by its name and arguments.

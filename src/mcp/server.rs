@@ -4,6 +4,7 @@
 
 mod attaching;
 mod calling;
+mod mounted;
 mod operating;
 mod prompting;
 mod reading;
@@ -39,6 +40,8 @@ use crate::mcp::server::reading::listed_templates;
 use crate::mcp::shared::ServerShared;
 use crate::session::request_order::{RequestTurn, TurnSlot};
 use crate::surface::call::Touched;
+use crate::surface::mount_content::MountList;
+use crate::surface::tool::relay::MountRequest;
 
 /// The outbox space reserved for the answer of a reading tool, in bytes.
 const READ_ROOM: usize = 64 * 1024;
@@ -228,15 +231,25 @@ impl ServerHandler for Server {
         context: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
         let cursor = request.and_then(|request| request.cursor);
-        Ok(self.listed_resources(&self.standing(&context.meta), cursor.as_deref()))
+        let standing = self.standing(&context.meta);
+        let mut page = self.listed_resources(&standing, cursor.as_deref());
+        if page.next_cursor.is_none() {
+            let asked = (MountList::Resources, MountRequest::Resource);
+            page.resources.extend(self.mount_list(&standing, asked).await?);
+        }
+        Ok(page)
     }
 
     async fn list_resource_templates(
         &self,
         _request: Option<PaginatedRequestParams>,
-        _context: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<ListResourceTemplatesResult, ErrorData> {
-        Ok(listed_templates())
+        let mut listed = listed_templates();
+        let asked = (MountList::Templates, MountRequest::Resource);
+        let mounted = self.mount_list(&self.standing(&context.meta), asked).await?;
+        listed.resource_templates.extend(mounted);
+        Ok(listed)
     }
 
     async fn read_resource(
@@ -244,22 +257,31 @@ impl ServerHandler for Server {
         request: ReadResourceRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
+        if let Some(read) = self.read_mounted(&request.uri, &context).await {
+            return read.map(Into::into);
+        }
         self.read(request, context).await
     }
 
     async fn list_prompts(
         &self,
         _request: Option<PaginatedRequestParams>,
-        _context: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<ListPromptsResult, ErrorData> {
-        Ok(listed_prompts())
+        let mut listed = listed_prompts();
+        let asked = (MountList::Prompts, MountRequest::Prompt);
+        listed.prompts.extend(self.mount_list(&self.standing(&context.meta), asked).await?);
+        Ok(listed)
     }
 
     async fn get_prompt(
         &self,
         request: GetPromptRequestParams,
-        _context: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<GetPromptResponse, ErrorData> {
+        if let Some(filled) = self.fill_mounted(&request, &context).await {
+            return filled.map(Into::into);
+        }
         Ok(filled(&request)?.into())
     }
 
@@ -310,6 +332,9 @@ impl ServerHandler for Server {
         request: CompleteRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CompleteResult, ErrorData> {
+        if let Some(completed) = self.complete_mounted(&request, &context).await {
+            return completed.map(CompleteResult::new);
+        }
         let standing = self.standing(&context.meta);
         let completion = self
             .completed(&request, &standing)

@@ -7,6 +7,9 @@ use serde_json::{Value, json};
 /// The revision that every server knows.
 pub const REVISION: &str = "2025-11-25";
 
+/// The method that calls a tool.
+pub const TOOL_CALL: &str = "tools/call";
+
 /// JSON-RPC's code for an unknown method.
 const METHOD_NOT_FOUND: i64 = -32601;
 

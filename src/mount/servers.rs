@@ -43,6 +43,15 @@ impl Mount {
         self.first.view()
     }
 
+    /// Whether a server of it has declared this capability, in its last greeting.
+    pub fn has_capability(&self, name: &str) -> bool {
+        let declares = |server: &MountServer| {
+            let greeting = server.view().greeting;
+            greeting.is_some_and(|greeting| greeting.capabilities.contains(&name))
+        };
+        self.servers().iter().any(declares)
+    }
+
     pub fn tools(&self) -> MountTools {
         self.first.shared().tools.borrow().clone()
     }

@@ -23,11 +23,12 @@ use crate::core::mount::MountTrust;
 use crate::core::policy::PermittedAct;
 use crate::core::policy::rules::tools::KnownTool;
 use crate::mount::registry::MountedTool;
+use crate::mount::servers::Mount;
 use crate::surface::argument;
 use crate::surface::call::Call;
 use crate::surface::error::SurfaceError;
 use crate::surface::schema;
-use crate::surface::tool::relay::relay;
+use crate::surface::tool::relay::{MountRequest, relay};
 
 /// The right a tool needs, and how the session it is about is named.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -175,7 +176,7 @@ type Running = Pin<Box<dyn Future<Output = Result<Answer, SurfaceError>> + Send>
 #[derive(Clone)]
 enum ToolBody {
     Own { parameters: JsonObject, needs_session: bool, run: fn(Call, JsonObject) -> Running },
-    Mounted(MountedTool),
+    Mounted(MountedTool, MountRequest),
 }
 
 /// A tool with its types erased.
@@ -227,7 +228,25 @@ impl ToolEntry {
             only_reads: false,
             reads_if: None,
             description: described,
-            body: ToolBody::Mounted(tool),
+            body: ToolBody::Mounted(tool, MountRequest::Tool),
+        }
+    }
+
+    /// The entry of something else that a server offers, by the server's own name for it. It only reads. Its name has a
+    /// `/`, which no name of a tool has.
+    pub fn of_mount(mount: Mount, own: &str, request: MountRequest) -> Self {
+        let name: Arc<str> = format!("{}__{}", mount.name(), request.method()).into();
+        let described = rmcp::model::Tool::new(name.to_string(), "", JsonObject::new());
+        let tool = MountedTool { mount, tool: own.into(), definition: Arc::new(Value::Null) };
+        Self {
+            name,
+            access: ToolAccess::ReadMount,
+            runs: ToolRuns::Nothing,
+            // Clients complete while a person types.
+            only_reads: request == MountRequest::Completion,
+            reads_if: None,
+            description: described,
+            body: ToolBody::Mounted(tool, request),
         }
     }
 
@@ -235,7 +254,7 @@ impl ToolEntry {
     pub fn mount(&self) -> Option<&MountedTool> {
         match &self.body {
             ToolBody::Own { .. } => None,
-            ToolBody::Mounted(tool) => Some(tool),
+            ToolBody::Mounted(tool, _) => Some(tool),
         }
     }
 
@@ -250,7 +269,7 @@ impl ToolEntry {
     pub fn known(&self) -> KnownTool {
         let properties = match &self.body {
             ToolBody::Own { parameters, .. } => parameters.get("properties"),
-            ToolBody::Mounted(_) => None,
+            ToolBody::Mounted(..) => None,
         };
         let properties = properties.and_then(Value::as_object);
         let arguments = properties.map(|properties| properties.keys().cloned().collect());
@@ -290,7 +309,7 @@ impl ToolEntry {
     pub fn check(&self, arguments: &JsonObject) -> Result<(), SurfaceError> {
         match &self.body {
             ToolBody::Own { parameters, .. } => argument::check(parameters, arguments),
-            ToolBody::Mounted(_) => Ok(()),
+            ToolBody::Mounted(..) => Ok(()),
         }
     }
 
@@ -302,8 +321,9 @@ impl ToolEntry {
         self.check(&arguments)?;
         match &self.body {
             ToolBody::Own { run, .. } => run(call, arguments).await.map(ToolAnswer::Own),
-            ToolBody::Mounted(tool) => {
-                relay(self.access, tool, call, arguments).await.map(ToolAnswer::Relayed)
+            ToolBody::Mounted(tool, request) => {
+                let asked = (*request, arguments);
+                relay(self.access, tool, call, asked).await.map(ToolAnswer::Relayed)
             }
         }
     }

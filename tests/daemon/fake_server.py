@@ -32,6 +32,31 @@ def wind_down(id):
     say({"jsonrpc": "2.0", "id": id, "error": {"code": -32000, "message": "cancelled"}})
 
 
+CONTENT = {"resources": {}, "prompts": {}, "completions": {}}
+
+
+def content(method, params):
+    """What it answers in the mode `content` to what is no tool."""
+    if method == "resources/list" and "cursor" not in params:
+        return {"resources": [{"uri": "file:///a b?c#d", "name": "one", "description": "h\u200bi"}],
+                "nextCursor": "2"}
+    if method == "resources/list":
+        return {"resources": [{"uri": "two", "name": "two"}, {"name": "no address"}]}
+    if method == "resources/templates/list":
+        return {"resourceTemplates": [{"uriTemplate": "file:///{path}", "name": "files"}]}
+    if method == "resources/read":
+        note("read " + params["uri"])
+        return {"contents": [{"uri": params["uri"], "text": "read\u200b " + params["uri"]}]}
+    if method == "prompts/list":
+        return {"prompts": [{"name": "greet.me", "arguments": [{"name": "who"}]}, {"name": "twice"},
+                            {"name": "twice"}]}
+    if method == "prompts/get":
+        text = params["name"] + " " + params["arguments"].get("who", "")
+        return {"messages": [{"role": "user", "content": {"type": "text", "text": text}}]}
+    if method == "completion/complete":
+        return {"completion": {"values": [json.dumps(params["ref"], sort_keys=True)]}}
+
+
 # The calls that go on until they are cancelled, and a moment longer.
 slow = set()
 if mode == "chatty":
@@ -43,7 +68,8 @@ for line in sys.stdin:
     params = message.get("params", {})
     if method == "initialize":
         say({"jsonrpc": "2.0", "id": id, "result": {
-            "protocolVersion": "2025-11-25", "capabilities": {"tools": {}, "logging": {}},
+            "protocolVersion": "2025-11-25",
+            "capabilities": {"tools": {}, "logging": {}} | (CONTENT if mode == "content" else {}),
             "instructions": "Be\u200b kind.",
             "serverInfo": {"name": "fake", "version": "1"}}})
     elif method == "tools/list":
@@ -119,5 +145,7 @@ for line in sys.stdin:
                              '"text":"a\u200bb"} ],"structuredContent":{"z":1.0,"a":1e2,"got":%s}}}\n'
                              % (id, json.dumps(arguments)))
             sys.stdout.flush()
+    elif mode == "content" and (result := content(method, params)) is not None:
+        say({"jsonrpc": "2.0", "id": id, "result": result})
     elif id is not None and method:
         say({"jsonrpc": "2.0", "id": id, "error": {"code": -32601, "message": "unknown"}})

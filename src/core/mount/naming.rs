@@ -57,6 +57,21 @@ pub fn exposed(sources: impl IntoIterator<Item = ToolSource>) -> BTreeMap<Arc<st
     exposed.collect()
 }
 
+/// What the addresses of all resources of mounts begin with.
+const RESOURCES: &str = "termgate://mount/";
+
+/// The address under which clients know a resource of a mount, or a template of addresses: `termgate://mount/NAME/` and
+/// the server's own address.
+pub fn exposed_address(mount: &MountName, own: &str) -> String {
+    format!("{RESOURCES}{mount}/{own}")
+}
+
+/// The mount and the server's own address; `None` if it is no address of a mount. The name of a mount has no `/`, and
+/// nothing behind it is read, so that each address has one mount.
+pub fn mount_of_address(exposed: &str) -> Option<(&str, &str)> {
+    exposed.strip_prefix(RESOURCES)?.split_once('/')
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -93,6 +108,13 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn every_address_comes_back(own in "\\PC{0,80}") {
+            let mount = "some-mount".parse().unwrap();
+            let exposed = exposed_address(&mount, &own);
+            prop_assert_eq!(mount_of_address(&exposed), Some(("some-mount", &*own)));
+        }
+
         #[test]
         fn every_name_is_one_that_clients_take(tool in "\\PC{0,80}") {
             let name = exposed_name(&source("some-mount", &tool));

@@ -219,15 +219,15 @@ impl Server {
 }
 
 /// Counts a call on drop.
-struct Counted<'a> {
+pub(super) struct Counted<'a> {
     calls: &'a Calls,
     tool: Arc<str>,
-    outcome: CallOutcome,
+    pub(super) outcome: CallOutcome,
 }
 
 impl<'a> Counted<'a> {
     /// A call counts as given up until it has another outcome.
-    fn of(calls: &'a Calls, tool: Arc<str>) -> Self {
+    pub(super) fn of(calls: &'a Calls, tool: Arc<str>) -> Self {
         Self { calls, tool, outcome: CallOutcome::GivenUp }
     }
 }

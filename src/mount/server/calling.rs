@@ -13,7 +13,7 @@ use crate::mount::error::MountError;
 use crate::mount::fence::EpochGate;
 use crate::mount::handle::ServerCall;
 use crate::mount::link::lines::NotReading;
-use crate::mount::protocol::request;
+use crate::mount::protocol::{TOOL_CALL, request};
 use crate::mount::server::MountTask;
 use crate::mount::server::running::{PendingCall, RunningServer};
 
@@ -59,7 +59,10 @@ impl MountTask {
                 return;
             }
         }
-        let own = (self.shared.settings.mode == MountMode::PerClient).then_some(OF_CLIENT);
+        // Lists, which clients ask for by themselves, are not where a client hears of a restart.
+        let is_call = call.method == TOOL_CALL;
+        let is_own = self.shared.settings.mode == MountMode::PerClient && is_call;
+        let own = is_own.then_some(OF_CLIENT);
         let relies_on = call.under.map(|under| under.lease).or(own);
         if relies_on.is_some_and(|holder| self.has_lost_state(running, holder)) {
             let _ = call.reply.send(Err(MountError::StateLost { mount }));

@@ -8,6 +8,7 @@ use crate::core::invisible::written_out;
 use crate::core::mount::{MountMode, MountTrust};
 use crate::core::policy::PermittedAct;
 use crate::mount::error::MountError;
+use crate::mount::protocol::TOOL_CALL;
 use crate::mount::registry::MountedTool;
 use crate::surface::argument::lease_id;
 use crate::surface::call::Call;
@@ -21,7 +22,40 @@ const UNTRUSTED_KEY: &str = "dev.termgate/untrusted";
 /// The argument with the id of the lease of a mount.
 const LEASE_ID: &str = "lease_id";
 
-/// Calls the tool. The result of a trusted server is unchanged.
+/// What a server is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MountRequest {
+    Tool,
+    Resource,
+    Prompt,
+    Completion,
+}
+
+impl MountRequest {
+    /// The protocol's method.
+    pub fn method(self) -> &'static str {
+        match self {
+            Self::Tool => TOOL_CALL,
+            Self::Resource => "resources/read",
+            Self::Prompt => "prompts/get",
+            Self::Completion => "completion/complete",
+        }
+    }
+
+    /// The parameters of the request for what the server itself calls `own`.
+    fn params(self, own: &str, arguments: JsonObject) -> JsonObject {
+        let params = match self {
+            Self::Tool | Self::Prompt => {
+                vec![("name", json!(own)), ("arguments", Value::Object(arguments))]
+            }
+            Self::Resource => vec![("uri", json!(own))],
+            Self::Completion => return arguments,
+        };
+        params.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+    }
+}
+
+/// Calls the tool, or asks for what else it is. The result of a trusted server is unchanged.
 ///
 /// # Errors
 /// [`SurfaceError::Mount`], [`SurfaceError::MountLease`] if it needs a lease that the caller does not have, or
@@ -30,7 +64,7 @@ pub(super) async fn relay(
     access: ToolAccess,
     tool: &MountedTool,
     mut call: Call,
-    mut arguments: JsonObject,
+    (request, mut arguments): (MountRequest, JsonObject),
 ) -> Result<Box<RawValue>, SurfaceError> {
     let mut leased = None;
     if access != ToolAccess::ReadMount {
@@ -40,11 +74,10 @@ pub(super) async fn relay(
     // What this connection asks next need not wait for the server.
     call.accept();
     let progress = call.progress.take();
-    let params = [("name", json!(tool.tool)), ("arguments", Value::Object(arguments))];
-    let params = params.map(|(name, value)| (name.to_owned(), value)).into_iter().collect();
+    let params = request.params(&tool.tool, arguments);
     let under = leased.as_ref().map(LeasedCall::under);
     let server = tool.mount.server_for(call.standing.caller.principal)?;
-    let calling = server.request("tools/call", params, progress, under);
+    let calling = server.request(request.method(), params, progress, under);
     let ended = async {
         match under {
             Some(under) => tool.mount.fence().ended(under.epoch).await,

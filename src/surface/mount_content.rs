@@ -1,0 +1,173 @@
+//! What mounted servers list beside their tools: resources, templates of addresses, and prompts.
+//!
+//! The lists are asked for each time, so that none is out of date.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Map, Value};
+use tokio::task::JoinSet;
+
+use crate::core::ids::PrincipalId;
+use crate::core::mount::naming::{Exposed, ToolSource, exposed, exposed_address};
+use crate::core::mount::{MountName, MountTrust};
+use crate::mount::servers::Mount;
+use crate::surface::answer::budget::json_bytes;
+use crate::surface::call::Daemon;
+use crate::surface::tool::relay::visible;
+
+/// How long a list waits for one server.
+const LIST_WAIT: Duration = Duration::from_secs(5);
+
+/// The most pages of one list of a server.
+const PAGES_MAX: usize = 16;
+
+/// The most bytes of one list of a server, as JSON. What is behind them is left out.
+const LIST_BYTES_MAX: usize = 64 * 1024;
+
+/// The most bytes of one list of all servers.
+pub const ALL_BYTES_MAX: usize = 256 * 1024;
+
+/// A list of a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MountList {
+    Resources,
+    Templates,
+    Prompts,
+}
+
+impl MountList {
+    fn method(self) -> &'static str {
+        match self {
+            Self::Resources => "resources/list",
+            Self::Templates => "resources/templates/list",
+            Self::Prompts => "prompts/list",
+        }
+    }
+
+    /// The member of a page with the list.
+    fn member(self) -> &'static str {
+        match self {
+            Self::Resources => "resources",
+            Self::Templates => "resourceTemplates",
+            Self::Prompts => "prompts",
+        }
+    }
+
+    /// The capability of servers that have the list.
+    fn capability(self) -> &'static str {
+        match self {
+            Self::Resources | Self::Templates => "resources",
+            Self::Prompts => "prompts",
+        }
+    }
+
+    /// The member of an entry by which the server knows it.
+    fn key(self) -> &'static str {
+        match self {
+            Self::Resources => "uri",
+            Self::Templates => "uriTemplate",
+            Self::Prompts => "name",
+        }
+    }
+}
+
+/// An entry of a list of a mount.
+#[derive(Clone, Debug)]
+pub struct MountContent {
+    /// The server's own name or address.
+    pub own: Arc<str>,
+    /// The name or address that clients know.
+    pub exposed: String,
+    /// The entry as clients see it.
+    pub definition: Value,
+}
+
+/// The list of all these mounts together, mount by mount. A server that was not started yet, fails or takes longer than
+/// five seconds leaves its part out.
+pub async fn mount_content(
+    daemon: &Daemon,
+    mounts: Vec<Mount>,
+    client: PrincipalId,
+    list: MountList,
+) -> Vec<MountContent> {
+    let mut asked = JoinSet::new();
+    let until = daemon.now() + LIST_WAIT;
+    for mount in mounts.into_iter().filter(|mount| mount.has_capability(list.capability())) {
+        let clock = daemon.sessions.clock().clone();
+        asked.spawn(async move {
+            let found = tokio::select! {
+                found = entries(&mount, client, list) => found,
+                () = clock.sleep_until(until) => None,
+            };
+            (mount.name().clone(), exposed_entries(&mount, found.unwrap_or_default(), list))
+        });
+    }
+    let mut found: BTreeMap<MountName, Vec<MountContent>> = BTreeMap::new();
+    while let Some(one) = asked.join_next().await {
+        found.extend(one);
+    }
+    let mut bytes = 0;
+    let fits = |it: &MountContent| {
+        bytes += json_bytes(&it.definition);
+        bytes <= ALL_BYTES_MAX
+    };
+    found.into_values().flatten().take_while(fits).collect()
+}
+
+/// What a server lists, page by page; `None` if it does not answer well.
+async fn entries(mount: &Mount, client: PrincipalId, list: MountList) -> Option<Vec<Value>> {
+    let server = mount.server_for(client).ok()?;
+    let (mut found, mut bytes, mut params) = (Vec::new(), 0, Map::new());
+    for _ in 0..PAGES_MAX {
+        let page = server.request(list.method(), params, None, None).await.ok()?;
+        let mut page: Value = serde_json::from_str(page.get()).ok()?;
+        let Some(Value::Array(listed)) = page.get_mut(list.member()).map(Value::take) else {
+            return None;
+        };
+        for entry in listed {
+            bytes += json_bytes(&entry);
+            if bytes > LIST_BYTES_MAX {
+                return Some(found);
+            }
+            found.push(entry);
+        }
+        let Some(cursor @ Value::String(_)) = page.get_mut("nextCursor").map(Value::take) else {
+            return Some(found);
+        };
+        params = Map::from_iter([("cursor".to_owned(), cursor)]);
+    }
+    Some(found)
+}
+
+/// The entries as clients see them. Those without a name or address are left out, and prompts with one name for two.
+fn exposed_entries(mount: &Mount, found: Vec<Value>, list: MountList) -> Vec<MountContent> {
+    let name = mount.name();
+    let own = |entry: &Value| Some(Arc::<str>::from(entry.get(list.key())?.as_str()?));
+    let source = |tool| ToolSource { mount: name.clone(), tool };
+    let names: BTreeMap<Arc<str>, Arc<str>> = match list {
+        MountList::Resources | MountList::Templates => BTreeMap::new(),
+        MountList::Prompts => exposed(found.iter().filter_map(own).map(source))
+            .into_iter()
+            .filter_map(|(name, exposed)| match exposed {
+                Exposed::Tool(source) => Some((source.tool, name)),
+                Exposed::Contested(_) => None,
+            })
+            .collect(),
+    };
+    let content = |entry: Value| {
+        let own = own(&entry)?;
+        let exposed = match list {
+            MountList::Resources | MountList::Templates => exposed_address(name, &own),
+            MountList::Prompts => names.get(&own)?.to_string(),
+        };
+        let mut definition = match mount.settings().trust {
+            MountTrust::Trusted => entry,
+            MountTrust::Untrusted | MountTrust::Sandboxed => visible(entry),
+        };
+        definition[list.key()] = Value::from(exposed.as_str());
+        Some(MountContent { own, exposed, definition })
+    };
+    found.into_iter().filter_map(content).collect()
+}
