@@ -42,12 +42,12 @@ impl RequestClass {
     pub fn of(request: &ClientRequest) -> Self {
         let standing = matches!(request, ClientRequest::SubscriptionsListenRequest(_))
             || matches!(request.method(), OBSERVE_METHOD | ATTACH_METHOD);
-        let waits = match request {
-            ClientRequest::ReadResourceRequest(read) => {
-                mount_of_address(&read.params.uri).is_some()
-            }
-            ClientRequest::GetPromptRequest(get) => always_waits(&get.params.name),
-            _ => false,
+        let waits = if let ClientRequest::ReadResourceRequest(read) = request {
+            mount_of_address(&read.params.uri).is_some()
+        } else if let ClientRequest::GetPromptRequest(get) = request {
+            always_waits(&get.params.name)
+        } else {
+            false
         };
         match (standing, waits) {
             (true, _) => Self::Standing,
