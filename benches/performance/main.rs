@@ -16,11 +16,13 @@ use crate::rows::{ROWS, Row};
 use crate::support::machine::{load, machine};
 use crate::support::profile::Profile;
 use crate::support::report::Report;
-use crate::support::{echo, painter, pump, tmux};
+use crate::support::{echo, hop, painter, pump, tmux, tool_server};
 
 fn main() -> anyhow::Result<ExitCode> {
     // This program is also what some rows start as a yardstick or in a terminal.
-    if echo::serve_if_asked()?
+    if tool_server::serve_if_asked()?
+        || hop::serve_if_asked()?
+        || echo::serve_if_asked()?
         || painter::serve_if_asked()?
         || pump::serve_if_asked()?
         || rows::memory::write_if_asked()?

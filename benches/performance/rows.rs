@@ -11,6 +11,7 @@ mod growth;
 mod idle;
 mod key;
 pub(crate) mod memory;
+mod mount;
 mod preempt;
 mod restart;
 mod run;
@@ -52,6 +53,7 @@ pub(crate) const ROWS: &[Row] = &[
     row("idle", "P10: wake-ups of idle sessions", idle::measure),
     row("economy", "P11: the bytes that a model reads", economy::measure),
     row("restart", "P12: a restart until all sessions are back", restart::measure),
+    row("mount", "P13: a call of a mounted server's tool", mount::measure),
     row("search", "P14: what the search index costs, and a query", search::measure),
     row("growth", "P15: cost by sessions, connections and history", growth::measure),
     row("doors", "a call and a connection during a storm of connections", doors::measure),

@@ -4,7 +4,9 @@
 //! what is asked for is looked for. The control client of the yardstick is written the same way.
 
 use std::fmt::{Arguments, Write as _};
+use std::fs::File;
 use std::io::{BufRead, BufReader, Write as _};
+use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 
@@ -13,10 +15,11 @@ use anyhow::{Context as _, ensure};
 /// What the answer of a tool that failed has in it.
 const FAILED: &str = r#""isError":true"#;
 
-/// A greeted connection to a daemon.
+/// A greeted connection to a daemon, or to another server.
 #[derive(Debug)]
 pub(crate) struct Agent {
-    reader: BufReader<UnixStream>,
+    reader: BufReader<File>,
+    writer: File,
     request: String,
     answer: String,
     last_id: u64,
@@ -36,8 +39,18 @@ impl Agent {
     /// # Errors
     /// When it does not answer as an MCP server does.
     pub(crate) fn greet(stream: UnixStream) -> anyhow::Result<Self> {
-        let reader = BufReader::new(stream);
-        let mut agent = Self { reader, request: String::new(), answer: String::new(), last_id: 0 };
+        let writer = stream.try_clone()?;
+        Self::greet_on(stream.into(), writer.into())
+    }
+
+    /// The same of a server that is read and written by two descriptors.
+    ///
+    /// # Errors
+    /// When it does not answer as an MCP server does.
+    pub(crate) fn greet_on(reader: OwnedFd, writer: OwnedFd) -> anyhow::Result<Self> {
+        let (reader, writer) = (BufReader::new(File::from(reader)), File::from(writer));
+        let (request, answer) = (String::new(), String::new());
+        let mut agent = Self { reader, writer, request, answer, last_id: 0 };
         agent.request(
             "initialize",
             format_args!(
@@ -45,7 +58,7 @@ impl Agent {
             ),
         )?;
         let greeted = b"{\"jsonrpc\":\"2.0\",\"method\":\"notifications/initialized\"}\n";
-        agent.reader.get_mut().write_all(greeted)?;
+        agent.writer.write_all(greeted)?;
         Ok(agent)
     }
 
@@ -111,7 +124,7 @@ impl Agent {
             self.request,
             r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{params}}}"#
         )?;
-        Ok(self.reader.get_mut().write_all(self.request.as_bytes())?)
+        Ok(self.writer.write_all(self.request.as_bytes())?)
     }
 
     fn request(&mut self, method: &str, params: Arguments<'_>) -> anyhow::Result<&str> {

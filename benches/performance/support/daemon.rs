@@ -31,7 +31,14 @@ impl Daemon {
     /// # Errors
     /// Why it does not run.
     pub(crate) fn start(placement: Placement, config: &str) -> anyhow::Result<Self> {
-        let home = Home::new(config)?;
+        Self::serve(Home::new(config)?, placement)
+    }
+
+    /// The same in a home that is already there.
+    ///
+    /// # Errors
+    /// Why it does not run.
+    pub(crate) fn serve(home: Home, placement: Placement) -> anyhow::Result<Self> {
         let mut process = home
             .serve(placement, &[])
             .stdin(Stdio::null())

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use tempfile::TempDir;
+use termgate::config::mounts::MOUNTS;
 
 use crate::support::placement::Placement;
 use crate::support::shims;
@@ -25,6 +26,14 @@ impl Home {
         let home = Self(tempfile::tempdir()?);
         fs::write(home.config(), config)?;
         Ok(home)
+    }
+
+    /// Has daemons here mount what this mounts file says.
+    ///
+    /// # Errors
+    /// What the kernel said.
+    pub(crate) fn mount(&self, mounts: &str) -> anyhow::Result<()> {
+        Ok(fs::write(self.0.path().join(MOUNTS), mounts)?)
     }
 
     /// The command of a daemon here that lets clients write, with these words after `serve`.
