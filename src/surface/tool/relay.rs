@@ -131,17 +131,16 @@ fn begin_leased(
 }
 
 /// An error with all characters visible of what an untrusted server said.
-fn untrusted(tool: &MountedTool, error: MountError) -> MountError {
-    match error {
-        error if tool.mount.settings().trust == MountTrust::Trusted => error,
-        MountError::Refused { mount, code, message } => {
-            MountError::Refused { mount, code, message: shown(&message) }
-        }
-        MountError::Unavailable { mount, problem, retry_after } => {
-            MountError::Unavailable { mount, problem: shown(&problem), retry_after }
-        }
-        error => error,
+fn untrusted(tool: &MountedTool, mut error: MountError) -> MountError {
+    if tool.mount.settings().trust == MountTrust::Trusted {
+        return error;
     }
+    if let MountError::Refused { message: said, .. }
+    | MountError::Unavailable { problem: said, .. } = &mut error
+    {
+        *said = shown(said);
+    }
+    error
 }
 
 /// The result for the client; `None` if it is no object.
