@@ -290,7 +290,8 @@ async fn own(
     let arguments = json!({"session": session, "surface": surface, "lease_id": given.id()?});
     let found = daemon.call("find_lease", arguments).await?;
     let missing = || {
-        let message = "the command line does not hold this lease";
+        let of = surface.as_deref().unwrap_or("this session");
+        let message = format!("the command line does not hold the lease of {of}");
         let error = Box::new(ErrorWire::new(Code::LeaseRequired, message));
         CliFailure::Tool { error, session: session.map(String::into_boxed_str) }
     };

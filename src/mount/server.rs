@@ -3,6 +3,7 @@
 mod calling;
 mod draining;
 mod greeting;
+mod learning;
 mod running;
 
 use std::collections::BTreeMap;
@@ -11,14 +12,14 @@ use std::time::Duration;
 
 use serde_json::Value;
 use serde_json::value::RawValue;
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep_until, timeout_at};
 
 use crate::core::ids::LeaseId;
 use crate::core::moment::Moment;
 use crate::core::mount::restarts::Restarts;
 use crate::mount::definitions::{AcceptedTools, ToolSet};
-use crate::mount::error::{ManageError, MountError};
+use crate::mount::error::MountError;
 use crate::mount::handle::{MountCommand, MountShared, MountStatus, ServerCall};
 use crate::mount::link::lines::FromServer;
 use crate::mount::link::{ServerAddress, ServerLink};
@@ -173,50 +174,6 @@ impl MountTask {
                 ServerEnd::Failed(format!("it did not start within {most} ms"))
             }),
         }
-    }
-
-    /// Compares the tools of the server with those that were accepted. The first ones are accepted.
-    fn learn(&mut self, tools: ToolSet) -> Result<(), String> {
-        let (tools, accepted) = (Arc::new(tools), self.shared.tools.borrow().accepted.clone());
-        (self.listed, self.compared) = (Some(Arc::clone(&tools)), None);
-        let Some(accepted) = accepted else {
-            let kept = self.accepted.keep(&self.shared.name, &tools);
-            kept.map_err(|error| format!("its tools cannot be kept: {error}"))?;
-            self.shared.tools.send_modify(|all| all.accepted = Some(tools));
-            self.lists.send_modify(|count| *count += 1);
-            return Ok(());
-        };
-        let is_same = accepted.differences(&tools).is_empty();
-        if !is_same {
-            tracing::warn!(mount = %self.shared.name, "a mounted server has changed its tools");
-        }
-        // What another server of the mount lists is not changed back by this one.
-        let is_only = !self.shared.settings.mode.has_several();
-        self.shared.tools.send_modify(|all| {
-            if !is_same {
-                all.changed = Some(tools);
-            } else if is_only {
-                all.changed = None;
-            }
-        });
-        Ok(())
-    }
-
-    fn accept(&self, reply: oneshot::Sender<Result<(), ManageError>>) {
-        let mount = self.shared.name.clone();
-        let changed = self.shared.tools.borrow().changed.clone();
-        let accepted = match changed {
-            None => Err(ManageError::NothingChanged(mount)),
-            Some(tools) => match self.accepted.keep(&mount, &tools) {
-                Err(error) => Err(ManageError::NotKept { mount, problem: error.to_string() }),
-                Ok(()) => {
-                    self.shared.tools.send_modify(|all| all.accepted = all.changed.take());
-                    self.lists.send_modify(|count| *count += 1);
-                    Ok(())
-                }
-            },
-        };
-        let _ = reply.send(accepted);
     }
 
     async fn serve(&mut self, link: ServerLink, first: Option<ServerCall>) -> ServerEnd {

@@ -149,7 +149,7 @@ mod tests {
         let mut reader = EventReader::default();
         reader.feed(b"id: 1\n\n").unwrap();
         assert_eq!(reader.last_id(), Some("1"));
-        reader.feed(format!("id: {}\n", "x".repeat(ID_MAX + 1)).as_bytes()).unwrap();
+        reader.feed(format!("id: {}\n\n", "x".repeat(ID_MAX + 1)).as_bytes()).unwrap();
         assert_eq!(reader.last_id(), None);
         reader.feed(b"retry: 99999999\n").unwrap();
         assert_eq!(reader.pause(), Some(PAUSE_MAX));
