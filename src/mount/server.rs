@@ -64,6 +64,7 @@ impl MountTask {
     pub(crate) async fn run(mut self) {
         loop {
             let command = tokio::select! {
+                biased;
                 () = self.shared.stop.cancelled() => return,
                 () = self.shared.restart.notified() => {
                     self.restarts.on_reset();

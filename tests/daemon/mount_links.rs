@@ -257,6 +257,8 @@ async fn a_lost_session_is_a_restart() {
     client.call("fake__echo", json!({})).await;
     assert_eq!((fake.greetings(), &view(&mut operator).await["generation"]), (3, &json!(3)));
     assert_eq!(client.error_code("fake__crash", json!({})).await, "upstream_restarted");
+    // Until it is gone, its socket takes connections.
+    fake.process.wait().unwrap();
     let refused = wait_for(&mut operator, |mount| mount["status"] == "running").await;
     assert!(refused["problem"].is_null(), "{refused}");
     assert_eq!(client.error_code("fake__echo", json!({})).await, "upstream_restarted");
