@@ -148,13 +148,8 @@ impl LeaseManager {
                 if matches!(held, LeaseError::Suspended { .. }) {
                     self.return_to_suspended(caller);
                 }
-                let limits = LeaseLimits {
-                    tenant_waiters_max: request
-                        .waiters_max
-                        .unwrap_or(self.limits.tenant_waiters_max),
-                    ..self.limits.clone()
-                };
-                self.queue_up(now, caller, request.wait_until, (terms, &limits))?.ok_or(held)
+                let most = request.waiters_max.unwrap_or(self.limits.tenant_waiters_max);
+                self.queue_up(now, caller, request.wait_until, (terms, most))?.ok_or(held)
             }
             Err(error) => Err(error),
         }
@@ -336,10 +331,15 @@ impl LeaseManager {
         now: Moment,
         caller: &Caller,
         until: Option<Moment>,
-        (terms, limits): (Terms, &LeaseLimits),
+        (terms, of_tenant_max): (Terms, usize),
     ) -> Result<Option<Acquired>, LeaseError> {
         let Some(until) = until.filter(|until| *until > now) else { return Ok(None) };
-        let waiter = self.waiters.join(caller.clone(), terms, until, limits)?;
+        let waiter = self.waiters.join(
+            caller.clone(),
+            terms,
+            until,
+            (self.limits.waiters_max, of_tenant_max),
+        )?;
         // A holding that has lasted too long ends as soon as somebody waits.
         self.on_time(now);
         Ok(Some(Acquired::Waiting(waiter)))

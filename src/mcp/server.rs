@@ -40,7 +40,7 @@ use crate::mcp::server::reading::listed_templates;
 use crate::mcp::shared::ServerShared;
 use crate::session::request_order::{RequestTurn, TurnSlot};
 use crate::surface::call::Touched;
-use crate::surface::mount_content::MountList;
+use crate::surface::mount_content::ContentList;
 use crate::surface::tool::relay::MountRequest;
 
 /// The outbox space reserved for the answer of a reading tool, in bytes.
@@ -234,7 +234,7 @@ impl ServerHandler for Server {
         let standing = self.standing(&context.meta);
         let mut page = self.listed_resources(&standing, cursor.as_deref());
         if page.next_cursor.is_none() {
-            let asked = (MountList::Resources, MountRequest::Resource);
+            let asked = (ContentList::Resources, MountRequest::Resource);
             page.resources.extend(self.mount_list(&standing, asked).await?);
         }
         Ok(page)
@@ -246,7 +246,7 @@ impl ServerHandler for Server {
         context: RequestContext<RoleServer>,
     ) -> Result<ListResourceTemplatesResult, ErrorData> {
         let mut listed = listed_templates();
-        let asked = (MountList::Templates, MountRequest::Resource);
+        let asked = (ContentList::Templates, MountRequest::Resource);
         let mounted = self.mount_list(&self.standing(&context.meta), asked).await?;
         listed.resource_templates.extend(mounted);
         Ok(listed)
@@ -269,7 +269,7 @@ impl ServerHandler for Server {
         context: RequestContext<RoleServer>,
     ) -> Result<ListPromptsResult, ErrorData> {
         let mut listed = listed_prompts();
-        let asked = (MountList::Prompts, MountRequest::Prompt);
+        let asked = (ContentList::Prompts, MountRequest::Prompt);
         listed.prompts.extend(self.mount_list(&self.standing(&context.meta), asked).await?);
         Ok(listed)
     }

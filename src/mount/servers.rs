@@ -14,7 +14,7 @@ use crate::mount::handle::{MountServer, MountStatus, MountTools, MountView};
 pub struct Mount {
     first: MountServer,
     /// Further servers, where it may have several.
-    replicas: Option<Arc<Replicas>>,
+    replicas: Option<Arc<FurtherServers>>,
 }
 
 impl Mount {
@@ -26,7 +26,7 @@ impl Mount {
     /// The same, where `start` begins another server.
     #[must_use]
     pub fn with_others(self, start: impl Fn() -> MountServer + Send + Sync + 'static) -> Self {
-        let replicas = Replicas { start: Box::new(start), running: Mutex::default() };
+        let replicas = FurtherServers { start: Box::new(start), running: Mutex::default() };
         Self { replicas: Some(Arc::new(replicas)), ..self }
     }
 
@@ -128,25 +128,25 @@ impl Mount {
 }
 
 /// Further servers of one mount.
-struct Replicas {
+struct FurtherServers {
     start: Box<dyn Fn() -> MountServer + Send + Sync>,
-    running: Mutex<Vec<Replica>>,
+    running: Mutex<Vec<FurtherServer>>,
 }
 
 #[derive(Debug)]
-struct Replica {
+struct FurtherServer {
     /// Whose it is alone; `None` in a pool.
     client: Option<PrincipalId>,
     server: MountServer,
 }
 
-impl fmt::Debug for Replicas {
+impl fmt::Debug for FurtherServers {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Replicas").field("running", &self.running).finish_non_exhaustive()
+        f.debug_struct("FurtherServers").field("running", &self.running).finish_non_exhaustive()
     }
 }
 
-impl Replicas {
+impl FurtherServers {
     /// The server of this client alone; `None` if there are as many clients as may be.
     fn of_client(&self, client: PrincipalId) -> Option<MountServer> {
         let mut running = self.lock();
@@ -155,12 +155,12 @@ impl Replicas {
         }
         if running.len() == SERVERS_MAX {
             // The owner of a token keeps its server until that has been idle for long enough.
-            let stopped = |it: &Replica| it.server.view().status == MountStatus::Stopped;
+            let stopped = |it: &FurtherServer| it.server.view().status == MountStatus::Stopped;
             let place = running.iter().position(|it| stopped(it) && it.server.calls() == 0)?;
             running.swap_remove(place).server.stop();
         }
         let server = (self.start)();
-        running.push(Replica { client: Some(client), server: server.clone() });
+        running.push(FurtherServer { client: Some(client), server: server.clone() });
         Some(server)
     }
 
@@ -172,7 +172,7 @@ impl Replicas {
             Some(least) if least.calls() == 0 || running.len() + 1 >= size => least.clone(),
             Some(_) | None => {
                 let server = (self.start)();
-                running.push(Replica { client: None, server: server.clone() });
+                running.push(FurtherServer { client: None, server: server.clone() });
                 server
             }
         }
@@ -194,7 +194,7 @@ impl Replicas {
         self.lock().iter().map(|it| it.server.clone()).collect()
     }
 
-    fn lock(&self) -> MutexGuard<'_, Vec<Replica>> {
+    fn lock(&self) -> MutexGuard<'_, Vec<FurtherServer>> {
         self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

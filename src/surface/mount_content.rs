@@ -31,13 +31,13 @@ pub const ALL_BYTES_MAX: usize = 256 * 1024;
 
 /// A list of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum MountList {
+pub enum ContentList {
     Resources,
     Templates,
     Prompts,
 }
 
-impl MountList {
+impl ContentList {
     fn method(self) -> &'static str {
         match self {
             Self::Resources => "resources/list",
@@ -90,7 +90,7 @@ pub async fn mount_content(
     daemon: &Daemon,
     mounts: Vec<Mount>,
     client: PrincipalId,
-    list: MountList,
+    list: ContentList,
 ) -> Vec<MountContent> {
     let mut asked = JoinSet::new();
     let until = daemon.now() + LIST_WAIT;
@@ -117,7 +117,7 @@ pub async fn mount_content(
 }
 
 /// What a server lists, page by page; `None` if it does not answer well.
-async fn entries(mount: &Mount, client: PrincipalId, list: MountList) -> Option<Vec<Value>> {
+async fn entries(mount: &Mount, client: PrincipalId, list: ContentList) -> Option<Vec<Value>> {
     let server = mount.server_for(client).ok()?;
     let (mut found, mut bytes, mut params) = (Vec::new(), 0, Map::new());
     for _ in 0..PAGES_MAX {
@@ -142,13 +142,13 @@ async fn entries(mount: &Mount, client: PrincipalId, list: MountList) -> Option<
 }
 
 /// The entries as clients see them. Those without a name or address are left out, and prompts with one name for two.
-fn exposed_entries(mount: &Mount, found: Vec<Value>, list: MountList) -> Vec<MountContent> {
+fn exposed_entries(mount: &Mount, found: Vec<Value>, list: ContentList) -> Vec<MountContent> {
     let name = mount.name();
     let own = |entry: &Value| Some(Arc::<str>::from(entry.get(list.key())?.as_str()?));
     let source = |tool| ToolSource { mount: name.clone(), tool };
     let names: BTreeMap<Arc<str>, Arc<str>> = match list {
-        MountList::Resources | MountList::Templates => BTreeMap::new(),
-        MountList::Prompts => exposed(found.iter().filter_map(own).map(source))
+        ContentList::Resources | ContentList::Templates => BTreeMap::new(),
+        ContentList::Prompts => exposed(found.iter().filter_map(own).map(source))
             .into_iter()
             .filter_map(|(name, exposed)| match exposed {
                 Exposed::Tool(source) => Some((source.tool, name)),
@@ -159,8 +159,8 @@ fn exposed_entries(mount: &Mount, found: Vec<Value>, list: MountList) -> Vec<Mou
     let content = |entry: Value| {
         let own = own(&entry)?;
         let exposed = match list {
-            MountList::Resources | MountList::Templates => exposed_address(name, &own),
-            MountList::Prompts => names.get(&own)?.to_string(),
+            ContentList::Resources | ContentList::Templates => exposed_address(name, &own),
+            ContentList::Prompts => names.get(&own)?.to_string(),
         };
         let mut definition = match mount.settings().trust {
             MountTrust::Trusted => entry,

@@ -1,7 +1,12 @@
 //! Resources, prompts and completion of mounted servers behind the gate.
 
+use std::path::Path;
+
 use serde_json::{Value, json};
+use termgate::config::policy;
 use termgate::core::mount::MountTrust;
+use termgate::core::policy::rules::PolicyRules;
+use termgate::surface::TOOL_NAMES;
 
 use crate::daemon::harness::{Era, TestDaemon, Wire};
 use crate::daemon::mounts::Fake;
@@ -107,5 +112,32 @@ async fn a_program_inside_a_session_sees_none_of_it() {
         assert_eq!(completed["completion"]["values"], Value::Array(Vec::new()));
     }
     assert!(!fake.heard().contains("read"));
+    daemon.stop().await;
+}
+
+#[tokio::test]
+async fn rules_hold_for_resources_and_prompts_by_the_names_of_the_server() {
+    let fake = Fake::new(MountTrust::Trusted).with_mode("content");
+    let mut rules = PolicyRules::default();
+    let text = "
+        [[rule]]
+        name = \"no-files\"
+        effect = \"deny\"
+        mount = [\"fake/file:///*\", \"fake/greet.me\"]
+        reason = \"not here\"
+    ";
+    let problems = policy::read(text, Path::new("policy.toml"), TOOL_NAMES, &mut rules);
+    assert!(problems.is_empty(), "{problems:?}");
+    let (daemon, _) = fake.known_under(rules).await;
+    let mut client = daemon.client(Era::Legacy).await;
+    for (method, params) in [
+        ("resources/read", json!({"uri": ONE})),
+        ("prompts/get", json!({"name": mounted(&mut client, LISTS[2]).await[0]})),
+    ] {
+        let refused = client.request(method, params).await.unwrap_err();
+        assert_eq!(refused["data"]["error_code"], "policy_denied", "{refused}");
+    }
+    assert!(!fake.heard().contains("read"));
+    client.request("resources/read", json!({"uri": "termgate://mount/fake/two"})).await.unwrap();
     daemon.stop().await;
 }

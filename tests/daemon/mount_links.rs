@@ -6,13 +6,14 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use serde_json::json;
 use termgate::core::mount::server::{HttpAddress, MountedServer};
 use termgate::core::mount::{MountMode, MountName, MountSettings, MountTrust};
 
 use crate::daemon::harness::{Era, TestDaemon, Wire};
+use crate::daemon::mounts::{view, wait_for};
 use crate::harness::home::Home;
-use crate::harness::waiting::{LOOK, soon, until};
+use crate::harness::waiting::until;
 
 const SERVER: &str = include_str!("fake_http_server.py");
 
@@ -109,26 +110,6 @@ fn spawn(ground: &Home, kind: &str, port: &str) -> Child {
     let mut command = Command::new("python3");
     command.arg(ground.path("server.py")).arg(ground.ground()).args([kind, port]);
     command.stdin(Stdio::null()).spawn().unwrap()
-}
-
-/// What an operator is told of the mount.
-async fn view(operator: &mut Wire) -> Value {
-    let asked = json!({"action": "list", "mount": "fake"});
-    operator.structured("manage_mounts", asked).await["mounts"][0].clone()
-}
-
-/// Waits until the mount is like this.
-async fn wait_for(operator: &mut Wire, wanted: impl Fn(&Value) -> bool) -> Value {
-    let looking = async {
-        loop {
-            let mount = view(operator).await;
-            if wanted(&mount) {
-                return mount;
-            }
-            tokio::time::sleep(LOOK).await;
-        }
-    };
-    soon("the mount", looking).await
 }
 
 async fn restart(operator: &mut Wire) {

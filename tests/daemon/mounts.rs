@@ -9,6 +9,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use termgate::core::mount::server::{MountedServer, ServerCommand};
 use termgate::core::mount::{MountMode, MountName, MountSettings, MountTrust};
+use termgate::core::policy::rules::PolicyRules;
 
 use crate::daemon::harness::{Era, TestDaemon, Wire};
 use crate::harness::home::Home;
@@ -116,7 +117,21 @@ impl Fake {
 
     /// The same, once its tools are known.
     pub(crate) async fn known(&self, writable: bool) -> (TestDaemon, Wire) {
-        let daemon = self.mounted(writable).await;
+        Self::once_known(self.mounted(writable).await).await
+    }
+
+    /// The same under these rules, where writing is on.
+    pub(crate) async fn known_under(&self, rules: PolicyRules) -> (TestDaemon, Wire) {
+        let table = BTreeMap::from([("fake".parse::<MountName>().unwrap(), self.settings.clone())]);
+        let daemon = TestDaemon::configured(|config| {
+            config.allow_write = true;
+            config.policy = rules.into();
+            config.mounts = Arc::new(table);
+        });
+        Self::once_known(daemon.await).await
+    }
+
+    async fn once_known(daemon: TestDaemon) -> (TestDaemon, Wire) {
         let mut operator = daemon.operator().await;
         wait_for(&mut operator, |mount| mount["accepted"].as_u64() == Some(TOOLS.len() as u64))
             .await;

@@ -290,6 +290,34 @@ async fn a_tenant_has_its_own_limits_and_is_told_when_to_come_again() {
 }
 
 #[tokio::test]
+async fn no_more_of_a_tenant_wait_for_a_lease_than_its_limit() {
+    let configured = "
+        [tenant.web]
+        tokens = [\"ci\", \"clerk\"]
+        limits = { waiters = 1 }
+    ";
+    let house = House::new(configured).await;
+    let session = house.session("ci", "shared", "tenant").await;
+    let mut operator = house.enter("operator").await;
+    operator.structured("acquire_lease", json!({"session": session})).await;
+    let asked = json!({"session": session, "wait_ms": 60_000});
+    let mut first = house.enter("ci").await;
+    first.send_call("acquire_lease", asked.clone()).await;
+    let waits = async {
+        loop {
+            let listed = operator.structured("list_sessions", json!({"session": session})).await;
+            if listed["sessions"][0]["lease"]["waiters"] == 1 {
+                return;
+            }
+        }
+    };
+    soon("the first to wait", waits).await;
+    let mut second = house.enter("clerk").await;
+    assert_eq!(second.error_code("acquire_lease", asked).await, "quota_exceeded");
+    house.daemon.stop().await;
+}
+
+#[tokio::test]
 async fn a_tenants_sessions_are_as_the_configuration_says() {
     // Only a daemon of root runs programs as others.
     let user = if getuid().is_root() { 1 } else { getuid().as_raw() };

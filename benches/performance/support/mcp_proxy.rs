@@ -1,6 +1,6 @@
 //! The gateway of the crate `mcp-proxy`, before a server on pipes, and a client of its HTTP door.
 //!
-//! Another program has this name too, so that the version tells whether it is the one meant.
+//! Another program has this name too. The one meant does not tell its version, but has other options.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -16,8 +16,8 @@ use crate::support::child::Owned;
 use crate::support::samples::now;
 use crate::support::tool_server;
 
-/// How `--version` begins.
-const VERSION: &str = "mcp-proxy 0.6.";
+/// An option of it that the other program does not have, as `--help` names it.
+const OPTION: &str = "--config <";
 /// What to do where it is missing.
 pub(crate) const MISSING: &str =
     "the crate mcp-proxy is not in PATH: `cargo install --locked mcp-proxy --version '^0.6'`";
@@ -45,8 +45,8 @@ impl McpProxy {
     /// # Errors
     /// Why it does not run.
     pub(crate) fn start() -> anyhow::Result<Option<Self>> {
-        let version = Command::new("mcp-proxy").arg("--version").output();
-        if !version.is_ok_and(|version| version.stdout.starts_with(VERSION.as_bytes())) {
+        let help = Command::new("mcp-proxy").arg("--help").output();
+        if !help.is_ok_and(|help| String::from_utf8_lossy(&help.stdout).contains(OPTION)) {
             return Ok(None);
         }
         let directory = tempfile::tempdir()?;

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use crate::core::caller::Caller;
 use crate::core::ids::{ConnectionId, PrincipalId, TenantId};
 use crate::core::lease::error::LeaseError;
-use crate::core::lease::limits::{LeaseLimits, Terms};
+use crate::core::lease::limits::Terms;
 use crate::core::lease::request::WaiterId;
 use crate::core::moment::Moment;
 
@@ -44,14 +44,14 @@ impl Waiters {
         caller: Caller,
         terms: Terms,
         until: Moment,
-        limits: &LeaseLimits,
+        (waiters_max, of_tenant_max): (usize, usize),
     ) -> Result<WaiterId, LeaseError> {
         let of_tenant = |waiter: &&LeaseWaiter| waiter.caller.tenant == caller.tenant;
-        if self.queue.len() >= limits.waiters_max {
-            return Err(LeaseError::QueueFull { waiters_max: limits.waiters_max });
+        if self.queue.len() >= waiters_max {
+            return Err(LeaseError::QueueFull { waiters_max });
         }
-        if self.queue.iter().filter(of_tenant).count() >= limits.tenant_waiters_max {
-            return Err(LeaseError::QueueFull { waiters_max: limits.tenant_waiters_max });
+        if self.queue.iter().filter(of_tenant).count() >= of_tenant_max {
+            return Err(LeaseError::QueueFull { waiters_max: of_tenant_max });
         }
         self.issued += 1;
         let id = WaiterId(self.issued);

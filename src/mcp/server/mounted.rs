@@ -21,7 +21,7 @@ use crate::mount::error::MountError;
 use crate::session::command::Accepted;
 use crate::surface::call::Call;
 use crate::surface::error::SurfaceError;
-use crate::surface::mount_content::{MountContent, MountList, mount_content};
+use crate::surface::mount_content::{ContentList, MountContent, mount_content};
 use crate::surface::person::ClientPerson;
 use crate::surface::tool::relay::MountRequest;
 use crate::surface::tool::{ToolAnswer, ToolEntry};
@@ -38,7 +38,7 @@ impl Server {
     pub(super) async fn mount_list<T: DeserializeOwned>(
         &self,
         standing: &Standing,
-        (list, request): (MountList, MountRequest),
+        (list, request): (ContentList, MountRequest),
     ) -> Result<Vec<T>, ErrorData> {
         let gateway = &self.shared.gateway;
         let mounts = gateway.content_mounts(standing, request);
@@ -148,7 +148,7 @@ impl Server {
         let mut mounts = gateway.content_mounts(standing, MountRequest::Prompt);
         mounts.retain(|it| it.name().as_str() == mount);
         let client = standing.caller.principal;
-        let listed = mount_content(gateway.daemon(), mounts, client, MountList::Prompts).await;
+        let listed = mount_content(gateway.daemon(), mounts, client, ContentList::Prompts).await;
         let prompt = listed.into_iter().find(|it| it.exposed == name)?;
         Some((mount.to_owned(), prompt))
     }

@@ -18,7 +18,7 @@ use tokio::time::timeout;
 
 use crate::mount::link::http::client::{HttpClient, HttpServer};
 use crate::mount::link::http::exchange::HttpSession;
-use crate::mount::link::lines::{FromServer, Lines, Unwritten};
+use crate::mount::link::lines::{FromServer, Lines, WaitingLines};
 use crate::mount::log::ServerLog;
 
 /// How many requests are open at a time.
@@ -36,7 +36,7 @@ pub(super) struct HttpExchange {
 
 /// A message to the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Outgoing {
+enum HttpMessage {
     Request {
         id: u64,
         is_greeting: bool,
@@ -51,7 +51,7 @@ enum Outgoing {
 }
 
 #[derive(Debug, Deserialize)]
-struct OutgoingParts {
+struct HttpMessageParts {
     id: Option<Value>,
     method: Option<String>,
     params: Option<CancelledRequest>,
@@ -63,9 +63,11 @@ struct CancelledRequest {
     request_id: Option<u64>,
 }
 
-impl Outgoing {
+impl HttpMessage {
     fn of(line: &[u8]) -> Self {
-        let Ok(parts) = serde_json::from_slice::<OutgoingParts>(line) else { return Self::Notice };
+        let Ok(parts) = serde_json::from_slice::<HttpMessageParts>(line) else {
+            return Self::Notice;
+        };
         let cancelled = parts.params.and_then(|params| params.request_id);
         match (parts.method.as_deref(), parts.id.and_then(|id| id.as_u64()), cancelled) {
             (Some(method), Some(id), _) => {
@@ -100,7 +102,7 @@ impl HttpExchange {
 }
 
 /// Sends each message in a request of its own, so that a slow answer delays no other.
-async fn drive(session: Arc<HttpSession>, mut lines: Unwritten, to: mpsc::Sender<FromServer>) {
+async fn drive(session: Arc<HttpSession>, mut lines: WaitingLines, to: mpsc::Sender<FromServer>) {
     let mut open: JoinSet<Option<u64>> = JoinSet::new();
     let mut requests: BTreeMap<u64, AbortHandle> = BTreeMap::new();
     loop {
@@ -115,16 +117,16 @@ async fn drive(session: Arc<HttpSession>, mut lines: Unwritten, to: mpsc::Sender
         };
         let Some(line) = line else { return };
         let (session, to) = (Arc::clone(&session), to.clone());
-        let kind = Outgoing::of(&line);
+        let kind = HttpMessage::of(&line);
         match kind {
-            Outgoing::Request { id, is_greeting } => {
+            HttpMessage::Request { id, is_greeting } => {
                 let request = async move {
                     session.request(id, is_greeting, line, &to).await;
                     Some(id)
                 };
                 requests.insert(id, open.spawn(request));
             }
-            Outgoing::Initialized => {
+            HttpMessage::Initialized => {
                 // A server may refuse requests before this one.
                 session.notify(line, &to).await;
                 open.spawn(async move {
@@ -132,8 +134,8 @@ async fn drive(session: Arc<HttpSession>, mut lines: Unwritten, to: mpsc::Sender
                     None
                 });
             }
-            Outgoing::Cancelled { .. } | Outgoing::Notice => {
-                if let Outgoing::Cancelled { id } = kind
+            HttpMessage::Cancelled { .. } | HttpMessage::Notice => {
+                if let HttpMessage::Cancelled { id } = kind
                     && let Some(request) = requests.remove(&id)
                 {
                     request.abort();
@@ -157,14 +159,20 @@ mod tests {
     fn each_message_to_a_server_has_its_kind() {
         let cancelled = json!({"requestId": 7, "reason": "given up"});
         for (line, kind) in [
-            (request(1, "initialize", json!({})), Outgoing::Request { id: 1, is_greeting: true }),
-            (request(2, "tools/call", json!({})), Outgoing::Request { id: 2, is_greeting: false }),
-            (notification("notifications/cancelled", &cancelled), Outgoing::Cancelled { id: 7 }),
-            (notification("notifications/initialized", &json!({})), Outgoing::Initialized),
-            (answer_to(&json!(3), "ping"), Outgoing::Notice),
-            (notification("notifications/other", &json!({})), Outgoing::Notice),
+            (
+                request(1, "initialize", json!({})),
+                HttpMessage::Request { id: 1, is_greeting: true },
+            ),
+            (
+                request(2, "tools/call", json!({})),
+                HttpMessage::Request { id: 2, is_greeting: false },
+            ),
+            (notification("notifications/cancelled", &cancelled), HttpMessage::Cancelled { id: 7 }),
+            (notification("notifications/initialized", &json!({})), HttpMessage::Initialized),
+            (answer_to(&json!(3), "ping"), HttpMessage::Notice),
+            (notification("notifications/other", &json!({})), HttpMessage::Notice),
         ] {
-            assert_eq!(Outgoing::of(&line), kind);
+            assert_eq!(HttpMessage::of(&line), kind);
         }
     }
 }

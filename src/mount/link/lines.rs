@@ -41,10 +41,10 @@ pub struct Lines {
 
 impl Lines {
     /// The lines, and their other ends: where to read what was sent, and where to put what comes.
-    pub fn new() -> (Self, Unwritten, mpsc::Sender<FromServer>) {
+    pub fn new() -> (Self, WaitingLines, mpsc::Sender<FromServer>) {
         let (to, unwritten) = mpsc::channel(UNWRITTEN_MAX);
         let (read, from) = mpsc::channel(LINES_AHEAD);
-        (Self { to: Some(to), from }, Unwritten(unwritten), read)
+        (Self { to: Some(to), from }, WaitingLines(unwritten), read)
     }
 
     /// Sends a line. It is written when the server reads, unless the gate is closed by then.
@@ -69,7 +69,7 @@ impl Lines {
 
 /// The lines that wait to be written.
 #[derive(Debug)]
-pub struct Unwritten(mpsc::Receiver<WaitingLine>);
+pub struct WaitingLines(mpsc::Receiver<WaitingLine>);
 
 /// A line that waits to be written.
 #[derive(Debug)]
@@ -88,7 +88,7 @@ impl WaitingLine {
     }
 }
 
-impl Unwritten {
+impl WaitingLines {
     /// The next line that may be written; `None` at the end.
     pub async fn next(&mut self) -> Option<WaitingLine> {
         loop {
@@ -101,7 +101,7 @@ impl Unwritten {
 }
 
 /// Writes lines until there are no more, or nobody reads. A line that was begun is finished.
-pub async fn write_lines(mut stream: impl AsyncWrite + Unpin, mut lines: Unwritten) {
+pub async fn write_lines(mut stream: impl AsyncWrite + Unpin, mut lines: WaitingLines) {
     while let Some(waiting) = lines.next().await {
         let begun = tokio::select! {
             biased;

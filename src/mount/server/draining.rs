@@ -8,10 +8,13 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use crate::core::ids::Epoch;
-use crate::mount::handle::ServerCall;
+use crate::mount::handle::{CALLS_MAX, ServerCall};
 
 /// How long the next holder's calls wait for a call that was cancelled.
 const CANCELLED_WAIT: Duration = Duration::from_secs(2);
+
+/// How many cancelled calls are waited for.
+const CANCELLED_MAX: usize = 2 * CALLS_MAX;
 
 /// The cancelled calls of holders, and the calls that wait for them.
 #[derive(Debug, Default)]
@@ -29,6 +32,10 @@ struct CancelledCall {
 impl Draining {
     /// Notes a call that was cancelled while the server had it.
     pub(super) fn on_cancelled(&mut self, id: u64, epoch: Epoch, now: Instant) {
+        if self.cancelled.len() == CANCELLED_MAX {
+            // The one that has had the most time.
+            self.cancelled.pop_first();
+        }
         self.cancelled.insert(id, CancelledCall { epoch, until: now + CANCELLED_WAIT });
     }
 

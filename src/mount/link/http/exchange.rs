@@ -50,7 +50,7 @@ pub(super) struct HttpSession {
 
 /// Why a request got no answer.
 #[derive(Debug, PartialEq, Eq)]
-enum Unanswered {
+enum NoAnswer {
     /// It had no effect.
     Refused { code: i64, message: String },
     /// It may have had an effect.
@@ -67,7 +67,7 @@ struct Incomplete {
 }
 
 #[derive(Debug, Deserialize)]
-struct Greeting {
+struct GreetingAnswer {
     result: GreetingResult,
 }
 
@@ -103,13 +103,13 @@ impl HttpSession {
     ) {
         let Err(unanswered) = self.ask(id, is_greeting, line, to).await else { return };
         let told = match unanswered {
-            Unanswered::Refused { code, message } => {
+            NoAnswer::Refused { code, message } => {
                 let error = json!({"code": code, "message": message});
                 let answer = json!({"jsonrpc": "2.0", "id": id, "error": error});
                 FromServer::Line(answer.to_string().into_bytes())
             }
-            Unanswered::Lost(problem) => FromServer::Lost { request: id, problem },
-            Unanswered::Gone(problem) => FromServer::Closed(problem),
+            NoAnswer::Lost(problem) => FromServer::Lost { request: id, problem },
+            NoAnswer::Gone(problem) => FromServer::Closed(problem),
         };
         // Nobody listens any longer to a link that ends.
         let _ = to.send(told).await;
@@ -118,10 +118,10 @@ impl HttpSession {
     /// Sends what needs no answer, in bounded time.
     pub(super) async fn notify(&self, line: Vec<u8>, to: &mpsc::Sender<FromServer>) {
         let posted = timeout(NOTICE_MAX, self.post(line)).await;
-        match posted.unwrap_or_else(|_| Err(Unanswered::Lost("it does not answer".to_owned()))) {
+        match posted.unwrap_or_else(|_| Err(NoAnswer::Lost("it does not answer".to_owned()))) {
             Ok(_) => {}
-            Err(Unanswered::Gone(problem)) => _ = to.send(FromServer::Closed(problem)).await,
-            Err(Unanswered::Refused { message: problem, .. } | Unanswered::Lost(problem)) => {
+            Err(NoAnswer::Gone(problem)) => _ = to.send(FromServer::Closed(problem)).await,
+            Err(NoAnswer::Refused { message: problem, .. } | NoAnswer::Lost(problem)) => {
                 self.note(&format!("a notification was not taken: {problem}"));
             }
         }
@@ -141,15 +141,15 @@ impl HttpSession {
                         return;
                     }
                 }
-                Err(Unanswered::Gone(problem)) if has_listened && problem == SESSION_LOST => {
+                Err(NoAnswer::Gone(problem)) if has_listened && problem == SESSION_LOST => {
                     let _ = to.send(FromServer::Closed(problem)).await;
                     return;
                 }
-                Err(Unanswered::Gone(_) | Unanswered::Lost(_)) if has_listened => {
+                Err(NoAnswer::Gone(_) | NoAnswer::Lost(_)) if has_listened => {
                     pause = (2 * pause).min(PAUSE_MAX);
                 }
                 // It has no such stream.
-                Err(Unanswered::Refused { .. } | Unanswered::Gone(_) | Unanswered::Lost(_)) => {
+                Err(NoAnswer::Refused { .. } | NoAnswer::Gone(_) | NoAnswer::Lost(_)) => {
                     return;
                 }
             }
@@ -177,7 +177,7 @@ impl HttpSession {
         is_greeting: bool,
         line: Vec<u8>,
         to: &mpsc::Sender<FromServer>,
-    ) -> Result<(), Unanswered> {
+    ) -> Result<(), NoAnswer> {
         let response = self.post(line).await?;
         let mut reader = EventReader::default();
         if is_greeting && let Some(session) = response.headers().get(SESSION) {
@@ -185,37 +185,37 @@ impl HttpSession {
             session.set_sensitive(true);
             self.headers().insert(SESSION, session);
         }
-        let wanted = Wanted { id, is_greeting };
+        let wanted = WantedAnswer { id, is_greeting };
         if !is_of_type(&response, EVENTS) {
             let body = read_whole(response.into_body(), MESSAGE_MAX).await?;
             let is_answer = self.is_answer(&body, &wanted);
             if !body.is_empty() {
                 let _ = to.send(as_line(body)).await;
             }
-            let no_answer = || Unanswered::Lost("its response is no answer".to_owned());
+            let no_answer = || NoAnswer::Lost("its response is no answer".to_owned());
             return if is_answer { Ok(()) } else { Err(no_answer()) };
         }
         let mut response = response;
         loop {
             let read = self.relay(response, &mut reader, Some(&wanted), to).await;
-            if read.map_err(Unanswered::Lost)? == Relayed::Answer {
+            if read.map_err(NoAnswer::Lost)? == StreamEnd::Answer {
                 return Ok(());
             }
             // A server may close the stream and answer in a later one.
             let Some(last) = reader.last_id() else {
-                return Err(Unanswered::Lost("its stream ended without an answer".to_owned()));
+                return Err(NoAnswer::Lost("its stream ended without an answer".to_owned()));
             };
             let pause = reader.pause().unwrap_or(PAUSE);
             sleep(pause).await;
             response = self.stream(Some(last)).await.map_err(|unanswered| match unanswered {
-                Unanswered::Refused { message, .. } => Unanswered::Lost(message),
-                lost @ (Unanswered::Lost(_) | Unanswered::Gone(_)) => lost,
+                NoAnswer::Refused { message, .. } => NoAnswer::Lost(message),
+                lost @ (NoAnswer::Lost(_) | NoAnswer::Gone(_)) => lost,
             })?;
             reader.resume();
         }
     }
 
-    async fn post(&self, line: Vec<u8>) -> Result<Response<Incoming>, Unanswered> {
+    async fn post(&self, line: Vec<u8>) -> Result<Response<Incoming>, NoAnswer> {
         let mut headers = self.headers().clone();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static(JSON));
         headers.insert(ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
@@ -223,7 +223,7 @@ impl HttpSession {
     }
 
     /// Opens or resumes a stream.
-    async fn stream(&self, last: Option<&str>) -> Result<Response<Incoming>, Unanswered> {
+    async fn stream(&self, last: Option<&str>) -> Result<Response<Incoming>, NoAnswer> {
         let mut headers = self.headers().clone();
         headers.insert(ACCEPT, HeaderValue::from_static(EVENTS));
         if let Some(last) = last.and_then(|last| HeaderValue::from_str(last).ok()) {
@@ -233,7 +233,7 @@ impl HttpSession {
         if is_of_type(&response, EVENTS) {
             return Ok(response);
         }
-        Err(Unanswered::Refused { code: REFUSED, message: "it has no stream".to_owned() })
+        Err(NoAnswer::Refused { code: REFUSED, message: "it has no stream".to_owned() })
     }
 
     async fn accepted(
@@ -241,12 +241,12 @@ impl HttpSession {
         method: Method,
         headers: HeaderMap,
         body: Bytes,
-    ) -> Result<Response<Incoming>, Unanswered> {
+    ) -> Result<Response<Incoming>, NoAnswer> {
         let has_session = headers.contains_key(SESSION);
         let response = match self.client.send(method, &headers, body).await {
             Ok(response) => response,
-            Err(NoResponse::NotConnected(why)) => return Err(Unanswered::Gone(why)),
-            Err(NoResponse::Broken(why)) => return Err(Unanswered::Lost(why)),
+            Err(NoResponse::NotConnected(why)) => return Err(NoAnswer::Gone(why)),
+            Err(NoResponse::Broken(why)) => return Err(NoAnswer::Lost(why)),
         };
         let status = response.status();
         if status.is_success() {
@@ -261,9 +261,9 @@ impl HttpSession {
         &self,
         response: Response<Incoming>,
         reader: &mut EventReader,
-        wanted: Option<&Wanted>,
+        wanted: Option<&WantedAnswer>,
         to: &mpsc::Sender<FromServer>,
-    ) -> Result<Relayed, String> {
+    ) -> Result<StreamEnd, String> {
         let mut body = response.into_body();
         while let Some(Ok(frame)) = body.frame().await {
             let Some(bytes) = frame.data_ref() else { continue };
@@ -271,21 +271,21 @@ impl HttpSession {
                 let is_answer = wanted.is_some_and(|wanted| self.is_answer(&message, wanted));
                 let _ = to.send(as_line(message)).await;
                 if is_answer {
-                    return Ok(Relayed::Answer);
+                    return Ok(StreamEnd::Answer);
                 }
             }
         }
-        Ok(Relayed::End)
+        Ok(StreamEnd::End)
     }
 
     /// Whether a message is the answer. That to a greeting says the revision for further requests.
-    fn is_answer(&self, message: &[u8], wanted: &Wanted) -> bool {
+    fn is_answer(&self, message: &[u8], wanted: &WantedAnswer) -> bool {
         let Ok(parts) = serde_json::from_slice::<Incomplete>(message) else { return false };
         let id = parts.id.and_then(|id| id.as_u64());
         let is_answer = parts.method.is_none() && id == Some(wanted.id);
         if is_answer
             && wanted.is_greeting
-            && let Ok(greeting) = serde_json::from_slice::<Greeting>(message)
+            && let Ok(greeting) = serde_json::from_slice::<GreetingAnswer>(message)
             && let Ok(revision) = HeaderValue::from_str(&greeting.result.protocol_version)
         {
             self.headers().insert(REVISION, revision);
@@ -300,14 +300,14 @@ impl HttpSession {
 
 /// The request whose answer is waited for.
 #[derive(Debug)]
-struct Wanted {
+struct WantedAnswer {
     id: u64,
     is_greeting: bool,
 }
 
 /// How the reading of a stream ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Relayed {
+enum StreamEnd {
     Answer,
     End,
 }
@@ -315,14 +315,14 @@ enum Relayed {
 const SESSION_LOST: &str = "it has forgotten the session, so it has restarted";
 
 /// What a response means that is no success.
-fn refusal(status: StatusCode, body: &[u8], has_session: bool) -> Unanswered {
+fn refusal(status: StatusCode, body: &[u8], has_session: bool) -> NoAnswer {
     let error = serde_json::from_slice::<RefusalBody>(body).ok().map(|body| body.error);
     // Servers that follow an early example answer 400 where the protocol wants 404.
     let names_session = |error: &RefusalError| error.message.to_lowercase().contains("session");
     let is_lost = status == StatusCode::NOT_FOUND
         || status == StatusCode::BAD_REQUEST && error.as_ref().is_some_and(names_session);
     if has_session && is_lost {
-        return Unanswered::Gone(SESSION_LOST.to_owned());
+        return NoAnswer::Gone(SESSION_LOST.to_owned());
     }
     let hint = match status {
         StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => "; look at the mount's headers",
@@ -334,10 +334,10 @@ fn refusal(status: StatusCode, body: &[u8], has_session: bool) -> Unanswered {
     match error {
         Some(error) => {
             let message = format!("{} ({told})", error.message);
-            Unanswered::Refused { code: error.code, message }
+            NoAnswer::Refused { code: error.code, message }
         }
-        None if status.is_server_error() => Unanswered::Lost(told),
-        None => Unanswered::Refused { code: REFUSED, message: told },
+        None if status.is_server_error() => NoAnswer::Lost(told),
+        None => NoAnswer::Refused { code: REFUSED, message: told },
     }
 }
 
@@ -357,13 +357,13 @@ fn as_line(mut message: Vec<u8>) -> FromServer {
 }
 
 /// The bytes of a body, if they are not too many.
-async fn read_whole(mut body: Incoming, most: usize) -> Result<Vec<u8>, Unanswered> {
+async fn read_whole(mut body: Incoming, most: usize) -> Result<Vec<u8>, NoAnswer> {
     let mut bytes = Vec::new();
     while let Some(frame) = body.frame().await {
-        let frame = frame.map_err(|error| Unanswered::Lost(error.to_string()))?;
+        let frame = frame.map_err(|error| NoAnswer::Lost(error.to_string()))?;
         let Some(part) = frame.data_ref() else { continue };
         if bytes.len() + part.len() > most {
-            return Err(Unanswered::Lost(TOO_LONG.to_owned()));
+            return Err(NoAnswer::Lost(TOO_LONG.to_owned()));
         }
         bytes.extend_from_slice(part);
     }
@@ -374,7 +374,7 @@ async fn read_whole(mut body: Incoming, most: usize) -> Result<Vec<u8>, Unanswer
 mod tests {
     use super::*;
 
-    fn refused(status: u16, body: &str, has_session: bool) -> Unanswered {
+    fn refused(status: u16, body: &str, has_session: bool) -> NoAnswer {
         refusal(StatusCode::from_u16(status).unwrap(), body.as_bytes(), has_session)
     }
 
@@ -386,13 +386,13 @@ mod tests {
 
     #[test]
     fn a_forgotten_session_is_told_from_a_refusal() {
-        let gone = Unanswered::Gone(SESSION_LOST.to_owned());
+        let gone = NoAnswer::Gone(SESSION_LOST.to_owned());
         let unknown = r#"{"error":{"code":-32000,"message":"Bad Request: No valid session ID"}}"#;
         assert_eq!(refused(404, "", true), gone);
         assert_eq!(refused(400, unknown, true), gone);
         assert_eq!(
             refused(404, "", false),
-            Unanswered::Refused {
+            NoAnswer::Refused {
                 code: REFUSED,
                 message: "HTTP 404 Not Found; look at the mount's url".to_owned()
             }
@@ -400,8 +400,8 @@ mod tests {
         let other = r#"{"jsonrpc":"2.0","error":{"code":-32600,"message":"no"},"id":null}"#;
         assert_eq!(
             refused(400, other, true),
-            Unanswered::Refused { code: -32600, message: "no (HTTP 400 Bad Request)".to_owned() }
+            NoAnswer::Refused { code: -32600, message: "no (HTTP 400 Bad Request)".to_owned() }
         );
-        assert_eq!(refused(502, "x", true), Unanswered::Lost("HTTP 502 Bad Gateway".to_owned()));
+        assert_eq!(refused(502, "x", true), NoAnswer::Lost("HTTP 502 Bad Gateway".to_owned()));
     }
 }
