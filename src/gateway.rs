@@ -28,7 +28,7 @@ use crate::session::registry::silent::Known;
 use crate::surface::argument::lease_id;
 use crate::surface::call::{Call, Daemon, Target, find_session, seen_known};
 use crate::surface::error::SurfaceError;
-use crate::surface::mounted::{mounted_entries, mounted_entry, sees_mounts};
+use crate::surface::mounted::sees_mounts;
 use crate::surface::tool::{ToolAccess, ToolAnswer, ToolEntry};
 
 /// How a call ended.
@@ -133,7 +133,7 @@ impl Gateway {
     /// Finds a tool that exists for this caller, whether it is listed now or not.
     pub fn entry(&self, name: &str, standing: &Standing) -> Option<Arc<ToolEntry>> {
         let own = self.entries.iter().find(|entry| *entry.name == *name).map(Arc::clone);
-        let mounted = || mounted_entry(&self.daemon.mounts, name).map(Arc::new);
+        let mounted = || self.daemon.mounted.of(&self.daemon.mounts).get(name).cloned();
         own.or_else(mounted).filter(|entry| self.at_door(entry, standing))
     }
 
@@ -148,8 +148,8 @@ impl Gateway {
                 && (entry.access != ToolAccess::Create || creates(standing))
                 && (entry.access != ToolAccess::WriteMount || calls_mounts)
         };
-        let mounted = mounted_entries(&self.daemon.mounts).into_iter().map(Arc::new);
-        self.entries.iter().cloned().chain(mounted).filter(listed).collect()
+        let mounted = self.daemon.mounted.of(&self.daemon.mounts);
+        self.entries.iter().chain(mounted.values()).filter(|entry| listed(entry)).cloned().collect()
     }
 
     /// Counts a call, checks its rights, records it and runs it.

@@ -1,7 +1,7 @@
 //! Mounts as their callers see them: their tools as entries beside the daemon's own, and their leases.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use rmcp::model::Tool;
 use serde_json::Value;
@@ -16,15 +16,32 @@ use crate::surface::tool::relay::visible;
 use crate::wire::lease::LeaseWire;
 use crate::wire::mount::SeenMount;
 
-/// The tool that clients know by this name.
-pub fn mounted_entry(mounts: &Mounts, name: &str) -> Option<ToolEntry> {
-    entry(Arc::from(name), mounts.tool(name)?)
-}
+/// All tools of all mounts, by the names that clients know.
+pub type MountedEntries = BTreeMap<Arc<str>, Arc<ToolEntry>>;
 
-/// All tools of all mounts, by name.
-pub fn mounted_entries(mounts: &Mounts) -> Vec<ToolEntry> {
-    let tools = mounts.tools().into_iter();
-    tools.filter_map(|(name, tool)| entry(name, tool)).collect()
+/// Keeps the entries until clients are to see others.
+#[derive(Debug, Default)]
+pub struct MountedEntriesCache(Mutex<Option<(u64, Arc<MountedEntries>)>>);
+
+impl MountedEntriesCache {
+    /// The entries of these mounts as they are now.
+    pub fn of(&self, mounts: &Mounts) -> Arc<MountedEntries> {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        // What changes while the entries are made counts as a further change.
+        let change = mounts.change();
+        match &*kept {
+            Some((of, entries)) if *of == change => Arc::clone(entries),
+            Some(_) | None => {
+                let tools = mounts.tools().into_iter();
+                let made = tools.filter_map(|(name, tool)| {
+                    Some((Arc::clone(&name), Arc::new(entry(name, tool)?)))
+                });
+                let entries = Arc::new(made.collect());
+                *kept = Some((change, Arc::clone(&entries)));
+                entries
+            }
+        }
+    }
 }
 
 /// Whether any mount exists for a caller. Servers run as the daemon's user, so other tenants see only what their filter of
@@ -41,10 +58,13 @@ pub fn seen_mounts(daemon: &Daemon, standing: &Standing) -> Vec<(Mount, Vec<Arc<
         return Vec::new();
     }
     let mut seen: BTreeMap<MountName, (Mount, Vec<Arc<str>>)> = BTreeMap::new();
-    for (name, tool) in daemon.mounts.tools() {
-        if standing.has_tool(&name) {
+    for (name, entry) in &*daemon.mounted.of(&daemon.mounts) {
+        if standing.has_tool(name)
+            && let Some(tool) = entry.mount()
+        {
             let fresh = || (tool.mount.clone(), Vec::new());
-            seen.entry(tool.mount.name().clone()).or_insert_with(fresh).1.push(name);
+            let of_mount = seen.entry(tool.mount.name().clone()).or_insert_with(fresh);
+            of_mount.1.push(Arc::clone(name));
         }
     }
     seen.into_values().collect()

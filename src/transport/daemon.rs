@@ -54,6 +54,7 @@ use crate::surface::call::{Daemon, Principals};
 use crate::surface::control::set_write::write_status;
 use crate::surface::judge::Judge;
 use crate::surface::mount_leases::MountLeases;
+use crate::surface::mounted::MountedEntriesCache;
 use crate::surface::switchboard::Switchboard;
 use crate::surface::turns::Turns;
 use crate::transport::authentication::Authority;
@@ -319,6 +320,7 @@ impl Assembly {
             judge: Judge::new(Arc::clone(&config.policy)),
             mount_leases,
             mounts,
+            mounted: MountedEntriesCache::default(),
             turns: Turns::default(),
             journal: journal.clone(),
             started,

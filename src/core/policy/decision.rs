@@ -1,6 +1,6 @@
 //! Decisions: what the rules said of single calls, kept for those who ask why.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -58,19 +58,32 @@ pub struct Decision {
     pub verdict: RuleVerdict,
 }
 
-/// The last decisions of a daemon.
+/// The last decisions of a daemon. Where there are too many, the tenant with the most gives up its oldest, so that none
+/// drives out those of another.
 #[derive(Debug, Default)]
 pub struct DecisionLog {
     last: VecDeque<Arc<Decision>>,
 }
 
 impl DecisionLog {
-    /// Keeps a decision; the oldest one makes room.
+    /// Keeps a decision.
     pub fn add(&mut self, decision: Arc<Decision>) {
-        if self.last.len() == DECISIONS_MAX {
-            self.last.pop_front();
-        }
         self.last.push_back(decision);
+        if self.last.len() > DECISIONS_MAX
+            && let Some(oldest) = self.oldest_of_most()
+        {
+            self.last.remove(oldest);
+        }
+    }
+
+    /// Where the oldest decision stands of the tenant that has the most.
+    fn oldest_of_most(&self) -> Option<usize> {
+        let mut kept: BTreeMap<&TenantId, usize> = BTreeMap::new();
+        for decision in &self.last {
+            *kept.entry(&decision.tenant).or_default() += 1;
+        }
+        let most = kept.values().max()?;
+        self.last.iter().position(|decision| kept.get(&decision.tenant) == Some(most))
     }
 
     pub fn find(&self, id: DecisionId) -> Option<Arc<Decision>> {
@@ -86,10 +99,14 @@ mod tests {
     use crate::core::policy::rules::facts::CallFacts;
 
     fn decision(number: u32) -> Arc<Decision> {
+        decision_of(1, number)
+    }
+
+    fn decision_of(uid: u32, number: u32) -> Arc<Decision> {
         Arc::new(Decision {
             id: DecisionId(number),
             by: PrincipalName { label: "a".into(), principal: PrincipalId::Connection(1) },
-            tenant: TenantId::of_uid(1),
+            tenant: TenantId::of_uid(uid),
             session: None,
             tool: "run".into(),
             verdict: PolicyRules::default().judge(&CallFacts::default()),
@@ -113,5 +130,16 @@ mod tests {
         assert_eq!(log.find(DecisionId(0)), None);
         assert_eq!(log.find(DecisionId(1)), Some(decision(1)));
         assert_eq!(log.find(DecisionId(DECISIONS_MAX as u32)).map(|it| it.id.0), Some(512));
+    }
+
+    #[test]
+    fn no_tenant_drives_out_the_decisions_of_another() {
+        let mut log = DecisionLog::default();
+        log.add(decision_of(1, 0));
+        (1..=2 * DECISIONS_MAX as u32).for_each(|number| log.add(decision_of(2, number)));
+        assert_eq!(log.find(DecisionId(0)), Some(decision_of(1, 0)));
+        // Of 512, the second one has 511.
+        assert_eq!(log.find(DecisionId(513)), None);
+        assert_eq!(log.find(DecisionId(514)), Some(decision_of(2, 514)));
     }
 }
