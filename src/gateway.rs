@@ -28,7 +28,7 @@ use crate::session::registry::silent::Known;
 use crate::surface::argument::lease_id;
 use crate::surface::call::{Call, Daemon, Target, find_session, seen_known};
 use crate::surface::error::SurfaceError;
-use crate::surface::mounted::sees_mounts;
+use crate::surface::mounted::{MountedEntriesCache, sees_mounts};
 use crate::surface::tool::{ToolAccess, ToolAnswer, ToolEntry};
 
 /// How a call ended.
@@ -77,6 +77,7 @@ const REFUSALS: Quota = Quota::new(20, 1);
 pub struct Gateway {
     daemon: Arc<Daemon>,
     entries: Vec<Arc<ToolEntry>>,
+    mounted: MountedEntriesCache,
     rates: Mutex<CallRates>,
     calls: Calls,
     /// How many refusals are recorded, and how many were left out since the last one.
@@ -96,8 +97,8 @@ impl Gateway {
         let refusals = Mutex::new((CallRates::new(own.clone(), REFUSALS), 0));
         let rates = Mutex::new(CallRates::new(own, per_second.clone()));
         let entries = crate::surface::entries().into_iter().map(Arc::new).collect();
-        let calls = Calls::default();
-        Self { daemon, entries, rates, calls, refusals, code_of }
+        let (calls, mounted) = (Calls::default(), MountedEntriesCache::default());
+        Self { daemon, entries, mounted, rates, calls, refusals, code_of }
     }
 
     /// Sets the limit of calls per second and tenant.
@@ -133,7 +134,7 @@ impl Gateway {
     /// Finds a tool that exists for this caller, whether it is listed now or not.
     pub fn entry(&self, name: &str, standing: &Standing) -> Option<Arc<ToolEntry>> {
         let own = self.entries.iter().find(|entry| *entry.name == *name).map(Arc::clone);
-        let mounted = || self.daemon.mounted.of(&self.daemon.mounts).get(name).cloned();
+        let mounted = || self.mounted.of(&self.daemon.mounts).get(name).cloned();
         own.or_else(mounted).filter(|entry| self.at_door(entry, standing))
     }
 
@@ -148,7 +149,7 @@ impl Gateway {
                 && (entry.access != ToolAccess::Create || creates(standing))
                 && (entry.access != ToolAccess::WriteMount || calls_mounts)
         };
-        let mounted = self.daemon.mounted.of(&self.daemon.mounts);
+        let mounted = self.mounted.of(&self.daemon.mounts);
         self.entries.iter().chain(mounted.values()).filter(|entry| listed(entry)).cloned().collect()
     }
 

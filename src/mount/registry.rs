@@ -21,7 +21,7 @@ use crate::mount::definitions::AcceptedTools;
 use crate::mount::handle::{CALLS_MAX, MountServer, MountShared, MountTools};
 use crate::mount::link::ServerAddress;
 use crate::mount::link::http::client::HttpServer;
-use crate::mount::link::process::{SandboxMaker, ServerProgram};
+use crate::mount::link::process::{ServerHost, ServerProgram};
 use crate::mount::log::ServerLog;
 use crate::mount::server::MountTask;
 use crate::mount::servers::Mount;
@@ -30,7 +30,7 @@ use crate::mount::servers::Mount;
 const PASSED: [&str; 4] = ["PATH", "HOME", "LANG", "USER"];
 
 /// How long all servers may take to end.
-const END_MAX: Duration = Duration::from_secs(4);
+const END_MAX: Duration = Duration::from_secs(6);
 
 /// The environment and the directories that mounts start from.
 #[derive(Clone, Debug, Default)]
@@ -40,8 +40,8 @@ pub struct MountPlaces {
     pub default_cwd: PathBuf,
     /// Where accepted definitions are kept.
     pub accepted: PathBuf,
-    /// Makes the sandboxes of servers.
-    pub sandbox: SandboxMaker,
+    /// Starts programs. Without, none can be.
+    pub host: Option<Arc<dyn ServerHost>>,
 }
 
 impl MountPlaces {
@@ -49,16 +49,16 @@ impl MountPlaces {
     fn address(&self, settings: &MountSettings) -> Result<ServerAddress, String> {
         Ok(match &settings.server {
             MountedServer::Program(program) => {
-                let sandboxed = settings.trust == MountTrust::Sandboxed;
-                let sandbox = sandboxed.then(|| self.sandbox.clone());
-                ServerAddress::Program(ServerProgram { sandbox, ..self.program(program)? })
+                let is_sandboxed = settings.trust == MountTrust::Sandboxed;
+                ServerAddress::Program(self.program(program, is_sandboxed)?)
             }
             MountedServer::Socket(path) => ServerAddress::Socket(path.into()),
             MountedServer::Http(http) => ServerAddress::Http(self.http(http)?),
         })
     }
 
-    fn program(&self, server: &ServerCommand) -> Result<ServerProgram, String> {
+    fn program(&self, server: &ServerCommand, is_sandboxed: bool) -> Result<ServerProgram, String> {
+        let host = self.host.clone().ok_or("this daemon starts no programs")?;
         let names = PASSED.into_iter().chain(server.pass_env.iter().map(String::as_str));
         let mut environment: BTreeMap<OsString, OsString> = names
             .filter_map(|name| self.environment.get_key_value(&OsString::from(name)))
@@ -69,7 +69,7 @@ impl MountPlaces {
         }
         let cwd = server.cwd.as_ref().map_or_else(|| self.default_cwd.clone(), Into::into);
         let (command, args) = (server.command.clone(), server.args.clone());
-        Ok(ServerProgram { command, args, environment, cwd, sandbox: None })
+        Ok(ServerProgram { command, args, environment, cwd, is_sandboxed, host })
     }
 
     fn http(&self, server: &HttpAddress) -> Result<HttpServer, String> {

@@ -16,6 +16,7 @@ pub mod own;
 pub mod processes;
 pub mod reaper;
 pub mod sandbox;
+pub mod served;
 pub mod shell;
 pub mod sidecar_files;
 pub mod signal;

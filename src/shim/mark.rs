@@ -4,9 +4,12 @@
 //! So it survives a process that leaves its session, loses its shim or clears its environment.
 
 use std::io;
+use std::os::unix::process::CommandExt as _;
+use std::process::Command;
 use std::sync::OnceLock;
 
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
+use nix::unistd::setsid;
 
 use crate::shim::stat::{Unseen, read};
 
@@ -32,6 +35,17 @@ pub fn set(session: u64) -> io::Result<()> {
     let Some(below) = own.checked_sub(1).filter(|below| *below > 0) else { return Ok(()) };
     let limit = below << SESSION_BITS | session & ((1 << SESSION_BITS) - 1);
     Ok(setrlimit(Resource::RLIMIT_LOCKS, limit, limit)?)
+}
+
+/// Has the process of a command lead a kernel session and a group of its own, and carry this mark with its descendants.
+#[allow(unsafe_code)]
+pub fn mark_command(command: &mut Command, session: u64) {
+    let lead = move || {
+        setsid()?;
+        set(session)
+    };
+    // SAFETY: it makes system calls only.
+    unsafe { command.pre_exec(lead) };
 }
 
 /// The session depth of a process. A deeper process has a lower value.
@@ -109,8 +123,7 @@ fn hard_limit(table: &[u8]) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::process::CommandExt;
-    use std::process::{Child, Command, Stdio};
+    use std::process::{Child, Stdio};
 
     use super::*;
 

@@ -33,7 +33,6 @@ use crate::surface::error::SurfaceError;
 use crate::surface::judge::Judge;
 use crate::surface::mount_lease::MountLease;
 use crate::surface::mount_leases::MountLeases;
-use crate::surface::mounted::MountedEntriesCache;
 use crate::surface::person::ClientPerson;
 use crate::surface::switchboard::Switchboard;
 use crate::surface::turns::{Share, Turns};
@@ -57,8 +56,6 @@ pub struct Daemon {
     pub judge: Judge,
     /// The servers of others whose tools it offers.
     pub mounts: Mounts,
-    /// Their tools as entries.
-    pub mounted: MountedEntriesCache,
     pub mount_leases: Arc<MountLeases>,
     /// Turns for work whose size callers choose.
     pub turns: Turns,

@@ -58,13 +58,10 @@ pub fn seen_mounts(daemon: &Daemon, standing: &Standing) -> Vec<(Mount, Vec<Arc<
         return Vec::new();
     }
     let mut seen: BTreeMap<MountName, (Mount, Vec<Arc<str>>)> = BTreeMap::new();
-    for (name, entry) in &*daemon.mounted.of(&daemon.mounts) {
-        if standing.has_tool(name)
-            && let Some(tool) = entry.mount()
-        {
+    for (name, tool) in daemon.mounts.tools() {
+        if standing.has_tool(&name) {
             let fresh = || (tool.mount.clone(), Vec::new());
-            let of_mount = seen.entry(tool.mount.name().clone()).or_insert_with(fresh);
-            of_mount.1.push(Arc::clone(name));
+            seen.entry(tool.mount.name().clone()).or_insert_with(fresh).1.push(name);
         }
     }
     seen.into_values().collect()

@@ -7,6 +7,7 @@ pub(in crate::transport) mod journal;
 pub mod kept_switches;
 pub(in crate::transport) mod places;
 mod rules_for_good;
+mod server_host;
 pub(in crate::transport) mod sessions;
 mod settings;
 mod startup_lock;
@@ -54,7 +55,6 @@ use crate::surface::call::{Daemon, Principals};
 use crate::surface::control::set_write::write_status;
 use crate::surface::judge::Judge;
 use crate::surface::mount_leases::MountLeases;
-use crate::surface::mounted::MountedEntriesCache;
 use crate::surface::switchboard::Switchboard;
 use crate::surface::turns::Turns;
 use crate::transport::authentication::Authority;
@@ -320,7 +320,6 @@ impl Assembly {
             judge: Judge::new(Arc::clone(&config.policy)),
             mount_leases,
             mounts,
-            mounted: MountedEntriesCache::default(),
             turns: Turns::default(),
             journal: journal.clone(),
             started,

@@ -146,6 +146,7 @@ const PROGRAMS: &[&str] = &[
     "mount/link/process",
     "session/pty",
     "shim",
+    "transport/daemon/server_host",
     "transport/daemon/upgrade",
     "transport/unix/event_command",
     "transport/unix/tests",

@@ -5,8 +5,12 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
 use crate::commands::blocking::until;
 use crate::harness::home::Home;
+use crate::harness::processes::{command_line, lives, named};
 
 /// A server with a tool that counts and one that fails.
 const SERVER: &str = r#"
@@ -94,4 +98,57 @@ fn servers_of_another_client_are_imported() {
     until("its tools to be known", || home.printed("mounts tools counter").contains("counts"));
     assert_eq!(home.printed("call counter__count"), "at 1\n");
     assert_eq!(listed(&home)["trust"], "untrusted");
+}
+
+/// The children of a process that have ended and are not reaped.
+fn unreaped(parent: i32) -> Vec<String> {
+    let stat = |pid: &str| fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let pids =
+        fs::read_dir("/proc").unwrap().filter_map(|it| it.ok()?.file_name().into_string().ok());
+    pids.map(|pid| stat(&pid)).filter(|it| it.contains(&format!(") Z {parent} "))).collect()
+}
+
+#[test]
+fn whatever_a_server_has_started_ends_with_it() {
+    let home = Home::new();
+    home.configure("allow_write = true\n");
+    let daemon = home.daemon();
+    // One in its group, one beside it, and one that nobody waits for: their parents end before them.
+    let word = home.path("started").display().to_string();
+    let stays = format!("'import time, sys; time.sleep(1000)' {word}");
+    let script = home.path("server.sh");
+    let python = server(&home, "counts");
+    let starts = format!(
+        "python3 -c {stays} & setsid python3 -c {stays} & env -i setsid -f $(command -v python3) -c {stays}\n\
+         (sleep 0.3; true) & exec python3 {python}\n"
+    );
+    fs::write(&script, starts).unwrap();
+    home.run(&format!("mounts add counter -- sh {}", script.display()));
+    home.printed("config reload");
+    let of_server = || {
+        let mut all = named(&[word.as_bytes(), python.as_bytes()]);
+        all.retain(|pid| !command_line(*pid).contains("termgate"));
+        all
+    };
+    for end in ["restart", "crash", "remove"] {
+        until("a server with all that it starts", || of_server().len() == 4);
+        let before = of_server();
+        match end {
+            "restart" => drop(home.printed("mounts restart counter")),
+            "crash" => {
+                let own = before.iter().find(|pid| command_line(**pid).contains(&python)).unwrap();
+                kill(Pid::from_raw(*own), Signal::SIGKILL).unwrap();
+            }
+            _ => {
+                home.printed("mounts remove counter");
+                home.printed("config reload");
+            }
+        }
+        let ended = || before.iter().all(|pid| !lives(*pid));
+        until(&format!("the end of all after {end}"), ended);
+        if end == "crash" {
+            home.printed("mounts restart counter");
+        }
+    }
+    until("all to be reaped", || unreaped(daemon.pid()).is_empty());
 }

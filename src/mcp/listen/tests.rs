@@ -24,7 +24,6 @@ use crate::store::journal::writer::{Journal, JournalLimits};
 use crate::surface::call::Principals;
 use crate::surface::judge::Judge;
 use crate::surface::mount_leases::MountLeases;
-use crate::surface::mounted::MountedEntriesCache;
 use crate::surface::switchboard::Switchboard;
 use crate::surface::turns::Turns;
 
@@ -54,7 +53,6 @@ fn daemon() -> Arc<Daemon> {
         index: SearchIndex::off(),
         judge: Judge::new(Arc::default()),
         mounts: Mounts::new(MountPlaces::default()),
-        mounted: MountedEntriesCache::default(),
         turns: Turns::default(),
         journal: Journal::at(PathBuf::from("/nowhere"), limits),
     })

@@ -1,4 +1,4 @@
-//! The process of a server: its pipes, and its end with all processes of its group.
+//! The process of a server: its pipes, and its end with all that came of it.
 //!
 //! A daemon that is killed closes the pipes, by which servers end. There is no signal for the daemon's death: the
 //! kernel would send it when the thread ends that started the server.
@@ -6,16 +6,20 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fmt;
+use std::future::Future;
+use std::io;
 use std::path::PathBuf;
-use std::process::Stdio;
+use std::pin::Pin;
+use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use nix::sys::signal::{Signal, killpg};
 use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
 use nix::unistd::Pid;
-use tokio::io::BufReader;
-use tokio::process::{Child, ChildStderr, Command};
+use tokio::io::{AsyncRead, BufReader, ReadBuf};
+use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
 use tokio::task::{JoinSet, spawn_blocking};
 use tokio::time::{sleep, timeout};
 
@@ -34,43 +38,75 @@ pub struct ServerProgram {
     /// All of its environment.
     pub environment: BTreeMap<OsString, OsString>,
     pub cwd: PathBuf,
-    pub sandbox: Option<SandboxMaker>,
+    pub is_sandboxed: bool,
+    pub host: Arc<dyn ServerHost>,
 }
 
-/// Makes the words of a command line that runs another in a sandbox, or says why that cannot work. May take a while.
-#[derive(Clone)]
-pub struct SandboxMaker(pub Arc<dyn Fn() -> Result<Vec<OsString>, String> + Send + Sync>);
+/// What the daemon does for the processes of servers.
+pub trait ServerHost: fmt::Debug + Send + Sync {
+    /// The words of a command line that runs another in a sandbox. May take a while.
+    ///
+    /// # Errors
+    /// Why there is no sandbox.
+    fn sandbox(&self) -> Result<Vec<OsString>, String>;
 
-impl Default for SandboxMaker {
-    /// Makes none.
-    fn default() -> Self {
-        Self(Arc::new(|| Err("this daemon makes none".to_owned())))
-    }
+    /// Starts a command, at the head of a process group of its own.
+    ///
+    /// # Errors
+    /// The system's error.
+    fn start(&self, command: &mut Command) -> io::Result<(Child, Arc<dyn HostedServer>)>;
 }
 
-impl fmt::Debug for SandboxMaker {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("SandboxMaker")
-    }
+/// What is over when something has happened.
+pub type BoxedWait<'a> = Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
+
+/// A server that was started. It is not reaped before this is dropped.
+pub trait HostedServer: fmt::Debug + Send + Sync {
+    /// Waits until it has ended, whatever came of it.
+    fn ended(&self) -> BoxedWait<'_>;
+
+    /// Ends what is left of all that came of it, whatever group that is in, in bounded time.
+    fn end(&self) -> BoxedWait<'_>;
 }
 
-impl SandboxMaker {
-    async fn words(&self) -> Result<Vec<OsString>, String> {
-        let make = Arc::clone(&self.0);
-        spawn_blocking(move || make()).await.unwrap_or_else(|error| Err(error.to_string()))
+/// The output of a server, which ends with it: what the server has started may keep the pipe open.
+struct OwnOutput<R> {
+    pipe: R,
+    /// `None` once it has ended.
+    ended: Option<BoxedWait<'static>>,
+}
+
+impl<R: AsyncRead + Unpin> AsyncRead for OwnOutput<R> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        room: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        // What it wrote before its end comes first.
+        match Pin::new(&mut self.pipe).poll_read(context, room) {
+            Poll::Pending => {
+                if let Some(ended) = &mut self.ended {
+                    ready!(ended.as_mut().poll(context));
+                    self.ended = None;
+                }
+                Poll::Ready(Ok(()))
+            }
+            read @ Poll::Ready(_) => read,
+        }
     }
 }
 
 impl ServerProgram {
     /// The command line, inside of its sandbox if it has one.
     async fn command(&self) -> Result<Command, String> {
-        let mut words = match &self.sandbox {
-            None => Vec::new(),
-            Some(maker) => {
-                let words = maker.words().await.map_err(|why| format!("no sandbox: {why}"))?;
-                [words, vec!["--".into()]].concat()
-            }
-        };
+        let mut words = Vec::new();
+        if self.is_sandboxed {
+            let host = Arc::clone(&self.host);
+            let made = spawn_blocking(move || host.sandbox()).await;
+            let made = made.unwrap_or_else(|error| Err(error.to_string()));
+            words = made.map_err(|why| format!("no sandbox: {why}"))?;
+            words.push("--".into());
+        }
         words.push(OsString::from(&self.command));
         let mut command = Command::new(&words[0]);
         command.args(&words[1..]).args(&self.args);
@@ -81,13 +117,13 @@ impl ServerProgram {
 /// A running server. Dropping it kills its group.
 #[derive(Debug)]
 pub struct ServerProcess {
-    child: Child,
+    server: Arc<dyn HostedServer>,
     group: Option<Pid>,
     _pipes: JoinSet<()>,
 }
 
 impl ServerProcess {
-    /// Starts a server in a process group of its own.
+    /// Starts a server.
     ///
     /// # Errors
     /// Why that failed.
@@ -95,29 +131,43 @@ impl ServerProcess {
         let wrong = |why: String| format!("cannot start {}: {why}", program.command);
         let mut command = program.command().await.map_err(wrong)?;
         command.env_clear().envs(&program.environment);
-        command.current_dir(&program.cwd).process_group(0).kill_on_drop(true);
+        command.current_dir(&program.cwd);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = command.spawn().map_err(|error| wrong(error.to_string()))?;
-        let group = child.id().and_then(|id| i32::try_from(id).ok()).map(Pid::from_raw);
-        let mut pipes = JoinSet::new();
+        let started = program.host.start(&mut command);
+        let (mut child, server) = started.map_err(|error| wrong(error.to_string()))?;
+        let group = Some(Pid::from_raw(child.id().cast_signed()));
         let (lines, unwritten, read) = Lines::new();
-        if let Some(stdin) = child.stdin.take() {
-            pipes.spawn(write_lines(stdin, unwritten));
-        }
-        if let Some(stdout) = child.stdout.take() {
-            pipes.spawn(read_lines(stdout, read));
-        }
-        if let Some(stderr) = child.stderr.take() {
-            pipes.spawn(keep_log(stderr, log.clone()));
-        }
-        Ok((lines, Self { child, group, _pipes: pipes }))
+        let mut process = Self { server, group, _pipes: JoinSet::new() };
+        let pipes = &mut process._pipes;
+        let join = || -> io::Result<()> {
+            if let Some(stdin) = child.stdin.take() {
+                pipes.spawn(write_lines(ChildStdin::from_std(stdin)?, unwritten));
+            }
+            if let Some(stdout) = child.stdout.take() {
+                let pipe = ChildStdout::from_std(stdout)?;
+                let server = Arc::clone(&process.server);
+                // That of a sandbox is of more than one process, and ends with the last.
+                let ended: BoxedWait<'_> = match program.is_sandboxed {
+                    true => Box::pin(std::future::pending()),
+                    false => Box::pin(async move { server.ended().await }),
+                };
+                let ended = Some(ended);
+                pipes.spawn(read_lines(OwnOutput { pipe, ended }, read));
+            }
+            if let Some(stderr) = child.stderr.take() {
+                pipes.spawn(keep_log(ChildStderr::from_std(stderr)?, log.clone()));
+            }
+            Ok(())
+        };
+        join().map_err(|error| wrong(error.to_string()))?;
+        Ok((lines, process))
     }
 
     pub fn pid(&self) -> Option<u32> {
-        self.child.id()
+        self.group.map(|group| group.as_raw().cast_unsigned())
     }
 
-    /// Ends it with all processes of its group: asks, waits two seconds, and kills.
+    /// Ends it with all that came of it: asks its group, waits two seconds, and kills.
     pub async fn end(mut self, mut lines: Lines) {
         lines.close();
         let Some(group) = self.group else { return };
@@ -132,8 +182,8 @@ impl ServerProcess {
         let _ = timeout(GRACE, ending).await;
         // It is not reaped yet, so the number of the group is still its own.
         let _ = killpg(group, Signal::SIGKILL);
+        self.server.end().await;
         self.group = None;
-        let _ = self.child.wait().await;
     }
 }
 

@@ -82,6 +82,12 @@ impl Child {
         self.started
     }
 
+    /// Waits for its end, and does not reap it.
+    pub async fn has_ended(&self) {
+        // Without a runtime there is nothing to wait for.
+        let _ = self.ended.readable().await;
+    }
+
     /// Waits for its end. Every call returns the same answer.
     pub async fn exited(&self) -> Exit {
         loop {

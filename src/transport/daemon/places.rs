@@ -8,14 +8,13 @@ use std::sync::Arc;
 use crate::config::Config;
 use crate::config::paths::RuntimePaths;
 use crate::mount::epochs::EpochFiles;
-use crate::mount::link::process::SandboxMaker;
 use crate::mount::registry::{MountPlaces, Mounts};
-use crate::session::pty::account::own_uid;
 use crate::session::pty::held::shims::ShimSetup;
-use crate::session::pty::sandbox::{SandboxPlaces, SandboxRequest, try_once};
+use crate::session::pty::sandbox::SandboxPlaces;
 use crate::session::registry::Registry;
 use crate::store::index::writer::SearchIndex;
 use crate::surface::mount_leases::MountLeases;
+use crate::transport::daemon::server_host::OwnHost;
 
 /// The environment and directories of sessions.
 #[derive(Debug, Default)]
@@ -51,23 +50,13 @@ impl Places {
             environment: self.environment.clone(),
             default_cwd: self.default_cwd.clone(),
             accepted: self.accepted.clone(),
-            sandbox: self.sandbox_maker(),
+            host: Some(Arc::new(OwnHost {
+                sandbox: self.sandbox.clone(),
+                environment: self.environment.clone(),
+            })),
         });
         mounts.set(&config.mounts);
         mounts
-    }
-
-    /// Makes sandboxes for the daemon's user, as those of sessions.
-    fn sandbox_maker(&self) -> SandboxMaker {
-        let (places, environment) = (self.sandbox.clone(), self.environment.clone());
-        SandboxMaker(Arc::new(move || {
-            let (readable, uid) = (&[][..], own_uid());
-            let request =
-                SandboxRequest { places: &places, readable, uid, environment: &environment };
-            let words = request.words().map_err(|error| error.to_string())?;
-            try_once(&words).map_err(|error| error.to_string())?;
-            Ok(words)
-        }))
     }
 }
 
