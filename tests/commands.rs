@@ -28,6 +28,7 @@ mod commands {
     mod journal;
     mod lost;
     mod man;
+    mod mounted_tls;
     mod mounting;
     mod recordings;
     mod refusals;

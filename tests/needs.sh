@@ -8,6 +8,7 @@ required=(
   "command -v python3 : python3"
   "python3 -c 'import ensurepip, venv' : python3-venv"
   "command -v valgrind : valgrind"
+  "command -v openssl : openssl"
 )
 optional=(
   "command -v tmux : tmux"

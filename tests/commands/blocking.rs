@@ -12,9 +12,7 @@ impl Home {
 
     /// Starts a daemon with these options, and waits until it is ready.
     pub(crate) fn daemon_with(&self, options: &str) -> Daemon {
-        let mut daemon = self.start(self.termgate(&format!("serve {options}")));
-        block(daemon.is_ready());
-        daemon
+        ready(self.start(self.termgate(&format!("serve {options}"))))
     }
 }
 
@@ -23,6 +21,12 @@ impl Daemon {
     pub(crate) fn killed(self) {
         block(self.kill());
     }
+}
+
+/// Waits until a daemon is ready.
+pub(crate) fn ready(mut daemon: Daemon) -> Daemon {
+    block(daemon.is_ready());
+    daemon
 }
 
 /// Looks until a condition holds.
