@@ -13,3 +13,4 @@ pub mod protocol;
 pub mod registry;
 mod server;
 pub mod servers;
+pub mod watches;

@@ -39,6 +39,7 @@ mod daemon {
     mod mount_leases;
     mod mount_links;
     mod mount_modes;
+    mod mount_news;
     mod mounts;
     mod observe;
     mod order;

@@ -4,13 +4,12 @@ use std::sync::Arc;
 
 use crate::core::policy::{Denial, Permit, PermittedAct, Standing};
 use crate::gateway::Gateway;
-use crate::mount::servers::Mount;
 use crate::session::handle::Session;
 use crate::surface::argument::lease_id;
 use crate::surface::call::{Call, Daemon};
 use crate::surface::error::SurfaceError;
 use crate::surface::mount_lease::MountLease;
-use crate::surface::mounted::seen_mounts;
+use crate::surface::mounted::{content_mount, seen_mounts};
 use crate::surface::tool::ToolEntry;
 use crate::surface::tool::relay::MountRequest;
 
@@ -22,16 +21,8 @@ impl Gateway {
         mount: &str,
         (request, own): (MountRequest, &str),
     ) -> Option<ToolEntry> {
-        let entry = ToolEntry::of_mount(self.daemon.mounts.find(mount)?, own, request);
-        self.at_door(&entry, standing).then_some(entry)
-    }
-
-    /// The mounts of which a caller may ask for this.
-    pub fn content_mounts(&self, standing: &Standing, request: MountRequest) -> Vec<Mount> {
-        let mut mounts = self.daemon.mounts.all();
-        mounts
-            .retain(|it| self.content_entry(standing, it.name().as_str(), (request, "")).is_some());
-        mounts
+        let mount = content_mount(&self.daemon, standing, mount, request)?;
+        Some(ToolEntry::of_mount(mount, own, request))
     }
 
     /// Gives a call the right to the lease of a mount.

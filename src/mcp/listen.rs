@@ -13,13 +13,17 @@ use crate::core::mount::naming::mount_of_address;
 use crate::core::policy::Standing;
 use crate::mcp::connection::Connection;
 use crate::mcp::notifications::{
-    ChangeNotices, NoticeLane, resource_changes, tool_changes, updates,
+    ChangeNotices, NoticeLane, mounted_resource_changes, prompt_changes, resource_changes,
+    tool_changes, updates,
 };
 use crate::mcp::outbox::PushLane;
 use crate::mcp::resource::{Resource, Watched};
 use crate::mcp::subscription_quota::{SubscriptionPlace, SubscriptionQuota};
+use crate::mount::handle::ServerNews;
 use crate::surface::call::Daemon;
 use crate::surface::error::SurfaceError;
+use crate::surface::mounted::content_mount;
+use crate::surface::tool::relay::MountRequest;
 
 /// The subscriptions of one connection by URI, for clients of the older era.
 #[derive(Debug)]
@@ -62,7 +66,11 @@ impl Subscriptions {
         let tools = tool_changes(Arc::clone(daemon), standing.clone());
         let resources = resource_changes(Arc::clone(daemon), standing.clone());
         tasks.running.spawn(tools.send_to(wire.clone()));
-        tasks.running.spawn(resources.send_to(wire));
+        tasks.running.spawn(resources.send_to(wire.clone()));
+        let resources = mounted_resource_changes(Arc::clone(daemon), standing.clone());
+        let prompts = prompt_changes(Arc::clone(daemon), standing.clone());
+        tasks.running.spawn(resources.send_to(wire.clone()));
+        tasks.running.spawn(prompts.send_to(wire));
     }
 
     /// Notifies the client of changes to the resource from now on. Repeated calls have no effect.
@@ -78,29 +86,61 @@ impl Subscriptions {
         connection: &Arc<Connection>,
         uri: &str,
     ) -> Result<(), SurfaceError> {
-        if mount_of_address(uri).is_some() {
-            let problem = "is of a mounted server, of which changes are not known: read it again";
-            return Err(SurfaceError::argument("uri", problem));
-        }
         let unknown = || SurfaceError::no_session(uri);
         let resource = Resource::parse(uri)?.filter(|it| it.is_told_to(standing));
         let watched = resource.ok_or_else(unknown)?.watched(daemon, standing)?;
+        if !self.has(uri) {
+            let place = self.quota.enter(standing)?;
+            let updates = updates(Arc::clone(daemon), standing.clone(), watched, uri.to_owned());
+            self.add(connection, uri, (updates, place));
+        }
+        Ok(())
+    }
+
+    /// The same for a resource of a mount, once its server tells its changes.
+    ///
+    /// # Errors
+    /// Those of `watching`, and [`SurfaceError::Quota`] if the quota is used up.
+    pub async fn watch(
+        &self,
+        standing: &Standing,
+        connection: &Arc<Connection>,
+        uri: &str,
+        watching: impl Future<Output = Result<ChangeNotices, SurfaceError>>,
+    ) -> Result<(), SurfaceError> {
+        if !self.has(uri) {
+            let place = self.quota.enter(standing)?;
+            self.add(connection, uri, (watching.await?, place));
+        }
+        Ok(())
+    }
+
+    /// Whether the client has subscribed to the resource.
+    fn has(&self, uri: &str) -> bool {
         let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
         while tasks.running.try_join_next().is_some() {}
         tasks.by_uri.retain(|_, told| !told.task.is_finished());
+        tasks.by_uri.contains_key(uri)
+    }
+
+    fn add(
+        &self,
+        connection: &Arc<Connection>,
+        uri: &str,
+        (updates, place): (ChangeNotices, SubscriptionPlace),
+    ) {
+        let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
         if tasks.by_uri.contains_key(uri) {
-            return Ok(());
+            // Two requests of one client at the same time.
+            return;
         }
-        let place = self.quota.enter(standing)?;
         let wire = wire(connection);
         let lane = wire.lane.clone();
-        let updates = updates(Arc::clone(daemon), standing.clone(), watched, uri.to_owned());
         let task = tasks.running.spawn(async move {
             updates.send_to(wire).await;
             drop(place);
         });
         tasks.by_uri.insert(uri.to_owned(), Subscription { task, lane });
-        Ok(())
     }
 
     /// Ends the notifications for the resource.
@@ -135,7 +175,8 @@ struct ListenRequest {
 #[derive(Debug)]
 struct Promised {
     uri: String,
-    updates: ChangeNotices,
+    /// `None` for a resource of a mount, whose server is asked first.
+    updates: Option<ChangeNotices>,
     place: SubscriptionPlace,
 }
 
@@ -149,7 +190,7 @@ impl Acknowledged {
         requested: &SubscriptionFilter,
     ) -> SubscriptionFilter {
         let uris = requested.resource_subscriptions.iter().flatten();
-        let watched: Vec<(String, Watched)> =
+        let watched: Vec<(String, WatchedBy)> =
             uris.filter_map(|uri| Some((uri.clone(), watched(daemon, standing, uri)?))).collect();
         let Ok(places) = quota.enter_all(standing, watched.len()) else {
             return SubscriptionFilter::default();
@@ -166,11 +207,19 @@ impl Acknowledged {
         }
         if filter.resources_list_changed == Some(true) {
             let (daemon, standing) = now();
-            lists.push(resource_changes(daemon, standing));
+            lists.push(resource_changes(Arc::clone(&daemon), standing.clone()));
+            lists.push(mounted_resource_changes(daemon, standing));
+        }
+        if filter.prompts_list_changed == Some(true) {
+            let (daemon, standing) = now();
+            lists.push(prompt_changes(daemon, standing));
         }
         let resources = watched.into_iter().zip(places).map(|((uri, watched), place)| {
             let (daemon, standing) = now();
-            let updates = updates(daemon, standing, watched, uri.clone());
+            let updates = match watched {
+                WatchedBy::Daemon(it) => Some(updates(daemon, standing, it, uri.clone())),
+                WatchedBy::Mount => None,
+            };
             Promised { uri, updates, place }
         });
         let resources = resources.collect();
@@ -181,28 +230,52 @@ impl Acknowledged {
     /// Sends the notifications that the filter selects until the request is cancelled.
     ///
     /// # Errors
-    /// Returns [`SurfaceError::Quota`] when the quota is too small for all resources. Then nothing is sent.
-    pub async fn listen(
+    /// Returns [`SurfaceError::Quota`] when the quota is too small for all resources. Then nothing is sent. Those of
+    /// `watching` end all, so that the client knows that it is not told what it was acknowledged.
+    pub async fn listen<T>(
         &self,
         wire: NoticeLane,
         context: &SubscriptionContext,
-    ) -> Result<(), SurfaceError> {
+        watching: impl Fn(&str) -> Option<T>,
+    ) -> Result<(), SurfaceError>
+    where
+        T: Future<Output = Result<ChangeNotices, SurfaceError>> + Send + 'static,
+    {
         let request = self.take(context.requested(), context.accepted());
         let request = request.ok_or(SurfaceError::Quota("subscriptions"))?;
-        let mut telling = JoinSet::new();
+        let mut telling: JoinSet<Result<(), SurfaceError>> = JoinSet::new();
         for list in request.lists {
-            telling.spawn(list.send_to(wire.clone()));
-        }
-        for Promised { updates, place, .. } in request.resources {
             let wire = wire.clone();
             telling.spawn(async move {
-                updates.send_to(wire).await;
-                drop(place);
+                list.send_to(wire).await;
+                Ok(())
             });
         }
-        context.cancelled().await;
+        for Promised { uri, updates, place } in request.resources {
+            let (wire, watching) = (wire.clone(), watching(&uri));
+            telling.spawn(async move {
+                let updates = match (updates, watching) {
+                    (Some(updates), _) => updates,
+                    (None, Some(watching)) => watching.await?,
+                    (None, None) => return Err(SurfaceError::no_session(&uri)),
+                };
+                updates.send_to(wire).await;
+                drop(place);
+                Ok(())
+            });
+        }
+        let ended = loop {
+            tokio::select! {
+                () = context.cancelled() => break Ok(()),
+                ended = telling.join_next(), if !telling.is_empty() => {
+                    if let Some(Ok(Err(error))) = ended {
+                        break Err(error);
+                    }
+                }
+            }
+        };
         wire.lane.close();
-        Ok(())
+        ended
     }
 
     /// Takes what a request was acknowledged. Equal requests with equal acknowledgements may swap it.
@@ -225,9 +298,22 @@ impl Acknowledged {
     }
 }
 
-/// What a subscription to this URI waits for. `None` if the caller sees no such resource.
-fn watched(daemon: &Daemon, standing: &Standing, uri: &str) -> Option<Watched> {
-    Resource::parse(uri).ok()??.watched(daemon, standing).ok()
+/// Who knows when a resource changes.
+#[derive(Debug)]
+enum WatchedBy {
+    Daemon(Watched),
+    Mount,
+}
+
+/// What a subscription to this URI waits for. `None` if the caller sees no such resource, or its changes are not told.
+fn watched(daemon: &Daemon, standing: &Standing, uri: &str) -> Option<WatchedBy> {
+    if let Some((mount, _)) = mount_of_address(uri) {
+        let mount = content_mount(daemon, standing, mount, MountRequest::Watch)?;
+        let greeting = mount.view().greeting;
+        let tells = greeting.is_none_or(|it| it.tells(ServerNews::Updates));
+        return tells.then_some(WatchedBy::Mount);
+    }
+    Resource::parse(uri).ok()??.watched(daemon, standing).ok().map(WatchedBy::Daemon)
 }
 
 #[cfg(test)]

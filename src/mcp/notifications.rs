@@ -14,22 +14,30 @@ use serde_json::{Value, json};
 use tokio::sync::watch;
 
 use crate::core::frame::Frame;
+use crate::core::mount::MountName;
+use crate::core::mount::naming::mount_of_address;
 use crate::core::policy::{Door, Reach, Standing};
 use crate::mcp::connection::Connection;
 use crate::mcp::outbox::PushLane;
 use crate::mcp::resource::work::State;
 use crate::mcp::resource::{SessionPart, Watched, known, seen};
+use crate::mount::handle::ListChanges;
 use crate::mount::servers::Mount;
+use crate::mount::watches::ResourceWatch;
 use crate::session::handle::Session;
 use crate::session::registry::silent::Known;
 use crate::store::journal::writer::Audience;
 use crate::surface::call::Daemon;
 use crate::surface::control::approvals::waiting;
 use crate::surface::control::list_events::sees;
-use crate::surface::mounted::seen_mounts;
+use crate::surface::mounted::{content_mount, content_mounts, seen_mounts};
+use crate::surface::tool::relay::MountRequest;
 
 /// The shortest time between two notifications of one resource to one client.
 const PAUSE: Duration = Duration::from_millis(50);
+
+/// The same of the lists of mounts, for which clients ask their servers.
+const MOUNTS_PAUSE: Duration = Duration::from_secs(1);
 
 /// A task that sends notifications until its resource is gone.
 type Telling = Pin<Box<dyn Future<Output = ()> + Send>>;
@@ -196,7 +204,7 @@ fn list_changes(
             if now != known {
                 known = now;
                 wire.send(method, params.clone()).await;
-                pause(&daemon).await;
+                pause(&daemon, PAUSE).await;
             }
         }
     })
@@ -237,7 +245,7 @@ async fn tell_part(
 async fn updated(daemon: &Daemon, uri: &str, wire: &NoticeLane) {
     let (method, params) = of_resource(uri);
     wire.send(method, params).await;
-    pause(daemon).await;
+    pause(daemon, PAUSE).await;
 }
 
 fn of_resource(uri: &str) -> (&'static str, Value) {
@@ -278,7 +286,75 @@ pub fn resource_changes(daemon: Arc<Daemon>, standing: Standing) -> ChangeNotice
     list_changes(daemon, standing, listed, changed)
 }
 
-async fn pause(daemon: &Daemon) {
+/// The changes of the resources and templates of mounts that the caller sees.
+pub fn mounted_resource_changes(daemon: Arc<Daemon>, standing: Standing) -> ChangeNotices {
+    let method = "notifications/resources/list_changed";
+    mounted_changes(daemon, standing, (MountRequest::Resource, method), |it| it.resources)
+}
+
+/// The changes of the prompts of mounts that the caller sees. The daemon's own never change.
+pub fn prompt_changes(daemon: Arc<Daemon>, standing: Standing) -> ChangeNotices {
+    let method = "notifications/prompts/list_changed";
+    mounted_changes(daemon, standing, (MountRequest::Prompt, method), |it| it.prompts)
+}
+
+fn mounted_changes(
+    daemon: Arc<Daemon>,
+    standing: Standing,
+    (request, method): (MountRequest, &'static str),
+    count: fn(ListChanges) -> u64,
+) -> ChangeNotices {
+    let state = move |daemon: &Daemon| -> Vec<(MountName, u64)> {
+        let seen = content_mounts(daemon, &standing, request).into_iter();
+        let client = standing.caller.principal;
+        seen.map(|it| (it.name().clone(), count(it.list_changes(client)))).collect()
+    };
+    let mut changes = daemon.mounts.content_changes();
+    let mut known = state(&daemon);
+    ChangeNotices::new(async move |wire: NoticeLane| {
+        while changes.changed().await.is_ok() {
+            let now = state(&daemon);
+            if now != known {
+                known = now;
+                wire.send(method, json!({})).await;
+            }
+            // A server that tells without end costs no more than this.
+            pause(&daemon, MOUNTS_PAUSE).await;
+        }
+    })
+}
+
+/// The changes of a resource of a mount, until its server tells no more or the caller does not see the mount any longer.
+pub fn mounted_updates(
+    daemon: Arc<Daemon>,
+    standing: Standing,
+    mut watch: ResourceWatch,
+    uri: String,
+) -> ChangeNotices {
+    let mut mounts = daemon.mounts.changes();
+    ChangeNotices::new(async move |wire: NoticeLane| {
+        let sees = || {
+            let mount = mount_of_address(&uri).map(|(mount, _)| mount).unwrap_or_default();
+            content_mount(&daemon, &standing, mount, MountRequest::Watch).is_some()
+        };
+        while sees() {
+            let is_told = tokio::select! {
+                is_told = watch.changed() => is_told,
+                changed = mounts.changed() => match changed {
+                    Ok(()) => continue,
+                    Err(_) => return,
+                },
+            };
+            // The last news is that it may change without being told.
+            updated(&daemon, &uri, &wire).await;
+            if !is_told {
+                return;
+            }
+        }
+    })
+}
+
+async fn pause(daemon: &Daemon, least: Duration) {
     let clock = daemon.sessions.clock();
-    clock.sleep_until(clock.now() + PAUSE).await;
+    clock.sleep_until(clock.now() + least).await;
 }

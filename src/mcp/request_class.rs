@@ -44,6 +44,8 @@ impl RequestClass {
             || matches!(request.method(), OBSERVE_METHOD | ATTACH_METHOD);
         let waits = if let ClientRequest::ReadResourceRequest(read) = request {
             mount_of_address(&read.params.uri).is_some()
+        } else if let ClientRequest::SubscribeRequest(subscribe) = request {
+            mount_of_address(&subscribe.params.uri).is_some()
         } else if let ClientRequest::GetPromptRequest(get) = request {
             always_waits(&get.params.name)
         } else {

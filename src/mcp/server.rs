@@ -139,6 +139,7 @@ fn capabilities(standing: &Standing) -> ServerCapabilities {
         .enable_resources_subscribe()
         .enable_resources_list_changed()
         .enable_prompts()
+        .enable_prompts_list_changed()
         .enable_completions()
         .enable_logging()
         .build();
@@ -293,7 +294,16 @@ impl ServerHandler for Server {
     ) -> Result<(), ErrorData> {
         let standing = self.standing(&context.meta);
         let daemon = self.shared.gateway.daemon();
-        Ok(self.subscriptions.subscribe(daemon, &standing, &self.connection, &request.uri)?)
+        let Some(watching) = self.watching(&request.uri, &standing) else {
+            let Self { subscriptions, connection, .. } = self;
+            return Ok(subscriptions.subscribe(daemon, &standing, connection, &request.uri)?);
+        };
+        let subscribed =
+            self.subscriptions.watch(&standing, &self.connection, &request.uri, watching);
+        tokio::select! {
+            subscribed = subscribed => Ok(subscribed?),
+            () = context.ct.cancelled() => Err(ErrorData::internal_error("cancelled", None)),
+        }
     }
 
     #[allow(deprecated)] // As above.
@@ -324,7 +334,9 @@ impl ServerHandler for Server {
             lane,
             subscription: Some(request.id.clone()),
         };
-        Ok(self.acknowledged.listen(wire, &context).await?)
+        let standing = self.standing(&request.meta);
+        let watching = |uri: &str| self.watching(uri, &standing);
+        Ok(self.acknowledged.listen(wire, &context, watching).await?)
     }
 
     async fn complete(

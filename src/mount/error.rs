@@ -28,6 +28,12 @@ pub enum MountError {
     /// The server did not answer in time; the call was cancelled.
     #[error("the mount `{mount}` did not answer within {} ms", after.as_millis())]
     TimedOut { mount: MountName, after: Duration },
+    /// The server does not tell when its resources change.
+    #[error("the mount `{mount}` does not tell when its resources change")]
+    Untold { mount: MountName },
+    /// Too many resources of the mount are subscribed to.
+    #[error("too many resources of the mount `{mount}` are subscribed to")]
+    TooManyWatched { mount: MountName },
     /// The server refused the call with an error of the protocol.
     #[error("the mount `{mount}` refused the call ({code}): {message}")]
     Refused { mount: MountName, code: i64, message: String },
@@ -42,6 +48,8 @@ impl MountError {
             | Self::Changed { .. }
             | Self::Busy { .. }
             | Self::StateLost { .. }
+            | Self::Untold { .. }
+            | Self::TooManyWatched { .. }
             | Self::Refused { .. } => false,
         }
     }

@@ -14,6 +14,7 @@ use crate::mount::definitions::ToolSet;
 use crate::mount::error::{ManageError, MountError};
 use crate::mount::fence::{CallLease, Fence};
 use crate::mount::log::ServerLog;
+use crate::mount::watches::{ResourceWatch, ResourceWatches, WatchState};
 
 /// How many calls of one mount wait or run.
 pub const CALLS_MAX: usize = 64;
@@ -49,6 +50,29 @@ pub struct MountView {
     pub greeting: Option<Arc<Greeting>>,
     /// Why it does not run, if it failed.
     pub problem: Option<String>,
+    /// How often its lists have changed.
+    pub changes: ListChanges,
+}
+
+/// How often the lists of a server have changed, as far as it tells.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ListChanges {
+    pub resources: u64,
+    pub prompts: u64,
+}
+
+impl MountView {
+    /// It was greeted. It tells nothing while it does not run, so that a list of which it tells the changes counts as
+    /// changed.
+    pub fn on_greeted(&mut self, greeting: Greeting) {
+        let before = self.greeting.replace(Arc::new(greeting));
+        let (before, now) = (before.unwrap_or_default(), self.greeting.clone().unwrap_or_default());
+        let has = |it: &Greeting, list| it.capabilities.contains(&list);
+        let differs = |list| has(&before, list) != has(&now, list);
+        let changed = |list, news| u64::from(differs(list) || now.tells(news));
+        self.changes.resources += changed("resources", ServerNews::Resources);
+        self.changes.prompts += changed("prompts", ServerNews::Prompts);
+    }
 }
 
 /// The tools of a mount, which all its servers have.
@@ -65,8 +89,41 @@ pub struct MountTools {
 pub struct Greeting {
     /// The capabilities that it declared, of those that the protocol knows, by name.
     pub capabilities: Vec<&'static str>,
+    /// What it declared to tell.
+    pub news: Vec<ServerNews>,
     /// How it says that it is used, 4,096 bytes at most.
     pub instructions: Option<String>,
+}
+
+impl Greeting {
+    /// Whether it declared to tell this.
+    pub fn tells(&self, news: ServerNews) -> bool {
+        self.news.contains(&news)
+    }
+}
+
+/// What a server may tell by itself, beside changes of its tools.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ServerNews {
+    /// Changes of the resources that it was asked about.
+    Updates,
+    /// Changes of its list of resources.
+    Resources,
+    /// Changes of its list of prompts.
+    Prompts,
+}
+
+impl ServerNews {
+    pub const ALL: [Self; 3] = [Self::Updates, Self::Resources, Self::Prompts];
+
+    /// Where a server declares it, in its capabilities.
+    pub fn pointer(self) -> &'static str {
+        match self {
+            Self::Updates => "/resources/subscribe",
+            Self::Resources => "/resources/listChanged",
+            Self::Prompts => "/prompts/listChanged",
+        }
+    }
 }
 
 /// How far a call has come, as its server says.
@@ -115,6 +172,8 @@ pub struct MountShared {
     /// An operator wants the server to start again, whatever it is doing.
     pub restart: Notify,
     pub fence: Arc<Fence>,
+    /// The resources whose changes clients are told.
+    pub watches: Arc<ResourceWatches>,
     /// The number of the next request to the server.
     numbers: AtomicU64,
 }
@@ -138,6 +197,7 @@ impl MountShared {
             gave_up: Notify::new(),
             restart: Notify::new(),
             fence: Arc::default(),
+            watches: Arc::default(),
             numbers: AtomicU64::new(1),
         }
     }
@@ -201,6 +261,25 @@ impl MountServer {
         answered.unwrap_or_else(|_| Err(MountError::Restarted { mount: mount() }))
     }
 
+    /// Has it tell the changes of a resource, and starts it if need be. All who watch a resource share one subscription.
+    ///
+    /// # Errors
+    /// [`MountError`] if it does not run, does not tell changes or refuses, or too many resources are watched.
+    pub async fn watch(&self, uri: &str) -> Result<ResourceWatch, MountError> {
+        let MountShared { name, watches, stop, .. } = &*self.shared;
+        let too_many = || MountError::TooManyWatched { mount: name.clone() };
+        let mut watch = watches.watch(uri).ok_or_else(too_many)?;
+        let begun = tokio::select! {
+            begun = watch.begun() => begun,
+            () = stop.cancelled() => WatchState::Asked,
+        };
+        match begun {
+            WatchState::Told { .. } => Ok(watch),
+            WatchState::Ended(error) => Err(error),
+            WatchState::Asked => Err(stopping(name.clone())),
+        }
+    }
+
     /// Has it started, so that its tools are known.
     pub fn learn(&self) {
         // If so much waits already, it is started anyway.
@@ -230,7 +309,8 @@ impl MountServer {
     }
 }
 
-fn stopping(mount: MountName) -> MountError {
+/// The error of a server that is ended for good.
+pub fn stopping(mount: MountName) -> MountError {
     let problem = "it is being stopped".to_owned();
     MountError::Unavailable { mount, problem, retry_after: None }
 }

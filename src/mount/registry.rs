@@ -105,6 +105,8 @@ pub struct Mounts {
     running: Mutex<RunningMounts>,
     /// Changes when clients see other tools.
     lists: watch::Sender<u64>,
+    /// Changes when clients see other resources or prompts.
+    contents: watch::Sender<u64>,
 }
 
 #[derive(Debug, Default)]
@@ -115,7 +117,8 @@ struct RunningMounts {
 
 impl Mounts {
     pub fn new(places: MountPlaces) -> Self {
-        Self { places, running: Mutex::default(), lists: watch::Sender::new(0) }
+        let (lists, contents) = (watch::Sender::new(0), watch::Sender::new(0));
+        Self { places, running: Mutex::default(), lists, contents }
     }
 
     /// Has these mounts, and no others. One whose settings are the same keeps running.
@@ -142,6 +145,7 @@ impl Mounts {
         drop(running);
         if changes {
             self.lists.send_modify(|count| *count += 1);
+            self.contents.send_modify(|count| *count += 1);
         }
     }
 
@@ -165,6 +169,7 @@ impl Mounts {
             },
             kept,
             lists: self.lists.clone(),
+            contents: self.contents.clone(),
             tasks: tasks.clone(),
         };
         let mount = Mount::of(seed.begin());
@@ -216,6 +221,11 @@ impl Mounts {
         *self.lists.borrow()
     }
 
+    /// Changes when clients may see other resources or prompts.
+    pub fn content_changes(&self) -> watch::Receiver<u64> {
+        self.contents.subscribe()
+    }
+
     /// Ends the servers of a client that is gone.
     pub fn leave(&self, client: PrincipalId) {
         self.lock().mounts.values().for_each(|mount| mount.leave(client));
@@ -250,6 +260,7 @@ struct MountSeed {
     address: Result<ServerAddress, String>,
     kept: AcceptedTools,
     lists: watch::Sender<u64>,
+    contents: watch::Sender<u64>,
     tasks: TaskTracker,
 }
 
@@ -266,6 +277,7 @@ impl MountSeed {
             address: self.address.clone(),
             accepted: self.kept.clone(),
             lists: self.lists.clone(),
+            contents: self.contents.clone(),
             restarts: Restarts::default(),
             begun: Instant::now(),
             relied: None,

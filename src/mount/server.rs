@@ -5,13 +5,13 @@ mod draining;
 mod greeting;
 mod learning;
 mod running;
+mod watching;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value;
-use serde_json::value::RawValue;
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep_until, timeout_at};
 
@@ -20,13 +20,16 @@ use crate::core::moment::Moment;
 use crate::core::mount::restarts::Restarts;
 use crate::mount::definitions::{AcceptedTools, ToolSet};
 use crate::mount::error::MountError;
-use crate::mount::handle::{MountCommand, MountShared, MountStatus, ServerCall};
+use crate::mount::handle::{
+    ListChanges, MountCommand, MountShared, MountStatus, ServerCall, stopping,
+};
 use crate::mount::link::lines::FromServer;
 use crate::mount::link::{ServerAddress, ServerLink};
-use crate::mount::protocol::{ServerMessage, ServerRefusal, answer_to, parse};
+use crate::mount::protocol::{ServerMessage, answer_to, parse};
 use crate::mount::server::draining::Draining;
 use crate::mount::server::greeting::{Listing, greet};
 use crate::mount::server::running::{PendingCall, RunningServer};
+use crate::mount::server::watching::{AskedWatches, on_updated, watched};
 
 /// Far enough away for a task that waits for nothing.
 const NEVER: Duration = Duration::from_secs(86_400);
@@ -40,6 +43,8 @@ pub(crate) struct MountTask {
     pub(crate) accepted: AcceptedTools,
     /// Changes when clients see other tools.
     pub(crate) lists: watch::Sender<u64>,
+    /// Changes when clients see other resources or prompts.
+    pub(crate) contents: watch::Sender<u64>,
     pub(crate) restarts: Restarts,
     pub(crate) begun: Instant,
     /// The lease under which the server was last called, and which start of it that was.
@@ -62,7 +67,14 @@ enum ServerEnd {
 impl MountTask {
     /// Runs until the mount is stopped.
     pub(crate) async fn run(mut self) {
+        self.run_on().await;
+        self.shared.watches.end_all(&stopping(self.shared.name.clone()));
+    }
+
+    async fn run_on(&mut self) {
         loop {
+            let wait = self.restarts.may_start(self.now()).err().unwrap_or_default();
+            let may_start = Instant::now() + wait;
             let command = tokio::select! {
                 biased;
                 () = self.shared.stop.cancelled() => return,
@@ -71,6 +83,7 @@ impl MountTask {
                     Some(MountCommand::Learn)
                 }
                 command = self.commands.recv() => command,
+                () = watched(&self.shared, may_start) => Some(MountCommand::Learn),
             };
             let mut first = None;
             match command {
@@ -132,10 +145,12 @@ impl MountTask {
     }
 
     fn refuse(&self, call: Option<ServerCall>, problem: &str, retry_after: Option<Duration>) {
+        let (mount, problem) = (self.shared.name.clone(), problem.to_owned());
+        let error = MountError::Unavailable { mount, problem, retry_after };
+        self.shared.watches.end_asked(&error, |_| true);
         if let Some(call) = call {
-            let (mount, problem) = (self.shared.name.clone(), problem.to_owned());
             // Whoever has gone needs no answer.
-            let _ = call.reply.send(Err(MountError::Unavailable { mount, problem, retry_after }));
+            let _ = call.reply.send(Err(error));
         }
     }
 
@@ -149,8 +164,8 @@ impl MountTask {
         let greeted = self.in_time(until, greet(&mut link, &self.shared)).await;
         let greeted = greeted.and_then(|greeted| greeted.map_err(ServerEnd::Failed));
         let learnt = greeted.and_then(|(greeting, tools)| {
-            let greeting = Some(Arc::new(greeting));
-            self.shared.view.send_modify(|view| view.greeting = greeting);
+            self.shared.view.send_modify(|view| view.on_greeted(greeting));
+            self.contents.send_modify(|count| *count += 1);
             self.learn(tools).map_err(ServerEnd::Failed)
         });
         match learnt {
@@ -184,12 +199,13 @@ impl MountTask {
         });
         let (pending, used) = (BTreeMap::new(), Instant::now());
         let generation = self.restarts.generation();
-        let draining = Draining::default();
+        let (draining, watches) = (Draining::default(), AskedWatches::default());
         let mut running =
-            RunningServer { link, pending, draining, generation, listing: None, used };
+            RunningServer { link, pending, draining, generation, listing: None, watches, used };
         if let Some(call) = first {
             self.begin(&mut running, call);
         }
+        self.ask_watches(&mut running);
         let end = loop {
             if let Some(end) = self.step(&mut running).await {
                 break end;
@@ -207,6 +223,7 @@ impl MountTask {
             let mount = self.shared.name.clone();
             let _ = call.reply.send(Err(MountError::StateLost { mount }));
         }
+        self.end_watches(&running);
         running.link.end().await;
         if let ServerEnd::Restart = end {
             self.restarts.on_reset();
@@ -224,6 +241,10 @@ impl MountTask {
             () = shared.restart.notified() => Some(ServerEnd::Restart),
             () = shared.gave_up.notified() => {
                 self.cancel_given_up(running);
+                None
+            }
+            () = shared.watches.changed() => {
+                self.ask_watches(running);
                 None
             }
             read = running.link.next() => self.on_read(running, read),
@@ -246,7 +267,8 @@ impl MountTask {
     /// When the next call times out, or the server has been idle for long enough.
     fn deadline(&self, running: &RunningServer) -> Instant {
         let first = running.pending.values().map(|pending| pending.until).min();
-        let first = first.into_iter().chain(running.draining.deadline()).min();
+        let others = running.draining.deadline().into_iter().chain(running.watches.deadline());
+        let first = first.into_iter().chain(others).min();
         let idle = self.shared.settings.idle_stop;
         let idle = if idle.is_zero() { NEVER } else { idle };
         first.unwrap_or_else(|| running.used + idle)
@@ -254,8 +276,10 @@ impl MountTask {
 
     fn on_time(&self, running: &mut RunningServer) -> Option<ServerEnd> {
         let now = Instant::now();
-        let was_draining = running.draining.deadline().is_some();
+        let was_waiting =
+            running.draining.deadline().is_some() || running.watches.deadline().is_some();
         running.draining.on_time(now);
+        self.on_watch_time(running, now);
         let overdue = running.pending.iter().filter(|(_, pending)| pending.until <= now);
         let overdue: Vec<u64> = overdue.map(|(id, _)| *id).collect();
         for id in &overdue {
@@ -265,11 +289,12 @@ impl MountTask {
                 let _ = call.reply.send(Err(MountError::TimedOut { mount, after }));
             }
         }
-        if was_draining || !overdue.is_empty() || !running.pending.is_empty() {
+        if was_waiting || !overdue.is_empty() || !running.pending.is_empty() {
             return None;
         }
-        if self.shared.settings.idle_stop.is_zero() || self.shared.fence.is_held() {
-            // Its holder relies on its state.
+        let is_watched = !self.shared.watches.is_empty();
+        if self.shared.settings.idle_stop.is_zero() || self.shared.fence.is_held() || is_watched {
+            // Its holder relies on its state, and those who watch its resources on its news.
             running.used = now;
             return None;
         }
@@ -302,6 +327,7 @@ impl MountTask {
                 if let Some(listing) = running.listing.take_if(|listing| listing.id == id) {
                     return self.on_listed(running, listing, result);
                 }
+                let result = self.on_watch_answer(running, id, result)?;
                 running.draining.on_answered(id);
                 // An unknown number is that of a call that was given up.
                 let PendingCall { call, .. } = running.pending.remove(&id)?;
@@ -322,6 +348,9 @@ impl MountTask {
         if running.listing.take_if(|listing| listing.id == id).is_some() {
             return Some(ServerEnd::Failed(problem));
         }
+        if self.on_watch_lost(running, id) {
+            return None;
+        }
         let PendingCall { call, .. } = running.pending.remove(&id)?;
         self.shared.log.add(format!("[termgate] no answer: {problem}").as_bytes());
         let mount = self.shared.name.clone();
@@ -332,6 +361,13 @@ impl MountTask {
     fn on_told(&self, running: &mut RunningServer, method: &str, params: Option<Value>) {
         match method {
             "notifications/progress" => running.on_progress(params),
+            "notifications/resources/updated" => on_updated(&self.shared, params.as_ref()),
+            "notifications/resources/list_changed" => {
+                self.on_list_changed(|changes| changes.resources += 1);
+            }
+            "notifications/prompts/list_changed" => {
+                self.on_list_changed(|changes| changes.prompts += 1);
+            }
             "notifications/message" => self.shared.log.add_message(params.as_ref()),
             // A list that is on its way may be the one before.
             "notifications/tools/list_changed" => {
@@ -344,21 +380,8 @@ impl MountTask {
         }
     }
 
-    fn on_listed(
-        &mut self,
-        running: &mut RunningServer,
-        listing: Listing,
-        result: Result<Box<RawValue>, ServerRefusal>,
-    ) -> Option<ServerEnd> {
-        match listing.on_page(result, || self.shared.number()) {
-            Err(problem) => Some(ServerEnd::Failed(problem)),
-            Ok(Ok(tools)) => self.learn(tools).err().map(ServerEnd::Failed),
-            Ok(Err(next)) => {
-                if running.link.send(next.request()).is_ok() {
-                    running.listing = Some(next);
-                }
-                None
-            }
-        }
+    fn on_list_changed(&self, count: impl FnOnce(&mut ListChanges)) {
+        self.shared.view.send_modify(|view| count(&mut view.changes));
+        self.contents.send_modify(|count| *count += 1);
     }
 }

@@ -7,7 +7,7 @@ use crate::core::ids::PrincipalId;
 use crate::core::mount::{MountMode, MountName, MountSettings, SERVERS_MAX};
 use crate::mount::error::{ManageError, MountError};
 use crate::mount::fence::Fence;
-use crate::mount::handle::{MountServer, MountStatus, MountTools, MountView};
+use crate::mount::handle::{ListChanges, MountServer, MountStatus, MountTools, MountView};
 
 /// A mount. Clones are the same one.
 #[derive(Clone, Debug)]
@@ -86,6 +86,33 @@ impl Mount {
         }
     }
 
+    /// The server that tells this client of changes: its own, or the first one.
+    ///
+    /// # Errors
+    /// As those of [`Mount::server_for`].
+    pub fn server_of_news(&self, client: PrincipalId) -> Result<MountServer, MountError> {
+        match self.settings().mode {
+            MountMode::PerClient => self.server_for(client),
+            MountMode::Shared | MountMode::Leased | MountMode::Pool(_) => Ok(self.first.clone()),
+        }
+    }
+
+    /// How often the lists that this client sees have changed: those of its own server, or of all servers.
+    pub fn list_changes(&self, client: PrincipalId) -> ListChanges {
+        let own = |replicas: &Arc<FurtherServers>| replicas.known_of(client);
+        let servers = match self.settings().mode {
+            MountMode::PerClient => self.replicas.as_ref().and_then(own).into_iter().collect(),
+            MountMode::Shared | MountMode::Leased | MountMode::Pool(_) => self.servers(),
+        };
+        servers.iter().map(|server| server.view().changes).fold(
+            ListChanges::default(),
+            |all, it| ListChanges {
+                resources: all.resources + it.resources,
+                prompts: all.prompts + it.prompts,
+            },
+        )
+    }
+
     /// Ends the server of a client that is gone.
     pub fn leave(&self, client: PrincipalId) {
         if let Some(replicas) = &self.replicas {
@@ -162,6 +189,12 @@ impl FurtherServers {
         let server = (self.start)();
         running.push(FurtherServer { client: Some(client), server: server.clone() });
         Some(server)
+    }
+
+    /// The server of this client alone, if it has one already.
+    fn known_of(&self, client: PrincipalId) -> Option<MountServer> {
+        let running = self.lock();
+        running.iter().find(|it| it.client == Some(client)).map(|it| it.server.clone())
     }
 
     /// The server that has the fewest calls, of `first` and the others of a pool of this size.

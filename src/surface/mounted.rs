@@ -12,7 +12,7 @@ use crate::mount::registry::{MountedTool, Mounts};
 use crate::mount::servers::Mount;
 use crate::surface::call::Daemon;
 use crate::surface::tool::ToolEntry;
-use crate::surface::tool::relay::visible;
+use crate::surface::tool::relay::{MountRequest, visible};
 use crate::wire::lease::LeaseWire;
 use crate::wire::mount::SeenMount;
 
@@ -50,6 +50,25 @@ pub fn sees_mounts(daemon: &Daemon, standing: &Standing) -> bool {
     let is_own = standing.caller.tenant == *daemon.sessions.own_tenant();
     let has_set = daemon.toolsets.mounts || standing.door == Door::Operator;
     has_set && standing.reach == Reach::Tenant && (is_own || standing.tools.is_some())
+}
+
+/// The mount of this name, if a caller may ask it for this beside tools.
+pub fn content_mount(
+    daemon: &Daemon,
+    standing: &Standing,
+    mount: &str,
+    request: MountRequest,
+) -> Option<Mount> {
+    let mount = daemon.mounts.find(mount)?;
+    let has = standing.has_tool(&request.known_as(mount.name()));
+    (has && sees_mounts(daemon, standing)).then_some(mount)
+}
+
+/// The mounts of which a caller may ask for this beside tools.
+pub fn content_mounts(daemon: &Daemon, standing: &Standing, request: MountRequest) -> Vec<Mount> {
+    let mut mounts = daemon.mounts.all();
+    mounts.retain(|it| content_mount(daemon, standing, it.name().as_str(), request).is_some());
+    mounts
 }
 
 /// The mounts of which a caller sees a tool, by name, each with the names of these tools.

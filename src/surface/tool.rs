@@ -24,11 +24,12 @@ use crate::core::policy::PermittedAct;
 use crate::core::policy::rules::tools::KnownTool;
 use crate::mount::registry::MountedTool;
 use crate::mount::servers::Mount;
+use crate::mount::watches::ResourceWatch;
 use crate::surface::argument;
 use crate::surface::call::Call;
 use crate::surface::error::SurfaceError;
 use crate::surface::schema;
-use crate::surface::tool::relay::{MountRequest, relay};
+use crate::surface::tool::relay::{MountRequest, relay, watch};
 
 /// The right a tool needs, and how the session it is about is named.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -168,6 +169,8 @@ pub enum ToolAnswer {
     Own(Answer),
     /// The result of a mounted server, as JSON.
     Relayed(Box<RawValue>),
+    /// The changes of a resource of a mounted server.
+    Watching(ResourceWatch),
 }
 
 type Running = Pin<Box<dyn Future<Output = Result<Answer, SurfaceError>> + Send>>;
@@ -235,7 +238,7 @@ impl ToolEntry {
     /// The entry of something else that a server offers, by the server's own name for it. It only reads. Its name has a
     /// `/`, which no name of a tool has.
     pub fn of_mount(mount: Mount, own: &str, request: MountRequest) -> Self {
-        let name: Arc<str> = format!("{}__{}", mount.name(), request.method()).into();
+        let name: Arc<str> = request.known_as(mount.name()).into();
         let described = rmcp::model::Tool::new(name.to_string(), "", JsonObject::new());
         let tool = MountedTool { mount, tool: own.into(), definition: Arc::new(Value::Null) };
         Self {
@@ -321,6 +324,9 @@ impl ToolEntry {
         self.check(&arguments)?;
         match &self.body {
             ToolBody::Own { run, .. } => run(call, arguments).await.map(ToolAnswer::Own),
+            ToolBody::Mounted(tool, MountRequest::Watch) => {
+                watch(tool, call).await.map(ToolAnswer::Watching)
+            }
             ToolBody::Mounted(tool, request) => {
                 let asked = (*request, arguments);
                 relay(self.access, tool, call, asked).await.map(ToolAnswer::Relayed)

@@ -33,10 +33,21 @@ def wind_down(id):
 
 
 CONTENT = {"resources": {}, "prompts": {}, "completions": {}}
+NEWS = {"resources": {"subscribe": True, "listChanged": True}, "prompts": {"listChanged": True}}
+OFFERED = {"content": CONTENT, "news": CONTENT | NEWS}.get(mode, {})
+
+
+def tell(arguments):
+    for _ in range(arguments.get("times", 1)):
+        say({"jsonrpc": "2.0", "method": "notifications/" + arguments["what"],
+             "params": {"uri": arguments.get("uri")}})
 
 
 def content(method, params):
-    """What it answers in the mode `content` to what is no tool."""
+    """What it answers in the modes `content` and `news` to what is no tool."""
+    if method in ("resources/subscribe", "resources/unsubscribe"):
+        note(method.removeprefix("resources/") + " " + params["uri"])
+        return None if params["uri"] == "missing" else {}
     if method == "resources/list" and "cursor" not in params:
         return {"resources": [{"uri": "file:///a b?c#d", "name": "one", "description": "h\u200bi"}],
                 "nextCursor": "2"}
@@ -69,7 +80,7 @@ for line in sys.stdin:
     if method == "initialize":
         say({"jsonrpc": "2.0", "id": id, "result": {
             "protocolVersion": "2025-11-25",
-            "capabilities": {"tools": {}, "logging": {}} | (CONTENT if mode == "content" else {}),
+            "capabilities": {"tools": {}, "logging": {}} | OFFERED,
             "instructions": "Be\u200b kind.",
             "serverInfo": {"name": "fake", "version": "1"}}})
     elif method == "tools/list":
@@ -121,6 +132,12 @@ for line in sys.stdin:
         elif name == "changed":
             say({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"})
             say({"jsonrpc": "2.0", "id": id, "result": {"content": []}})
+        elif name == "tell":
+            if "after" in arguments:
+                threading.Timer(arguments["after"], tell, [arguments]).start()
+            else:
+                tell(arguments)
+            say({"jsonrpc": "2.0", "id": id, "result": {"content": []}})
         elif name == "grandchild":
             child = subprocess.Popen(["sh", "-c", "trap '' TERM; while :; do sleep 1; done"],
                                      stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
@@ -145,7 +162,7 @@ for line in sys.stdin:
                              '"text":"a\u200bb"} ],"structuredContent":{"z":1.0,"a":1e2,"got":%s}}}\n'
                              % (id, json.dumps(arguments)))
             sys.stdout.flush()
-    elif mode == "content" and (result := content(method, params)) is not None:
+    elif OFFERED and (result := content(method, params)) is not None:
         say({"jsonrpc": "2.0", "id": id, "result": result})
     elif id is not None and method:
         say({"jsonrpc": "2.0", "id": id, "error": {"code": -32601, "message": "unknown"}})

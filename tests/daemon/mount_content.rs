@@ -45,7 +45,9 @@ async fn resources_are_listed_with_all_pages_and_read() {
         assert_eq!(read["contents"], expected);
         let refused = client.request("resources/subscribe", json!({"uri": ONE})).await;
         if era == Era::Legacy {
-            assert!(refused.unwrap_err().to_string().contains("mounted server"));
+            let refused = refused.unwrap_err();
+            assert_eq!(refused["data"]["error_code"], "invalid_argument", "{refused}");
+            assert!(refused.to_string().contains("does not tell when its resources change"));
         }
     }
     assert!(fake.heard().contains("read file:///a b?c#d"));

@@ -19,7 +19,7 @@ use crate::harness::waiting::{LOOK, soon, until};
 const SERVER: &str = include_str!("fake_server.py");
 
 /// The tools of the fake server.
-const TOOLS: [&str; 18] = [
+const TOOLS: [&str; 19] = [
     "echo",
     "look",
     "crash",
@@ -37,6 +37,7 @@ const TOOLS: [&str; 18] = [
     "environment",
     "pid",
     "sees",
+    "tell",
     "a.dotted/name",
 ];
 

@@ -4,7 +4,7 @@ use crate::core::code::Code;
 use crate::core::input::request::WriteError;
 use crate::core::lease::error::LeaseError;
 use crate::core::mount::MountName;
-use crate::mcp::error::write;
+use crate::mcp::error::{over_quota, write};
 use crate::mount::error::{ManageError, MountError};
 use crate::wire::error::{ErrorDetails, ErrorWire};
 
@@ -48,6 +48,11 @@ pub(super) fn mount(error: &MountError) -> ErrorWire {
             Code::Timeout,
             "The call was cancelled, but may have taken effect. Look before you repeat it.".to_owned(),
         ),
+        MountError::Untold { .. } => with_hint(
+            Code::InvalidArgument,
+            "Read the resource again when you need it.".to_owned(),
+        ),
+        MountError::TooManyWatched { .. } => over_quota(error),
         MountError::Refused { code: INVALID_PARAMS, .. } => {
             ErrorWire::because(Code::InvalidArgument, error)
         }

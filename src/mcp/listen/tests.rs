@@ -92,7 +92,7 @@ fn equal_requests_get_what_each_was_acknowledged() {
     for uris in [&["a", "b"][..], &["b"], &[]] {
         let resources = uris.iter().map(|uri| Promised {
             uri: (*uri).to_owned(),
-            updates: tool_changes(Arc::clone(&daemon), agent(1)),
+            updates: Some(tool_changes(Arc::clone(&daemon), agent(1))),
             place: quota.enter(&agent(1)).expect("ten are free"),
         });
         let resources = resources.collect();

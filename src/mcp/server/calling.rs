@@ -165,6 +165,10 @@ impl Server {
             Ok(ToolAnswer::Relayed(result)) => {
                 return (ToolResult::relayed(era, result), CallOutcome::Done);
             }
+            Ok(ToolAnswer::Watching(_)) => {
+                let error = SurfaceError::Internal("a tool tells changes".to_owned());
+                return self.result(Err(error), started, version);
+            }
             Ok(ToolAnswer::Own(Answer { result, text })) => {
                 (ToolResult::success(era, text, result), CallOutcome::Done)
             }

@@ -14,14 +14,17 @@ use serde_json::{Value, json};
 
 use crate::core::mount::naming::{exposed_address, mount_of_address};
 use crate::core::policy::Standing;
-use crate::gateway::CallOutcome;
+use crate::gateway::{CallOutcome, Gateway};
+use crate::mcp::notifications::{ChangeNotices, mounted_updates};
 use crate::mcp::server::calling::Counted;
 use crate::mcp::server::{LARGE_READ_ROOM, Server};
 use crate::mount::error::MountError;
+use crate::mount::watches::ResourceWatch;
 use crate::session::command::Accepted;
-use crate::surface::call::Call;
+use crate::surface::call::{Call, Touched};
 use crate::surface::error::SurfaceError;
 use crate::surface::mount_content::{ContentList, MountContent, mount_content};
+use crate::surface::mounted::content_mounts;
 use crate::surface::person::ClientPerson;
 use crate::surface::tool::relay::MountRequest;
 use crate::surface::tool::{ToolAnswer, ToolEntry};
@@ -41,7 +44,7 @@ impl Server {
         (list, request): (ContentList, MountRequest),
     ) -> Result<Vec<T>, ErrorData> {
         let gateway = &self.shared.gateway;
-        let mounts = gateway.content_mounts(standing, request);
+        let mounts = content_mounts(gateway.daemon(), standing, request);
         if mounts.is_empty() {
             return Ok(Vec::new());
         }
@@ -145,7 +148,7 @@ impl Server {
     ) -> Option<(String, MountContent)> {
         let (mount, _) = name.split_once("__")?;
         let gateway = &self.shared.gateway;
-        let mut mounts = gateway.content_mounts(standing, MountRequest::Prompt);
+        let mut mounts = content_mounts(gateway.daemon(), standing, MountRequest::Prompt);
         mounts.retain(|it| it.name().as_str() == mount);
         let client = standing.caller.principal;
         let listed = mount_content(gateway.daemon(), mounts, client, ContentList::Prompts).await;
@@ -161,32 +164,72 @@ impl Server {
         arguments: JsonObject,
         context: &RequestContext<RoleServer>,
     ) -> Result<T, ErrorData> {
-        let gateway = &self.shared.gateway;
-        let call = Call {
-            daemon: Arc::clone(gateway.daemon()),
-            standing,
-            accepted: Accepted::nothing(),
-            target: None,
-            permit: None,
-            touched: Arc::clone(&self.touched),
-            mount_lease: None,
-            creates: None,
-            person: ClientPerson::Absent,
-            progress: None,
-        };
-        let mut counted = Counted::of(gateway.calls(), Arc::clone(&entry.name));
-        let answer = tokio::select! {
-            answer = gateway.call(entry, call, arguments) => answer,
-            () = context.ct.cancelled() => {
-                return Err(ErrorData::internal_error("cancelled", None));
-            }
-        };
-        let read = answer.and_then(|answer| read(entry, answer));
-        counted.outcome = match &read {
-            Ok(_) => CallOutcome::Done,
-            Err(error) => CallOutcome::Failed(ErrorWire::from(error).code()),
-        };
-        Ok(read?)
+        let (gateway, touched) = (&self.shared.gateway, Arc::clone(&self.touched));
+        tokio::select! {
+            asked = ask(gateway, entry, (standing, touched), arguments, read) => Ok(asked?),
+            () = context.ct.cancelled() => Err(ErrorData::internal_error("cancelled", None)),
+        }
+    }
+
+    /// Has the server of a mount tell the changes of a resource, on the path of all calls; `None` if the address is that
+    /// of no mount.
+    pub(super) fn watching(
+        &self,
+        uri: &str,
+        standing: &Standing,
+    ) -> Option<impl Future<Output = Result<ChangeNotices, SurfaceError>> + Send + use<>> {
+        let (mount, own) = mount_of_address(uri)?;
+        let asked = (MountRequest::Watch, own);
+        let entry = self.shared.gateway.content_entry(standing, mount, asked)?;
+        let arguments = JsonObject::from_iter([("uri".to_owned(), Value::from(own))]);
+        let (shared, touched) = (Arc::clone(&self.shared), Arc::clone(&self.touched));
+        let (standing, uri) = (standing.clone(), uri.to_owned());
+        Some(async move {
+            let caller = (standing.clone(), touched);
+            let watch = ask(&shared.gateway, &entry, caller, arguments, watch).await?;
+            let daemon = Arc::clone(shared.gateway.daemon());
+            Ok(mounted_updates(daemon, standing, watch, uri))
+        })
+    }
+}
+
+/// Makes a call for what a mount offers beside tools, and reads its answer.
+async fn ask<T>(
+    gateway: &Gateway,
+    entry: &ToolEntry,
+    (standing, touched): (Standing, Touched),
+    arguments: JsonObject,
+    read: fn(&ToolEntry, ToolAnswer) -> Result<T, SurfaceError>,
+) -> Result<T, SurfaceError> {
+    let call = Call {
+        daemon: Arc::clone(gateway.daemon()),
+        standing,
+        accepted: Accepted::nothing(),
+        target: None,
+        permit: None,
+        touched,
+        mount_lease: None,
+        creates: None,
+        person: ClientPerson::Absent,
+        progress: None,
+    };
+    let mut counted = Counted::of(gateway.calls(), Arc::clone(&entry.name));
+    let answer = gateway.call(entry, call, arguments).await;
+    let read = answer.and_then(|answer| read(entry, answer));
+    counted.outcome = match &read {
+        Ok(_) => CallOutcome::Done,
+        Err(error) => CallOutcome::Failed(ErrorWire::from(error).code()),
+    };
+    read
+}
+
+/// The watch that a call has begun.
+fn watch(_entry: &ToolEntry, answer: ToolAnswer) -> Result<ResourceWatch, SurfaceError> {
+    match answer {
+        ToolAnswer::Watching(watch) => Ok(watch),
+        ToolAnswer::Own(_) | ToolAnswer::Relayed(_) => {
+            Err(SurfaceError::Internal("a mount tells no changes".to_owned()))
+        }
     }
 }
 

@@ -29,7 +29,7 @@ impl MountTask {
     }
 
     /// Whether the server lists other tools than those that were accepted.
-    fn has_other_tools(&mut self) -> bool {
+    pub(super) fn has_other_tools(&mut self) -> bool {
         let accepted = self.shared.tools.borrow().accepted.clone();
         let (Some(accepted), Some(listed)) = (accepted, &self.listed) else { return false };
         match &self.compared {

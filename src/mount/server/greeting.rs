@@ -5,7 +5,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use crate::mount::definitions::{TOOLS_MAX, ToolSet};
-use crate::mount::handle::{Greeting, MountShared};
+use crate::mount::handle::{Greeting, MountShared, ServerNews};
 use crate::mount::link::ServerLink;
 use crate::mount::link::lines::FromServer;
 use crate::mount::protocol::{
@@ -110,8 +110,12 @@ fn greeting(result: &Value) -> Greeting {
     let declares = |name: &&str| result["capabilities"].get(*name).is_some_and(|it| !it.is_null());
     let instructions = result["instructions"].as_str();
     let kept = |it: &str| it[..it.floor_char_boundary(INSTRUCTIONS_MAX)].to_owned();
+    let tells = |news: &ServerNews| {
+        result["capabilities"].pointer(news.pointer()) == Some(&Value::Bool(true))
+    };
     Greeting {
         capabilities: CAPABILITIES.into_iter().filter(declares).collect(),
+        news: ServerNews::ALL.into_iter().filter(tells).collect(),
         instructions: instructions.map(kept),
     }
 }
@@ -155,6 +159,7 @@ mod tests {
             "experimental": {}});
         let kept = greeting(&json!({"capabilities": capabilities, "instructions": said}));
         assert_eq!(kept.capabilities, ["prompts", "tools"]);
+        assert_eq!(kept.news, [ServerNews::Prompts]);
         assert_eq!(kept.instructions.map(|it| it.len()), Some(INSTRUCTIONS_MAX));
         for malformed in [json!({}), json!({"capabilities": [], "instructions": 1}), json!(null)] {
             assert_eq!(greeting(&malformed), Greeting::default(), "{malformed}");

@@ -2,11 +2,15 @@
 
 use std::sync::Arc;
 
+use serde_json::value::RawValue;
 use tokio::sync::oneshot;
 
 use crate::mount::definitions::ToolSet;
 use crate::mount::error::ManageError;
-use crate::mount::server::MountTask;
+use crate::mount::protocol::ServerRefusal;
+use crate::mount::server::greeting::Listing;
+use crate::mount::server::running::RunningServer;
+use crate::mount::server::{MountTask, ServerEnd};
 
 impl MountTask {
     /// Compares the tools of the server with those that were accepted. The first ones are accepted.
@@ -34,6 +38,25 @@ impl MountTask {
             }
         });
         Ok(())
+    }
+
+    /// Reads on in a list of tools.
+    pub(super) fn on_listed(
+        &mut self,
+        running: &mut RunningServer,
+        listing: Listing,
+        result: Result<Box<RawValue>, ServerRefusal>,
+    ) -> Option<ServerEnd> {
+        match listing.on_page(result, || self.shared.number()) {
+            Err(problem) => Some(ServerEnd::Failed(problem)),
+            Ok(Ok(tools)) => self.learn(tools).err().map(ServerEnd::Failed),
+            Ok(Err(next)) => {
+                if running.link.send(next.request()).is_ok() {
+                    running.listing = Some(next);
+                }
+                None
+            }
+        }
     }
 
     pub(super) fn accept(&self, reply: oneshot::Sender<Result<(), ManageError>>) {

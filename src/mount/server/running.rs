@@ -13,6 +13,7 @@ use crate::mount::link::ServerLink;
 use crate::mount::protocol::notification;
 use crate::mount::server::draining::Draining;
 use crate::mount::server::greeting::Listing;
+use crate::mount::server::watching::AskedWatches;
 
 /// A running server with the calls that it has to answer.
 pub(super) struct RunningServer {
@@ -23,6 +24,8 @@ pub(super) struct RunningServer {
     /// The number of this start of the server.
     pub(super) generation: u64,
     pub(super) listing: Option<Listing>,
+    /// The resources whose changes it was asked to tell.
+    pub(super) watches: AskedWatches,
     /// When it was last asked something.
     pub(super) used: Instant,
 }

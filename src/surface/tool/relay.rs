@@ -5,11 +5,12 @@ use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value, json};
 
 use crate::core::invisible::written_out;
-use crate::core::mount::{MountMode, MountTrust};
+use crate::core::mount::{MountMode, MountName, MountTrust};
 use crate::core::policy::PermittedAct;
 use crate::mount::error::MountError;
 use crate::mount::protocol::TOOL_CALL;
 use crate::mount::registry::MountedTool;
+use crate::mount::watches::ResourceWatch;
 use crate::surface::argument::lease_id;
 use crate::surface::call::Call;
 use crate::surface::error::SurfaceError;
@@ -27,16 +28,23 @@ const LEASE_ID: &str = "lease_id";
 pub enum MountRequest {
     Tool,
     Resource,
+    /// To tell the changes of a resource. It is allowed to those who may read it.
+    Watch,
     Prompt,
     Completion,
 }
 
 impl MountRequest {
-    /// The protocol's method.
-    pub fn method(self) -> &'static str {
+    /// The name by which rules and filters know it. It has a `/`, which no name of a tool has.
+    pub fn known_as(self, mount: &MountName) -> String {
+        format!("{mount}__{}", self.method())
+    }
+
+    /// The protocol's method, of a watch that of reading what it announces.
+    fn method(self) -> &'static str {
         match self {
             Self::Tool => TOOL_CALL,
-            Self::Resource => "resources/read",
+            Self::Resource | Self::Watch => "resources/read",
             Self::Prompt => "prompts/get",
             Self::Completion => "completion/complete",
         }
@@ -48,7 +56,7 @@ impl MountRequest {
             Self::Tool | Self::Prompt => {
                 vec![("name", json!(own)), ("arguments", Value::Object(arguments))]
             }
-            Self::Resource => vec![("uri", json!(own))],
+            Self::Resource | Self::Watch => vec![("uri", json!(own))],
             Self::Completion => return arguments,
         };
         params.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
@@ -99,6 +107,20 @@ pub(super) async fn relay(
         let (code, message) = (0, "its result is malformed".to_owned());
         MountError::Refused { mount: tool.mount.name().clone(), code, message }.into()
     })
+}
+
+/// Has the server tell the changes of a resource.
+///
+/// # Errors
+/// [`SurfaceError::Mount`].
+pub(super) async fn watch(
+    tool: &MountedTool,
+    mut call: Call,
+) -> Result<ResourceWatch, SurfaceError> {
+    // As for a call.
+    call.accept();
+    let server = tool.mount.server_of_news(call.standing.caller.principal)?;
+    Ok(server.watch(&tool.tool).await.map_err(|error| untrusted(tool, error))?)
 }
 
 /// Begins a call of a mount that has a lease.

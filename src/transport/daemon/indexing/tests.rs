@@ -149,7 +149,7 @@ async fn found(assembly: &Assembly, standing: &Standing, arguments: Value) -> Ve
     let search = gateway.entry("search", standing).expect("it is for everybody");
     let answer = match gateway.call(&search, call, arguments).await {
         Ok(ToolAnswer::Own(answer)) => answer,
-        Ok(ToolAnswer::Relayed(_)) => panic!("it is no mounted tool"),
+        Ok(ToolAnswer::Relayed(_) | ToolAnswer::Watching(_)) => panic!("it is no mounted tool"),
         Err(error) => return vec![error.to_string()],
     };
     let mut json = Vec::new();
