@@ -1,9 +1,11 @@
 //! The task of a mount: it starts the server when it is needed, relays calls, and ends it.
 
+mod asking;
 mod calling;
 mod draining;
 mod greeting;
 mod learning;
+mod questions;
 mod running;
 
 use std::collections::BTreeMap;
@@ -23,9 +25,10 @@ use crate::mount::error::MountError;
 use crate::mount::handle::{MountCommand, MountShared, MountStatus, ServerCall};
 use crate::mount::link::lines::FromServer;
 use crate::mount::link::{ServerAddress, ServerLink};
-use crate::mount::protocol::{ServerMessage, ServerRefusal, answer_to, parse};
+use crate::mount::protocol::{ServerMessage, ServerRefusal, parse};
 use crate::mount::server::draining::Draining;
 use crate::mount::server::greeting::{Listing, greet};
+use crate::mount::server::questions::OpenQuestions;
 use crate::mount::server::running::{PendingCall, RunningServer};
 
 /// Far enough away for a task that waits for nothing.
@@ -184,9 +187,9 @@ impl MountTask {
         });
         let (pending, used) = (BTreeMap::new(), Instant::now());
         let generation = self.restarts.generation();
-        let draining = Draining::default();
+        let (draining, questions) = (Draining::default(), OpenQuestions::default());
         let mut running =
-            RunningServer { link, pending, draining, generation, listing: None, used };
+            RunningServer { link, pending, draining, questions, generation, listing: None, used };
         if let Some(call) = first {
             self.begin(&mut running, call);
         }
@@ -224,6 +227,10 @@ impl MountTask {
             () = shared.restart.notified() => Some(ServerEnd::Restart),
             () = shared.gave_up.notified() => {
                 self.cancel_given_up(running);
+                None
+            }
+            answered = running.questions.next() => {
+                self.on_client_answer(running, answered);
                 None
             }
             read = running.link.next() => self.on_read(running, read),
@@ -277,8 +284,9 @@ impl MountTask {
     }
 
     fn on_read(&mut self, running: &mut RunningServer, read: FromServer) -> Option<ServerEnd> {
-        let line = match read {
-            FromServer::Line(line) => line,
+        let (line, within) = match read {
+            FromServer::Line(line) => (line, None),
+            FromServer::Within { request, line } => (line, Some(request)),
             FromServer::Closed(problem) => return Some(ServerEnd::Failed(problem)),
             FromServer::Lost { request, problem } => {
                 return self.on_lost(running, request, problem);
@@ -289,9 +297,8 @@ impl MountTask {
                 self.shared.log.add(&[b"[termgate] no message: ", &line[..]].concat());
                 None
             }
-            Some(ServerMessage::Asks { id, method }) => {
-                // A server that asks and does not read has to do without an answer.
-                let _ = running.link.send(answer_to(&id, &method));
+            Some(ServerMessage::Asks(request)) => {
+                self.on_asked(running, within, request);
                 None
             }
             Some(ServerMessage::Tells { method, params }) => {
@@ -332,6 +339,7 @@ impl MountTask {
     fn on_told(&self, running: &mut RunningServer, method: &str, params: Option<Value>) {
         match method {
             "notifications/progress" => running.on_progress(params),
+            "notifications/cancelled" => running.on_cancelled(params.as_ref()),
             "notifications/message" => self.shared.log.add_message(params.as_ref()),
             // A list that is on its way may be the one before.
             "notifications/tools/list_changed" => {
