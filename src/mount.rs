@@ -2,6 +2,7 @@
 //!
 //! It does not know who calls, nor whether they may.
 
+pub mod asking;
 pub mod definitions;
 pub mod epochs;
 pub mod error;

@@ -195,7 +195,7 @@ impl JudgedCall<'_> {
         let caller = &call.standing.caller;
         ApprovalRequest {
             decision: decision.id,
-            fingerprint: self.fingerprint(call),
+            fingerprint: self.fingerprint(caller),
             witness: self.witness(call),
             generation,
             by: caller.name(),

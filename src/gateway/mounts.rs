@@ -2,14 +2,26 @@
 
 use std::sync::Arc;
 
+use rmcp::model::JsonObject;
+
+use crate::core::caller::Caller;
+use crate::core::policy::approvals::Fingerprint;
 use crate::core::policy::{Denial, Permit, PermittedAct, Standing};
 use crate::gateway::Gateway;
+use crate::gateway::judging::JudgedCall;
+use crate::gateway::recording::{BegunCall, RecordedCall};
+use crate::mount::asking::ServerAsk;
+use crate::mount::handle::CallChannels;
+use crate::mount::registry::MountedTool;
+use crate::session::command::Accepted;
+use crate::session::error::SessionError;
 use crate::session::handle::Session;
 use crate::surface::argument::lease_id;
-use crate::surface::call::{Call, Daemon};
+use crate::surface::call::{Call, Daemon, Touched};
 use crate::surface::error::SurfaceError;
 use crate::surface::mount_lease::MountLease;
 use crate::surface::mounted::{content_mount, seen_mounts};
+use crate::surface::person::ClientPerson;
 use crate::surface::tool::ToolEntry;
 use crate::surface::tool::relay::MountRequest;
 
@@ -23,6 +35,69 @@ impl Gateway {
     ) -> Option<ToolEntry> {
         let mount = content_mount(&self.daemon, standing, mount, request)?;
         Some(ToolEntry::of_mount(mount, own, request))
+    }
+
+    /// Has the rules judge what a server asks the client of a call of this tool, and records that it does. Texts of the
+    /// question are neither judged nor recorded.
+    ///
+    /// # Errors
+    /// Why the client is not asked.
+    pub async fn begin_question(
+        &self,
+        standing: &Standing,
+        (tool, ask): (&MountedTool, ServerAsk),
+        arguments: JsonObject,
+    ) -> Result<BegunCall, SurfaceError> {
+        self.admit(standing)?;
+        let entry = ToolEntry::question(tool, ask);
+        if !self.at_door(&entry, standing) {
+            return Err(Denial::NoRole.into());
+        }
+        let mut call = Call {
+            daemon: Arc::clone(&self.daemon),
+            standing: standing.clone(),
+            accepted: Accepted::nothing(),
+            target: None,
+            permit: None,
+            touched: Touched::default(),
+            mount_lease: None,
+            creates: None,
+            person: ClientPerson::Absent,
+            channels: CallChannels::default(),
+        };
+        let judged = JudgedCall { entry: &entry, arguments: &arguments, session: None };
+        let allowed = judged.judge(&self.daemon, &mut call).await;
+        let recorder = self.daemon.sessions.recorder();
+        let recorded = RecordedCall::new(recorder, &call, &entry, &arguments, None);
+        if let Err(error) = allowed {
+            self.note_refused(&recorded, &error);
+            return Err(error);
+        }
+        Ok(recorded.begin().map_err(SessionError::from)?)
+    }
+
+    /// What tells a call of a mount apart from all others, for the answers that its client brings back.
+    pub fn fingerprint(
+        &self,
+        entry: &ToolEntry,
+        caller: &Caller,
+        arguments: &JsonObject,
+    ) -> Fingerprint {
+        let judged = JudgedCall { entry, arguments, session: None };
+        let connection = caller.connection.0.to_be_bytes();
+        let own = entry.mount().map(|it| it.tool.as_bytes()).unwrap_or_default();
+        Fingerprint::of(&[judged.fingerprint(caller).as_bytes(), own, &connection])
+    }
+
+    /// Whether a client brings back what it was given when an approval of this call was asked for.
+    pub fn returns_approval(
+        &self,
+        entry: &ToolEntry,
+        caller: &Caller,
+        (arguments, state): (&JsonObject, &str),
+    ) -> bool {
+        let judged = JudgedCall { entry, arguments, session: None };
+        self.daemon.judge.opened(state, &judged.fingerprint(caller)).is_some()
     }
 
     /// Gives a call the right to the lease of a mount.

@@ -74,6 +74,17 @@ pub enum Era {
     Modern,
 }
 
+impl Era {
+    /// The era of a revision. Revisions are dates, so their names compare like dates.
+    pub fn of(version: &ProtocolVersion) -> Self {
+        if version.as_str() >= ProtocolVersion::V_2026_07_28.as_str() {
+            Self::Modern
+        } else {
+            Self::Legacy
+        }
+    }
+}
+
 /// The result of a call, its failure, or a question.
 #[derive(Debug)]
 pub struct ToolResult {

@@ -3,37 +3,45 @@
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use rmcp::model::RequestId;
-use serde_json::Value;
-use tokio::sync::oneshot;
+use tokio::sync::{Notify, oneshot};
 use uuid::Uuid;
+
+use crate::mount::asking::AskAnswer;
+
+/// What the ids of all these requests begin with.
+pub const ID_PREFIX: &str = "termgate-";
 
 /// How many requests of the daemon one client answers at a time.
 const PENDING_MAX: usize = 16;
 
+type PendingAnswers = HashMap<String, oneshot::Sender<AskAnswer>>;
+
 /// The requests to one client that wait for its answer. Their ids are never used again, also by later daemons.
 #[derive(Debug, Default)]
-pub struct ClientRequests(Mutex<HashMap<String, oneshot::Sender<Option<Value>>>>);
+pub struct ClientRequests {
+    pending: Mutex<PendingAnswers>,
+    asks: Notify,
+}
 
 impl ClientRequests {
-    /// Takes the answer of a client: its result, or none for an error. Returns whether one was expected.
-    pub fn answer(&self, id: &RequestId, result: Option<Value>) -> bool {
-        let RequestId::String(id) = id else { return false };
-        let Some(waiting) = self.lock().remove(&**id) else { return false };
-        // Nobody may wait any more.
-        let _ = waiting.send(result);
-        true
+    /// Takes the answer of a client. Nobody may wait for it any more.
+    pub fn answer(&self, id: &str, answer: AskAnswer) {
+        if let Some(waiting) = self.lock().remove(id) {
+            let _ = waiting.send(answer);
+        }
     }
 
     /// Expects the answer to one more request. Returns the id of the request; `None` if too many wait.
-    pub fn expect(&self) -> Option<(String, oneshot::Receiver<Option<Value>>)> {
+    pub fn expect(&self) -> Option<(String, oneshot::Receiver<AskAnswer>)> {
         let mut pending = self.lock();
         if pending.len() >= PENDING_MAX {
             return None;
         }
-        let id = format!("termgate-{}", Uuid::new_v4().simple());
+        let id = format!("{ID_PREFIX}{}", Uuid::new_v4().simple());
         let (sender, answer) = oneshot::channel();
         pending.insert(id.clone(), sender);
+        drop(pending);
+        self.asks.notify_waiters();
         Some((id, answer))
     }
 
@@ -42,7 +50,17 @@ impl ClientRequests {
         self.lock().remove(id).is_some()
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, oneshot::Sender<Option<Value>>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    /// How many requests wait for an answer.
+    pub fn pending(&self) -> usize {
+        self.lock().len()
+    }
+
+    /// Tells of each further request.
+    pub fn asks(&self) -> &Notify {
+        &self.asks
+    }
+
+    fn lock(&self) -> MutexGuard<'_, PendingAnswers> {
+        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -6,26 +6,19 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use bytes::Bytes;
-use rmcp::model::{ClientCapabilities, RequestMetaObject};
+use rmcp::model::ClientCapabilities;
 use serde_json::{Value, json};
-use tokio::sync::oneshot;
 
+use crate::mcp::asking::{ask, shows_forms};
 use crate::mcp::call::Era;
 use crate::mcp::connection::Connection;
+use crate::mount::asking::ServerAsk;
 use crate::surface::person::{AsksPerson, ClientPerson, PersonAnswer, ReturnedAnswer};
 
-const METHOD: &str = "elicitation/create";
+const METHOD: &str = ServerAsk::Elicitation.method();
 
 /// The name of the only question in a result that asks for answers.
 const QUESTION: &str = "approval";
-
-/// Whether a client shows forms to its person.
-pub fn shows_forms(capabilities: &ClientCapabilities) -> bool {
-    // A client that names no mode shows forms.
-    let shows = |it: &rmcp::model::ElicitationCapability| it.form.is_some() || it.url.is_none();
-    capabilities.elicitation.as_ref().is_some_and(shows)
-}
 
 /// What a call brings back for an earlier result.
 #[derive(Debug, Default)]
@@ -34,27 +27,24 @@ pub struct Returned {
     pub state: Option<String>,
 }
 
-/// How the person in front of a client is asked about one of its calls. `greeted` says whether the client showed forms
-/// when it sent `initialize`.
+/// How the person in front of a client, which has declared this, is asked about one of its calls.
 pub fn person(
     connection: &Arc<Connection>,
     era: Era,
-    meta: &RequestMetaObject,
-    greeted: bool,
-    returned: Returned,
+    capabilities: &ClientCapabilities,
+    returned: &Returned,
 ) -> ClientPerson {
+    if !shows_forms(capabilities) {
+        return ClientPerson::Absent;
+    }
     match era {
-        Era::Legacy if greeted => {
-            ClientPerson::Present(Arc::new(ConnectedPerson(Arc::clone(connection))))
+        Era::Legacy => ClientPerson::Present(Arc::new(ConnectedPerson(Arc::clone(connection)))),
+        Era::Modern => {
+            let answer = returned.answers.as_ref().and_then(|answers| answers.get(QUESTION));
+            let brought =
+                |state: &String| ReturnedAnswer { state: state.clone(), answer: answer_of(answer) };
+            ClientPerson::Later(returned.state.as_ref().map(brought))
         }
-        Era::Modern if meta.client_capabilities().as_ref().is_some_and(shows_forms) => {
-            let answer = |state| {
-                let answer = returned.answers.and_then(|mut answers| answers.remove(QUESTION));
-                ReturnedAnswer { state, answer: answer_of(answer.as_ref()) }
-            };
-            ClientPerson::Later(returned.state.map(answer))
-        }
-        Era::Legacy | Era::Modern => ClientPerson::Absent,
     }
 }
 
@@ -83,48 +73,9 @@ struct ConnectedPerson(Arc<Connection>);
 impl AsksPerson for ConnectedPerson {
     fn ask(&self, question: String) -> Pin<Box<dyn Future<Output = PersonAnswer> + Send + '_>> {
         Box::pin(async move {
-            let result = ask(&self.0, METHOD, &params(&question)).await;
+            let result = ask(&self.0, METHOD, &params(&question)).await.ok();
+            let result = result.and_then(|it| serde_json::from_str(it.get()).ok());
             answer_of(result.as_ref())
         })
-    }
-}
-
-/// Makes a request to the client and waits for its result. `None` if it answers with an error, leaves, or has too many
-/// requests to answer. Dropping the future cancels the request.
-async fn ask(connection: &Connection, method: &str, params: &Value) -> Option<Value> {
-    let (id, answer) = connection.asked.expect()?;
-    let mut pending = PendingRequest { connection, id, answer, is_sent: false };
-    let id = &pending.id;
-    let request = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
-    let line = format!("{request}\n");
-    let room = connection.outbox.push_room(line.len()).await;
-    let segments = [Bytes::from(line), Bytes::new(), Bytes::new()];
-    connection.outbox.push(&connection.outbox.lane(), Some(room), segments).await;
-    pending.is_sent = true;
-    tokio::select! {
-        result = &mut pending.answer => result.ok().flatten(),
-        () = connection.ended.cancelled() => None,
-    }
-}
-
-/// A request that waits for its answer. If it is dropped before, the client is told.
-struct PendingRequest<'a> {
-    connection: &'a Connection,
-    id: String,
-    answer: oneshot::Receiver<Option<Value>>,
-    is_sent: bool,
-}
-
-impl Drop for PendingRequest<'_> {
-    fn drop(&mut self) {
-        let Self { connection, id, .. } = self;
-        if !connection.asked.forget(id) || !self.is_sent {
-            return;
-        }
-        let params = json!({"requestId": id, "reason": "no answer is needed any more"});
-        let told = json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params});
-        let segments = [Bytes::from(format!("{told}\n")), Bytes::new(), Bytes::new()];
-        // There are no more of them than requests were made.
-        drop(connection.outbox.push(&connection.outbox.lane(), None, segments));
     }
 }

@@ -3,21 +3,25 @@
 //! Each handler determines the caller, calls the gateway and builds the protocol's result.
 
 mod attaching;
+mod call_lane;
 mod calling;
+mod counted;
 mod mounted;
+mod mounted_call;
 mod operating;
 mod prompting;
+mod questions;
 mod reading;
 
 use std::sync::{Arc, OnceLock};
 
 use rmcp::model::{
-    CompleteRequestParams, CompleteResult, CustomRequest, CustomResult, GetPromptRequestParams,
-    GetPromptResponse, Implementation, InitializeRequestParams, InitializeResult, JsonObject,
-    ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult,
-    PaginatedRequestParams, ProtocolVersion, ReadResourceRequestParams, ReadResourceResponse,
-    RequestMetaObject, ServerCapabilities, ServerConfig, SubscribeRequestParams,
-    SubscriptionFilter, UnsubscribeRequestParams,
+    ClientCapabilities, CompleteRequestParams, CompleteResult, CustomRequest, CustomResult,
+    GetPromptRequestParams, GetPromptResponse, Implementation, InitializeRequestParams,
+    InitializeResult, JsonObject, ListPromptsResult, ListResourceTemplatesResult,
+    ListResourcesResult, ListToolsResult, PaginatedRequestParams, ProtocolVersion,
+    ReadResourceRequestParams, ReadResourceResponse, RequestMetaObject, ServerCapabilities,
+    ServerConfig, SubscribeRequestParams, SubscriptionFilter, UnsubscribeRequestParams,
 };
 #[allow(deprecated)] // Clients of the older era still use them.
 use rmcp::model::{LoggingLevel, SetLevelRequestParams};
@@ -27,20 +31,24 @@ use rmcp::{ErrorData, RoleServer, ServerHandler};
 use crate::core::caller::Caller;
 use crate::core::policy::{Standing, decide_operate};
 use crate::mcp::attach::{self, People};
+use crate::mcp::call::Era;
 use crate::mcp::connection::Connection;
-use crate::mcp::elicitation::shows_forms;
 use crate::mcp::listen::{Acknowledged, Subscriptions};
 use crate::mcp::notifications::NoticeLane;
 use crate::mcp::observe;
 use crate::mcp::outbox::PushLane;
 use crate::mcp::prompt::INSTRUCTIONS;
 use crate::mcp::request_class::OBSERVE_METHOD;
+use crate::mcp::server::mounted_call::ParkedCalls;
 use crate::mcp::server::prompting::{filled, listed_prompts};
 use crate::mcp::server::reading::listed_templates;
 use crate::mcp::shared::ServerShared;
+use crate::mount::handle::CallChannels;
+use crate::session::command::Accepted;
 use crate::session::request_order::{RequestTurn, TurnSlot};
-use crate::surface::call::Touched;
+use crate::surface::call::{Call, Touched};
 use crate::surface::mount_content::ContentList;
+use crate::surface::person::ClientPerson;
 use crate::surface::tool::relay::MountRequest;
 
 /// The outbox space reserved for the answer of a reading tool, in bytes.
@@ -57,8 +65,10 @@ pub struct Server {
     label: OnceLock<Arc<str>>,
     /// The revision that `initialize` agreed on.
     agreed: OnceLock<ProtocolVersion>,
-    /// Whether the client shows forms to its person, as `initialize` said.
-    shows_forms: OnceLock<bool>,
+    /// What the client declared when it sent `initialize`.
+    declared: OnceLock<Arc<ClientCapabilities>>,
+    /// The calls of mounts that wait until the client makes them again.
+    parked: ParkedCalls,
     subscriptions: Subscriptions,
     acknowledged: Acknowledged,
     touched: Touched,
@@ -76,7 +86,8 @@ impl Server {
             standing,
             label: label.map_or_else(OnceLock::new, OnceLock::from),
             agreed: OnceLock::new(),
-            shows_forms: OnceLock::new(),
+            declared: OnceLock::new(),
+            parked: ParkedCalls::default(),
             subscriptions,
             acknowledged: Acknowledged::default(),
             touched: Touched::default(),
@@ -123,6 +134,31 @@ impl Server {
         let turn = Self::turn(context)?;
         turn.wait().await;
         Some(turn)
+    }
+
+    /// What a client of this era has declared that it answers.
+    fn declared(&self, era: Era, meta: &RequestMetaObject) -> Arc<ClientCapabilities> {
+        let declared = match era {
+            Era::Legacy => self.declared.get().cloned(),
+            Era::Modern => meta.client_capabilities().map(Arc::new),
+        };
+        declared.unwrap_or_default()
+    }
+
+    /// A call without the rights that the gateway gives it.
+    fn new_call(&self, standing: Standing, person: ClientPerson, channels: CallChannels) -> Call {
+        Call {
+            daemon: Arc::clone(self.shared.gateway.daemon()),
+            standing,
+            accepted: Accepted::nothing(),
+            target: None,
+            permit: None,
+            touched: Arc::clone(&self.touched),
+            mount_lease: None,
+            creates: None,
+            person,
+            channels,
+        }
     }
 
     fn is_modern(context: &RequestContext<RoleServer>) -> bool {
@@ -175,7 +211,7 @@ impl ServerHandler for Server {
         self.name(&request.client_info);
         // A second `initialize` keeps the first agreement.
         let _ = self.agreed.set(agreed.protocol_version.clone());
-        let _ = self.shows_forms.set(shows_forms(&request.capabilities));
+        let _ = self.declared.set(Arc::new(request.capabilities.clone()));
         request.protocol_version = agreed.protocol_version.clone();
         context.peer.set_peer_info(request);
         Ok(agreed)
@@ -258,8 +294,8 @@ impl ServerHandler for Server {
         request: ReadResourceRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
-        if let Some(read) = self.read_mounted(&request.uri, &context).await {
-            return read.map(Into::into);
+        if let Some(read) = self.read_mounted(&request, &context).await {
+            return read;
         }
         self.read(request, context).await
     }
@@ -281,7 +317,7 @@ impl ServerHandler for Server {
         context: RequestContext<RoleServer>,
     ) -> Result<GetPromptResponse, ErrorData> {
         if let Some(filled) = self.fill_mounted(&request, &context).await {
-            return filled.map(Into::into);
+            return filled;
         }
         Ok(filled(&request)?.into())
     }

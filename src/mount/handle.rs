@@ -9,7 +9,9 @@ use serde_json::{Map, Value};
 use tokio::sync::{Notify, mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
+use crate::core::ids::ConnectionId;
 use crate::core::mount::{MountName, MountSettings};
+use crate::mount::asking::CallAsker;
 use crate::mount::definitions::ToolSet;
 use crate::mount::error::{ManageError, MountError};
 use crate::mount::fence::{CallLease, Fence};
@@ -133,6 +135,15 @@ pub struct CallProgress {
     pub members: Map<String, Value>,
 }
 
+/// What a server may tell and ask the caller while it works on a request.
+#[derive(Debug, Default)]
+pub struct CallChannels {
+    /// Where it tells how far it has come, if the caller wants to know.
+    pub progress: Option<mpsc::Sender<CallProgress>>,
+    /// Where it asks, if the caller can be asked.
+    pub asker: Option<CallAsker>,
+}
+
 /// A request on its way to a server.
 #[derive(Debug)]
 pub struct ServerCall {
@@ -140,9 +151,17 @@ pub struct ServerCall {
     pub method: &'static str,
     pub params: Map<String, Value>,
     pub progress: Option<mpsc::Sender<CallProgress>>,
+    pub asker: Option<CallAsker>,
     /// The lease that the call needs, and whose end cancels it.
     pub under: Option<CallLease>,
     pub reply: oneshot::Sender<Result<Box<RawValue>, MountError>>,
+}
+
+impl ServerCall {
+    /// The client that made the call, if it can be asked.
+    pub fn client(&self) -> Option<ConnectionId> {
+        self.asker.as_ref().map(|it| it.client)
+    }
 }
 
 /// What a mount's task is asked to do.
@@ -242,13 +261,14 @@ impl MountServer {
         &self,
         method: &'static str,
         params: Map<String, Value>,
-        progress: Option<mpsc::Sender<CallProgress>>,
+        channels: CallChannels,
         under: Option<CallLease>,
     ) -> Result<Box<RawValue>, MountError> {
         let mount = || self.shared.name.clone();
         let (reply, answer) = oneshot::channel();
         let id = self.shared.number();
-        let call = ServerCall { id, method, params, progress, under, reply };
+        let CallChannels { progress, asker } = channels;
+        let call = ServerCall { id, method, params, progress, asker, under, reply };
         let mut given_up = GivenUp { shared: &self.shared, id, is_answered: true };
         self.shared.calls.fetch_add(1, Ordering::Relaxed);
         self.commands.try_send(MountCommand::Call(call)).map_err(|error| match error {

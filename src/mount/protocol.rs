@@ -2,16 +2,15 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
+
+use crate::mount::asking::{AskAnswer, AskRefusal};
 
 /// The revision that every server knows.
 pub const REVISION: &str = "2025-11-25";
 
 /// The method that calls a tool.
 pub const TOOL_CALL: &str = "tools/call";
-
-/// JSON-RPC's code for an unknown method.
-const METHOD_NOT_FOUND: i64 = -32601;
 
 /// An error that a server answers.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
@@ -25,8 +24,17 @@ pub struct ServerRefusal {
 #[derive(Debug)]
 pub enum ServerMessage {
     Answer { id: u64, result: Result<Box<RawValue>, ServerRefusal> },
-    Asks { id: Value, method: String },
+    Asks(ServerRequest),
     Tells { method: String, params: Option<Value> },
+}
+
+/// A request of a server.
+#[derive(Debug)]
+pub struct ServerRequest {
+    pub id: Value,
+    pub method: String,
+    /// Empty if they are no object.
+    pub params: Map<String, Value>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -42,7 +50,11 @@ struct AnyMessage {
 pub fn parse(line: &[u8]) -> Option<ServerMessage> {
     let AnyMessage { id, method, params, result, error } = serde_json::from_slice(line).ok()?;
     match (method, id) {
-        (Some(method), Some(id)) => Some(ServerMessage::Asks { id, method }),
+        (Some(method), Some(id)) => {
+            let params = params.and_then(|mut it| it.as_object_mut().map(std::mem::take));
+            let params = params.unwrap_or_default();
+            Some(ServerMessage::Asks(ServerRequest { id, method, params }))
+        }
         (Some(method), None) => Some(ServerMessage::Tells { method, params }),
         (None, id) => {
             let result = match (result, error) {
@@ -65,13 +77,23 @@ pub fn notification(method: &str, params: &Value) -> Vec<u8> {
     line(&json!({"jsonrpc": "2.0", "method": method, "params": params}))
 }
 
-/// The answer to what a server asks: it may ask whether the daemon is there, and nothing else.
+/// The answer of the daemon itself, which only says that it is there.
 pub fn answer_to(id: &Value, method: &str) -> Vec<u8> {
     if method == "ping" {
         return line(&json!({"jsonrpc": "2.0", "id": id, "result": {}}));
     }
-    let error = json!({"code": METHOD_NOT_FOUND, "message": format!("unknown method {method}")});
-    line(&json!({"jsonrpc": "2.0", "id": id, "error": error}))
+    answer(id, &Err(AskRefusal::not_offered(format!("unknown method {method}"))))
+}
+
+/// The answer of a client, whose result keeps its bytes.
+pub fn answer(id: &Value, answer: &AskAnswer) -> Vec<u8> {
+    match answer {
+        Ok(result) => {
+            let result = result.get().replace(['\n', '\r'], " ");
+            format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{result}}}\n").into_bytes()
+        }
+        Err(refusal) => line(&json!({"jsonrpc": "2.0", "id": id, "error": refusal})),
+    }
 }
 
 fn line(message: &Value) -> Vec<u8> {
@@ -100,11 +122,17 @@ mod tests {
     }
 
     #[test]
-    fn a_server_may_ask_whether_somebody_is_there_and_nothing_else() {
+    fn the_daemon_itself_answers_only_that_it_is_there() {
         let pong: Value = serde_json::from_slice(&answer_to(&json!("x"), "ping")).unwrap();
         assert_eq!(pong, json!({"jsonrpc": "2.0", "id": "x", "result": {}}));
-        let refused = answer_to(&json!(1), "sampling/createMessage");
-        let refused: Value = serde_json::from_slice(&refused).unwrap();
-        assert_eq!(refused["error"]["code"], METHOD_NOT_FOUND);
+        let refused: Value = serde_json::from_slice(&answer_to(&json!(1), "tasks/list")).unwrap();
+        assert_eq!(refused["error"]["code"], -32601);
+    }
+
+    #[test]
+    fn an_answer_of_a_client_keeps_its_bytes_on_one_line() {
+        let said = RawValue::from_string("{\"a\":\n 1.0}".to_owned()).unwrap();
+        let line = answer(&json!("x"), &Ok(said));
+        assert_eq!(line, b"{\"jsonrpc\":\"2.0\",\"id\":\"x\",\"result\":{\"a\":  1.0}}\n");
     }
 }

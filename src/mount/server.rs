@@ -1,9 +1,11 @@
 //! The task of a mount: it starts the server when it is needed, relays calls, and ends it.
 
+mod asking;
 mod calling;
 mod draining;
 mod greeting;
 mod learning;
+mod questions;
 mod running;
 mod watching;
 
@@ -25,9 +27,10 @@ use crate::mount::handle::{
 };
 use crate::mount::link::lines::FromServer;
 use crate::mount::link::{ServerAddress, ServerLink};
-use crate::mount::protocol::{ServerMessage, answer_to, parse};
+use crate::mount::protocol::{ServerMessage, parse};
 use crate::mount::server::draining::Draining;
 use crate::mount::server::greeting::{Listing, greet};
+use crate::mount::server::questions::OpenQuestions;
 use crate::mount::server::running::{PendingCall, RunningServer};
 use crate::mount::server::watching::{AskedWatches, on_updated, watched};
 
@@ -199,9 +202,18 @@ impl MountTask {
         });
         let (pending, used) = (BTreeMap::new(), Instant::now());
         let generation = self.restarts.generation();
-        let (draining, watches) = (Draining::default(), AskedWatches::default());
-        let mut running =
-            RunningServer { link, pending, draining, generation, listing: None, watches, used };
+        let (draining, questions) = (Draining::default(), OpenQuestions::default());
+        let (watches, listing) = (AskedWatches::default(), None);
+        let mut running = RunningServer {
+            link,
+            pending,
+            draining,
+            questions,
+            generation,
+            listing,
+            watches,
+            used,
+        };
         if let Some(call) = first {
             self.begin(&mut running, call);
         }
@@ -245,6 +257,10 @@ impl MountTask {
             }
             () = shared.watches.changed() => {
                 self.ask_watches(running);
+                None
+            }
+            answered = running.questions.next() => {
+                self.on_client_answer(running, answered);
                 None
             }
             read = running.link.next() => self.on_read(running, read),
@@ -302,8 +318,9 @@ impl MountTask {
     }
 
     fn on_read(&mut self, running: &mut RunningServer, read: FromServer) -> Option<ServerEnd> {
-        let line = match read {
-            FromServer::Line(line) => line,
+        let (line, within) = match read {
+            FromServer::Line(line) => (line, None),
+            FromServer::Within { request, line } => (line, Some(request)),
             FromServer::Closed(problem) => return Some(ServerEnd::Failed(problem)),
             FromServer::Lost { request, problem } => {
                 return self.on_lost(running, request, problem);
@@ -314,9 +331,8 @@ impl MountTask {
                 self.shared.log.add(&[b"[termgate] no message: ", &line[..]].concat());
                 None
             }
-            Some(ServerMessage::Asks { id, method }) => {
-                // A server that asks and does not read has to do without an answer.
-                let _ = running.link.send(answer_to(&id, &method));
+            Some(ServerMessage::Asks(request)) => {
+                self.on_asked(running, within, request);
                 None
             }
             Some(ServerMessage::Tells { method, params }) => {
@@ -368,6 +384,7 @@ impl MountTask {
             "notifications/prompts/list_changed" => {
                 self.on_list_changed(|changes| changes.prompts += 1);
             }
+            "notifications/cancelled" => running.on_cancelled(params.as_ref()),
             "notifications/message" => self.shared.log.add_message(params.as_ref()),
             // A list that is on its way may be the one before.
             "notifications/tools/list_changed" => {

@@ -6,7 +6,6 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tokio::sync::mpsc;
 use uuid::Uuid;
 
 use crate::config::Toolsets;
@@ -18,7 +17,7 @@ use crate::core::nearest::nearest_of;
 use crate::core::policy::decision::DecisionId;
 use crate::core::policy::roles::GoneSession;
 use crate::core::policy::{Door, Permit, Standing};
-use crate::mount::handle::CallProgress;
+use crate::mount::handle::CallChannels;
 use crate::mount::registry::Mounts;
 use crate::session::command::Accepted;
 use crate::session::drain::Departure;
@@ -166,8 +165,8 @@ pub struct Call {
     pub creates: Option<SessionId>,
     /// Who can be asked whether it may pass.
     pub person: ClientPerson,
-    /// Where a mounted tool tells how far it has come, if the caller wants to know.
-    pub progress: Option<mpsc::Sender<CallProgress>>,
+    /// What the server of a mounted tool may tell and ask the caller.
+    pub channels: CallChannels,
 }
 
 /// The sessions that a connection has a stake in, to be told when it closes.

@@ -1,5 +1,6 @@
 //! The rules of the running daemon, what they decided, and the calls that wait for an approval.
 
+use std::str::FromStr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
 
@@ -207,8 +208,23 @@ impl Judge {
 
     /// The call that a client brings back. None if it is forged, of another call or caller, or has expired.
     pub fn opened(&self, state: &str, call: &Fingerprint) -> Option<DecisionId> {
-        let id = self.states.open_with(state, call.as_bytes()).ok()?;
-        std::str::from_utf8(&id).ok()?.parse().ok()
+        self.opened_as(state, call)
+    }
+
+    /// Names a call during which a mounted server asks, for its client to bring back with the answers.
+    pub fn seal_question(&self, call: u64, of: &Fingerprint, expires_in: Duration) -> String {
+        let bound = SealOptions::new().associated_data(of.as_bytes()).ttl(expires_in);
+        self.states.seal_with(call.to_string().as_bytes(), &bound)
+    }
+
+    /// The call that a client brings back with answers. None if it is forged, of another call or caller, or has expired.
+    pub fn opened_question(&self, state: &str, of: &Fingerprint) -> Option<u64> {
+        self.opened_as(state, of)
+    }
+
+    fn opened_as<T: FromStr>(&self, state: &str, of: &Fingerprint) -> Option<T> {
+        let named = self.states.open_with(state, of.as_bytes()).ok()?;
+        std::str::from_utf8(&named).ok()?.parse().ok()
     }
 
     fn tell_decided(&self, sessions: &Registry, by: &Caller, call: &Approval, granted: bool) {

@@ -12,6 +12,7 @@ use tokio::task::JoinSet;
 use crate::core::ids::PrincipalId;
 use crate::core::mount::naming::{Exposed, ToolSource, exposed, exposed_address};
 use crate::core::mount::{MountName, MountTrust};
+use crate::mount::handle::CallChannels;
 use crate::mount::servers::Mount;
 use crate::surface::answer::budget::json_bytes;
 use crate::surface::call::Daemon;
@@ -121,7 +122,8 @@ async fn entries(mount: &Mount, client: PrincipalId, list: ContentList) -> Optio
     let server = mount.server_for(client).ok()?;
     let (mut found, mut bytes, mut params) = (Vec::new(), 0, Map::new());
     for _ in 0..PAGES_MAX {
-        let page = server.request(list.method(), params, None, None).await.ok()?;
+        let page =
+            server.request(list.method(), params, CallChannels::default(), None).await.ok()?;
         let mut page: Value = serde_json::from_str(page.get()).ok()?;
         let Some(Value::Array(listed)) = page.get_mut(list.member()).map(Value::take) else {
             return None;

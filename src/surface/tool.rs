@@ -22,6 +22,7 @@ use serde_json::value::RawValue;
 use crate::core::mount::MountTrust;
 use crate::core::policy::PermittedAct;
 use crate::core::policy::rules::tools::KnownTool;
+use crate::mount::asking::ServerAsk;
 use crate::mount::registry::MountedTool;
 use crate::mount::servers::Mount;
 use crate::mount::watches::ResourceWatch;
@@ -178,8 +179,14 @@ type Running = Pin<Box<dyn Future<Output = Result<Answer, SurfaceError>> + Send>
 /// What a tool does.
 #[derive(Clone)]
 enum ToolBody {
-    Own { parameters: JsonObject, needs_session: bool, run: fn(Call, JsonObject) -> Running },
+    Own {
+        parameters: JsonObject,
+        needs_session: bool,
+        run: fn(Call, JsonObject) -> Running,
+    },
     Mounted(MountedTool, MountRequest),
+    /// A server asks the client that calls this tool. It is judged and recorded as a tool is, and never run.
+    Question(MountedTool),
 }
 
 /// A tool with its types erased.
@@ -253,11 +260,34 @@ impl ToolEntry {
         }
     }
 
+    /// What a server asks during a call of this tool of it, for those who judge it.
+    pub fn question(tool: &MountedTool, ask: ServerAsk) -> Self {
+        let name: Arc<str> = format!("{}__{}", tool.mount.name(), ask.method()).into();
+        let described = rmcp::model::Tool::new(name.to_string(), "", JsonObject::new());
+        Self {
+            name,
+            access: ToolAccess::ReadMount,
+            runs: ToolRuns::Nothing,
+            only_reads: false,
+            reads_if: None,
+            description: described,
+            body: ToolBody::Question(tool.clone()),
+        }
+    }
+
+    /// Whether it is what a server asks.
+    pub fn is_question(&self) -> bool {
+        match &self.body {
+            ToolBody::Question(_) => true,
+            ToolBody::Own { .. } | ToolBody::Mounted(..) => false,
+        }
+    }
+
     /// The tool of a mount that it is, if it is one.
     pub fn mount(&self) -> Option<&MountedTool> {
         match &self.body {
             ToolBody::Own { .. } => None,
-            ToolBody::Mounted(tool, _) => Some(tool),
+            ToolBody::Mounted(tool, _) | ToolBody::Question(tool) => Some(tool),
         }
     }
 
@@ -272,7 +302,7 @@ impl ToolEntry {
     pub fn known(&self) -> KnownTool {
         let properties = match &self.body {
             ToolBody::Own { parameters, .. } => parameters.get("properties"),
-            ToolBody::Mounted(..) => None,
+            ToolBody::Mounted(..) | ToolBody::Question(_) => None,
         };
         let properties = properties.and_then(Value::as_object);
         let arguments = properties.map(|properties| properties.keys().cloned().collect());
@@ -312,7 +342,7 @@ impl ToolEntry {
     pub fn check(&self, arguments: &JsonObject) -> Result<(), SurfaceError> {
         match &self.body {
             ToolBody::Own { parameters, .. } => argument::check(parameters, arguments),
-            ToolBody::Mounted(..) => Ok(()),
+            ToolBody::Mounted(..) | ToolBody::Question(_) => Ok(()),
         }
     }
 
@@ -330,6 +360,9 @@ impl ToolEntry {
             ToolBody::Mounted(tool, request) => {
                 let asked = (*request, arguments);
                 relay(self.access, tool, call, asked).await.map(ToolAnswer::Relayed)
+            }
+            ToolBody::Question(_) => {
+                Err(SurfaceError::Internal("a question of a server was called".to_owned()))
             }
         }
     }

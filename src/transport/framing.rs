@@ -9,14 +9,16 @@ use std::io;
 
 use bytes::{BufMut, Bytes, BytesMut};
 use rmcp::model::{ErrorCode, ErrorData, RequestId};
-use serde::de::{DeserializeOwned, Error, Unexpected};
+use serde::de::{DeserializeOwned, Error, IgnoredAny, Unexpected};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use crate::core::code::Code;
 use crate::mcp::call::{CALL_METHOD, ToolResult};
+use crate::mcp::client_requests::ID_PREFIX;
 use crate::mcp::request_class::BUSY;
+use crate::mount::asking::{AskAnswer, AskRefusal};
 use crate::transport::limits::{DEPTH_MAX, LINE_SHORT};
 use crate::wire::error::ErrorWire;
 
@@ -191,6 +193,38 @@ impl<'a> RawRequest<'a> {
     /// Parses the parameters. `None` when they do not match the type.
     pub fn params<T: Deserialize<'a>>(&self) -> Option<T> {
         object(self.params?.get().as_bytes()).ok()
+    }
+}
+
+/// An answer of a client to a request of the daemon.
+#[derive(Debug)]
+pub struct ClientAnswer {
+    pub id: String,
+    /// A result keeps its bytes.
+    pub answer: AskAnswer,
+}
+
+impl ClientAnswer {
+    /// Reads a checked line. `None` unless it is an answer to a request of the daemon itself.
+    pub fn read(line: &[u8]) -> Option<Self> {
+        #[derive(Deserialize)]
+        struct AnswerMessage<'a> {
+            #[serde(borrow)]
+            jsonrpc: Cow<'a, str>,
+            #[serde(borrow)]
+            id: Cow<'a, str>,
+            method: Option<IgnoredAny>,
+            result: Option<Box<RawValue>>,
+            error: Option<AskRefusal>,
+        }
+        let AnswerMessage { jsonrpc, id, method, result, error } = object(line).ok()?;
+        let is_ours = jsonrpc == "2.0" && method.is_none() && id.starts_with(ID_PREFIX);
+        let answer = match (result, error) {
+            (Some(result), None) if is_object(result.get().as_bytes()) => Ok(result),
+            (None, Some(error)) => Err(error),
+            (_, _) => return None,
+        };
+        is_ours.then(|| Self { id: id.into_owned(), answer })
     }
 }
 

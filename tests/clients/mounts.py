@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 
 import anyio
-from mcp import ClientSession, StdioServerParameters
+from mcp import ClientSession, StdioServerParameters, types
 from mcp.client.stdio import stdio_client
 
 from harness import STOP_SECONDS, Checks, Sockets, daemon
@@ -124,6 +124,9 @@ def node_servers(programs: pathlib.Path, ground: pathlib.Path) -> dict[str, Serv
                 ("get-structured-content", {"location": "Chicago"}),
                 ("get-annotated-message", {"messageType": "error", "includeImage": True}),
                 ("get-resource-links", {"count": 2}),
+                ("trigger-sampling-request", {"prompt": "say it"}),
+                ("trigger-elicitation-request", {}),
+                ("get-roots-list", {}),
             ],
             [("get-sum", {"a": "one"})],
         ),
@@ -157,6 +160,19 @@ def prepare(ground: pathlib.Path) -> None:
     (repository / "file").write_text("two\n")
 
 
+async def sampled(_context, asked: types.CreateMessageRequestParams):
+    text = types.TextContent(type="text", text=f"{len(asked.messages)} ü")
+    return types.CreateMessageResult(role="assistant", content=text, model="a model")
+
+
+async def filled_in(_context, _asked: types.ElicitRequestParams):
+    return types.ElicitResult(action="accept", content={"name": "Ada", "check": True})
+
+
+async def rooted(_context):
+    return types.ListRootsResult(roots=[types.Root(uri="file:///somewhere", name="some")])
+
+
 @contextlib.asynccontextmanager
 async def client(command: str, args: list[str], env: dict[str, str] | None = None):
     server = StdioServerParameters(command=command, args=args, env=env)
@@ -164,7 +180,14 @@ async def client(command: str, args: list[str], env: dict[str, str] | None = Non
     with open(os.devnull, "w") as sink:
         async with (
             stdio_client(server, errlog=sink) as (reader, writer),
-            ClientSession(reader, writer, timedelta(seconds=CALL_SECONDS)) as session,
+            ClientSession(
+                reader,
+                writer,
+                timedelta(seconds=CALL_SECONDS),
+                sampling_callback=sampled,
+                elicitation_callback=filled_in,
+                list_roots_callback=rooted,
+            ) as session,
         ):
             await session.initialize()
             yield session

@@ -2,11 +2,14 @@
 //! lets another call pass.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
+use termgate::config::policy;
+use termgate::core::policy::rules::PolicyRules;
+use termgate::surface::TOOL_NAMES;
 
-use crate::daemon::harness::{Era, TestDaemon, Wire, structured};
+use crate::daemon::harness::{Era, TestDaemon, Wire, error_code, structured};
 use crate::daemon::policy::{daemon_with, journal, refused, shell};
 use crate::harness::home::Home;
 use crate::harness::line_client::hello;
@@ -268,6 +271,42 @@ async fn an_answer_of_a_person_is_recorded_with_the_decision() {
     let ran = journal.iter().find(|it| it["act"] == "command" && it["decision"] == decision);
     assert!(decision.is_string() && ran.is_some(), "{journal:?}");
     place.daemon.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_answer_is_read_however_few_requests_may_be_in_flight() {
+    let mut rules = PolicyRules::default();
+    let asks = r#"
+        unknown = "allow"
+        [[rule]]
+        name = "ask-text"
+        effect = "ask"
+        client_may_approve = true
+        tool = "send_text"
+    "#;
+    let problems = policy::read(asks, Path::new("policy.toml"), TOOL_NAMES, &mut rules);
+    assert!(problems.is_empty(), "{problems:?}");
+    let daemon = TestDaemon::configured(|config| {
+        config.allow_write = true;
+        config.policy = rules.into();
+        config.connection.short_requests = 1;
+    })
+    .await;
+    let mut client = Wire::silent(daemon.paths.gateway(), Era::Legacy).await;
+    greet_with(&mut client, forms()).await;
+    let session = shell(&mut client).await;
+    let mut asked = Vec::new();
+    for text in ["a", "b"] {
+        let call = client.send_call("send_text", json!({"session": session, "text": text})).await;
+        let is_question = |message: &Value| message["method"] == METHOD;
+        asked.push((call, client.receiver.first(is_question).await["id"].take()));
+    }
+    for (call, id) in asked {
+        let answer = json!({"jsonrpc": "2.0", "id": id, "result": {"action": "decline"}});
+        client.sender.raw(format!("{answer}\n").as_bytes()).await;
+        assert_eq!(error_code(&client.answer(call).await), "policy_denied");
+    }
+    daemon.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -50,7 +50,8 @@ impl AskedCall<'_> {
         call: &mut Call,
         mut changes: watch::Receiver<u64>,
     ) -> Result<Option<Used>, SurfaceError> {
-        if self.judged.is_rehearsal() {
+        // Nobody is asked whether somebody may be asked.
+        if self.judged.is_rehearsal() || self.judged.entry.is_question() {
             return Err(refusal(self.decision, WhyRefused::WouldAsk));
         }
         // Nobody is asked about what the tool refuses.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use crate::core::caller::Caller;
 use crate::core::command_line::{ParsedCommandLine, ProgramCall, UnknownPart, is_shell};
 use crate::core::ids::PrincipalId;
 use crate::core::invisible::with_invisible_shown;
@@ -193,9 +194,8 @@ impl<'a> JudgedCall<'a> {
         sorted(&self.arguments.iter().filter(says).collect())
     }
 
-    pub(super) fn fingerprint(self, call: &Call) -> Fingerprint {
+    pub(in crate::gateway) fn fingerprint(self, caller: &Caller) -> Fingerprint {
         let arguments = self.meaning().to_string();
-        let caller = &call.standing.caller;
         let session = self.session.map(|session| session.id().to_string()).unwrap_or_default();
         let parts = [
             caller.principal.to_string(),

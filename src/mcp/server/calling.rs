@@ -7,20 +7,21 @@ use std::time::Duration;
 
 use rmcp::model::{JsonObject, ProgressToken, ProtocolVersion, RequestMetaObject};
 use rmcp::{ErrorData, ServerHandler};
-use serde_json::{Value, json};
-use tokio::sync::mpsc;
+use serde_json::json;
 
 use crate::core::moment::Moment;
 use crate::core::nearest::nearest_of;
-use crate::gateway::{CallOutcome, Calls};
+use crate::gateway::CallOutcome;
 use crate::mcp::call::{CallHandler, CallParams, Era, Reply, ToolCall, ToolResult};
 use crate::mcp::elicitation::{Returned, person, questions};
 use crate::mcp::error::said;
-use crate::mcp::notifications::NoticeLane;
 use crate::mcp::outbox::budget::ReservedSpace;
 use crate::mcp::request_class::always_waits;
+use crate::mcp::server::call_lane::CallLane;
+use crate::mcp::server::counted::Counted;
+use crate::mcp::server::mounted_call::{MountedEnd, MountedRequest};
 use crate::mcp::server::{LARGE_READ_ROOM, READ_ROOM, Server};
-use crate::mount::handle::CallProgress;
+use crate::mount::handle::CallChannels;
 use crate::session::command::Accepted;
 use crate::session::request_order::RequestTurn;
 use crate::surface::call::Call;
@@ -32,8 +33,6 @@ use crate::wire::error::ErrorWire;
 
 /// The interval of progress notifications.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(5);
-/// How many notifications of a mounted server wait for the client; further ones are dropped.
-const PROGRESS_AHEAD: usize = 16;
 
 impl CallHandler for Server {
     fn revision(&self, meta: &RequestMetaObject) -> Result<ProtocolVersion, ErrorData> {
@@ -44,7 +43,7 @@ impl CallHandler for Server {
                 return Err(ErrorData::unsupported_protocol_version(named.clone(), &supported));
             }
         }
-        if agreed.is_none() || named.as_ref().is_some_and(|named| era(named) == Era::Modern) {
+        if agreed.is_none() || named.as_ref().is_some_and(|named| Era::of(named) == Era::Modern) {
             let missing = meta.missing_required_keys(&ProtocolVersion::V_2026_07_28);
             if !missing.is_empty() {
                 let missing = missing.join(", ");
@@ -73,49 +72,36 @@ impl CallHandler for Server {
             let message = said(format!("unknown tool `{name}`{}", meant.unwrap_or_default()));
             return Err(ErrorData::invalid_params(message, None)).into();
         };
-        let mut counted = Counted::of(self.shared.gateway.calls(), Arc::clone(&entry.name));
-        let room = reply_room(&entry, arguments.as_ref());
-        let touched = Arc::clone(&self.touched);
+        let era = Era::of(&version);
+        let capabilities = self.declared(era, &meta);
+        let returned = Returned { answers, state };
+        let person = person(&self.connection, era, &capabilities, &returned);
         let arguments = arguments.unwrap_or_default();
-        let token = meta.get_progress_token();
-        let (progress, mut told) = mpsc::channel(PROGRESS_AHEAD);
-        let progress = token.is_some().then_some(progress);
-        let call = Call {
-            daemon: Arc::clone(self.shared.gateway.daemon()),
-            standing,
-            accepted: Accepted::nothing(),
-            target: None,
-            permit: None,
-            touched,
-            mount_lease: None,
-            creates: None,
-            person: person(
-                &self.connection,
-                era(&version),
-                &meta,
-                self.shows_forms.get() == Some(&true),
-                Returned { answers, state },
-            ),
-            progress,
-        };
+        let progress = meta.get_progress_token();
+        if let Some(tool) = entry.mount().cloned() {
+            let turn = Some(turn);
+            let request = MountedRequest {
+                entry,
+                tool,
+                standing,
+                arguments,
+                era,
+                capabilities,
+                person,
+                returned,
+                progress,
+                turn,
+                may_ask: true,
+            };
+            return self.mounted_reply(request, started, &version).await;
+        }
+        let mut counted = Counted::of(&self.shared, Arc::clone(&entry.name));
+        let room = reply_room(&entry, &arguments);
+        let call = self.new_call(standing, person, CallChannels::default());
         // Pinned once: each place that awaits it by value would make every call larger by its size.
         let mut calling = pin!(self.call(&entry, call, arguments, turn, room));
-        let (answer, room) = match token {
+        let (answer, room) = match progress {
             None => calling.await,
-            Some(token) if entry.mount().is_some() => {
-                let lane = self.call_lane();
-                let ended = loop {
-                    tokio::select! {
-                        biased;
-                        Some(progress) = told.recv() => lane.relay(&token, progress).await,
-                        ended = &mut calling => break ended,
-                    }
-                };
-                while let Ok(progress) = told.try_recv() {
-                    lane.relay(&token, progress).await;
-                }
-                ended
-            }
             Some(token) => tokio::select! {
                 biased;
                 answer = &mut calling => answer,
@@ -153,13 +139,34 @@ impl Server {
         (self.shared.gateway.call(entry, call, arguments).await, room)
     }
 
+    /// Makes a call of a mount.
+    async fn mounted_reply(
+        &self,
+        request: MountedRequest,
+        started: Moment,
+        version: &ProtocolVersion,
+    ) -> Reply {
+        // Boxed, since the calls of other tools would be larger by this.
+        let result = match Box::pin(self.call_mount(request)).await {
+            MountedEnd::Ended(answer, mut counted) => {
+                let (result, outcome) = self.result(answer, started, version);
+                counted.outcome = outcome;
+                result
+            }
+            MountedEnd::Asks { questions, state, .. } => {
+                ToolResult::asking(Era::of(version), questions, state)
+            }
+        };
+        Ok(result).into()
+    }
+
     fn result(
         &self,
         answer: Result<ToolAnswer, SurfaceError>,
         started: Moment,
         version: &ProtocolVersion,
     ) -> (ToolResult, CallOutcome) {
-        let era = era(version);
+        let era = Era::of(version);
         let mut envelope = self.envelope(started, version);
         let (result, outcome) = match answer {
             Ok(ToolAnswer::Relayed(result)) => {
@@ -191,7 +198,7 @@ impl Server {
     async fn tell_progress(&self, token: ProgressToken) -> Infallible {
         let clock = self.shared.gateway.daemon().sessions.clock();
         let started = clock.now();
-        let lane = self.call_lane();
+        let lane = CallLane::of(&self.connection);
         loop {
             clock.sleep_until(clock.now() + PROGRESS_INTERVAL).await;
             let seconds = clock.now().since(started).as_secs_f64();
@@ -199,12 +206,6 @@ impl Server {
                 json!({"progressToken": token, "progress": seconds, "message": "still waiting"});
             lane.tell(told).await;
         }
-    }
-
-    /// A lane for the progress of one call.
-    fn call_lane(&self) -> CallLane {
-        let (connection, lane) = (Arc::clone(&self.connection), self.connection.outbox.lane());
-        CallLane(NoticeLane { connection, lane, subscription: None })
     }
 
     fn envelope(&self, started: Moment, version: &ProtocolVersion) -> Envelope {
@@ -222,64 +223,12 @@ impl Server {
     }
 }
 
-/// Counts a call on drop.
-pub(super) struct Counted<'a> {
-    calls: &'a Calls,
-    tool: Arc<str>,
-    pub(super) outcome: CallOutcome,
-}
-
-impl<'a> Counted<'a> {
-    /// A call counts as given up until it has another outcome.
-    pub(super) fn of(calls: &'a Calls, tool: Arc<str>) -> Self {
-        Self { calls, tool, outcome: CallOutcome::GivenUp }
-    }
-}
-
-impl Drop for Counted<'_> {
-    fn drop(&mut self) {
-        self.calls.count(&self.tool, self.outcome);
-    }
-}
-
-/// The lane of a call's progress; closed when the call ends.
-struct CallLane(NoticeLane);
-
-impl CallLane {
-    /// A client that does not read its progress still receives the result.
-    async fn tell(&self, progress: Value) {
-        self.0.send("notifications/progress", progress).await;
-    }
-
-    /// Tells what a mounted server tells, under the client's token.
-    async fn relay(&self, token: &ProgressToken, progress: CallProgress) {
-        let mut told = json!(progress.members);
-        told["progressToken"] = json!(token);
-        self.tell(told).await;
-    }
-}
-
-impl Drop for CallLane {
-    fn drop(&mut self) {
-        self.0.lane.close();
-    }
-}
-
-/// The era of a revision. Revisions are dates, so their names compare like dates.
-fn era(version: &ProtocolVersion) -> Era {
-    if version.as_str() >= ProtocolVersion::V_2026_07_28.as_str() {
-        Era::Modern
-    } else {
-        Era::Legacy
-    }
-}
-
 /// The outbox space reserved for an answer, in bytes. `None` for calls that wait or write.
-fn reply_room(entry: &ToolEntry, arguments: Option<&JsonObject>) -> Option<usize> {
+fn reply_room(entry: &ToolEntry, arguments: &JsonObject) -> Option<usize> {
     if entry.access != ToolAccess::Read || always_waits(&entry.name) {
         return None;
     }
-    let given = |name: &str| arguments.is_some_and(|arguments| arguments.contains_key(name));
+    let given = |name: &str| arguments.contains_key(name);
     // Another format or a row count may give a larger answer.
     let large = given("format") || given("count");
     Some(if large { LARGE_READ_ROOM } else { READ_ROOM })

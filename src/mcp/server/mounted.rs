@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use rmcp::model::{
-    CacheScope, CompleteRequestParams, CompletionInfo, GetPromptRequestParams, GetPromptResult,
-    JsonObject, ReadResourceResult, Reference, ResourceContents,
+    CacheScope, CompleteRequestParams, CompletionInfo, GetPromptRequestParams, GetPromptResponse,
+    InputRequiredResult, JsonObject, ReadResourceRequestParams, ReadResourceResponse,
+    ReadResourceResult, Reference, ResourceContents,
 };
 use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer};
@@ -12,13 +13,19 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
+use crate::core::mount::MountName;
 use crate::core::mount::naming::{exposed_address, mount_of_address};
 use crate::core::policy::Standing;
-use crate::gateway::{CallOutcome, Gateway};
+use crate::gateway::CallOutcome;
+use crate::mcp::call::{CallHandler, Era};
+use crate::mcp::elicitation::Returned;
 use crate::mcp::notifications::{ChangeNotices, mounted_updates};
-use crate::mcp::server::calling::Counted;
+use crate::mcp::server::counted::Counted;
+use crate::mcp::server::mounted_call::{MountedEnd, MountedRequest};
 use crate::mcp::server::{LARGE_READ_ROOM, Server};
+use crate::mcp::shared::ServerShared;
 use crate::mount::error::MountError;
+use crate::mount::handle::CallChannels;
 use crate::mount::watches::ResourceWatch;
 use crate::session::command::Accepted;
 use crate::surface::call::{Call, Touched};
@@ -34,6 +41,13 @@ use crate::wire::error::ErrorWire;
 #[derive(Debug, Deserialize)]
 struct Completed {
     completion: CompletionInfo,
+}
+
+/// How a server answers for a client.
+enum RelayedContent<T> {
+    Done(T),
+    /// The client is to ask again with its answers.
+    Asks(InputRequiredResult),
 }
 
 impl Server {
@@ -58,29 +72,36 @@ impl Server {
     /// Reads a resource of a mount; `None` if the address is that of none.
     pub(super) async fn read_mounted(
         &self,
-        uri: &str,
+        request: &ReadResourceRequestParams,
         context: &RequestContext<RoleServer>,
-    ) -> Option<Result<ReadResourceResult, ErrorData>> {
-        let (mount, own) = mount_of_address(uri)?;
+    ) -> Option<Result<ReadResourceResponse, ErrorData>> {
+        let (mount, own) = mount_of_address(&request.uri)?;
         let standing = self.standing(&context.meta);
         let asked = (MountRequest::Resource, own);
         let entry = self.shared.gateway.content_entry(&standing, mount, asked)?;
-        Some(self.read_entry(&entry, standing, own, context).await)
+        let (answers, state) = (request.input_responses.clone(), request.request_state.clone());
+        let arguments = JsonObject::from_iter([("uri".to_owned(), Value::from(own))]);
+        let relayed =
+            self.relayed(entry, (standing, arguments), Returned { answers, state }, context);
+        Some(match relayed.await {
+            Ok(RelayedContent::Done(result)) => {
+                Ok(self.exposed_contents(mount, result, context).await.into())
+            }
+            Ok(RelayedContent::Asks(result)) => Ok(ReadResourceResponse::InputRequired(result)),
+            Err(error) => Err(error),
+        })
     }
 
-    async fn read_entry(
+    /// The contents of a resource of a mount, under the addresses that clients know.
+    async fn exposed_contents(
         &self,
-        entry: &ToolEntry,
-        standing: Standing,
-        own: &str,
+        mount: &str,
+        mut result: ReadResourceResult,
         context: &RequestContext<RoleServer>,
-    ) -> Result<ReadResourceResult, ErrorData> {
-        let arguments = JsonObject::from_iter([("uri".to_owned(), Value::from(own))]);
-        let mut result: ReadResourceResult =
-            self.relayed(entry, standing, arguments, context).await?;
+    ) -> ReadResourceResult {
         let room = self.connection.outbox.room(LARGE_READ_ROOM).await;
         self.connection.outbox.attach(&context.id, room);
-        let name = entry.mount().map(|it| it.mount.name().clone());
+        let name = mount.parse::<MountName>().ok();
         for content in &mut result.contents {
             if let (
                 Some(name),
@@ -91,7 +112,7 @@ impl Server {
                 *uri = exposed_address(name, uri);
             }
         }
-        Ok(result.with_ttl_ms(0).with_cache_scope(CacheScope::Private))
+        result.with_ttl_ms(0).with_cache_scope(CacheScope::Private)
     }
 
     /// Fills in a prompt of a mount; `None` if the name is that of none.
@@ -99,13 +120,19 @@ impl Server {
         &self,
         request: &GetPromptRequestParams,
         context: &RequestContext<RoleServer>,
-    ) -> Option<Result<GetPromptResult, ErrorData>> {
+    ) -> Option<Result<GetPromptResponse, ErrorData>> {
         let standing = self.standing(&context.meta);
         let (mount, prompt) = self.mounted_prompt(&standing, &request.name).await?;
         let asked = (MountRequest::Prompt, &*prompt.own);
         let entry = self.shared.gateway.content_entry(&standing, &mount, asked)?;
         let arguments = request.arguments.clone().unwrap_or_default();
-        Some(self.relayed(&entry, standing, arguments, context).await)
+        let (answers, state) = (request.input_responses.clone(), request.request_state.clone());
+        let relayed =
+            self.relayed(entry, (standing, arguments), Returned { answers, state }, context);
+        Some(relayed.await.map(|relayed| match relayed {
+            RelayedContent::Done(result) => GetPromptResponse::Complete(result),
+            RelayedContent::Asks(result) => GetPromptResponse::InputRequired(result),
+        }))
     }
 
     /// Completes an argument of a prompt or template of a mount; `None` if it is that of none.
@@ -135,8 +162,15 @@ impl Server {
         if let Some(context) = &request.context {
             arguments.insert("context".to_owned(), json!(context));
         }
-        let completed = self.relayed::<Completed>(&entry, standing, arguments, context).await;
-        Some(completed.map(|it| it.completion))
+        let asked = (standing, arguments);
+        Some(match self.relayed::<Completed>(entry, asked, Returned::default(), context).await {
+            Ok(RelayedContent::Done(it)) => Ok(it.completion),
+            // While a person types, no server asks.
+            Ok(RelayedContent::Asks(_)) => {
+                Err(ErrorData::internal_error("a completion asks", None))
+            }
+            Err(error) => Err(error),
+        })
     }
 
     /// The mount of a prompt that clients know by this name, and the prompt. Names of mounts have no `_`, so that the
@@ -159,15 +193,54 @@ impl Server {
     /// Asks a server for this on the path of all calls.
     async fn relayed<T: DeserializeOwned>(
         &self,
-        entry: &ToolEntry,
-        standing: Standing,
-        arguments: JsonObject,
+        entry: ToolEntry,
+        (standing, arguments): (Standing, JsonObject),
+        returned: Returned,
         context: &RequestContext<RoleServer>,
-    ) -> Result<T, ErrorData> {
-        let (gateway, touched) = (&self.shared.gateway, Arc::clone(&self.touched));
-        tokio::select! {
-            asked = ask(gateway, entry, (standing, touched), arguments, read) => Ok(asked?),
-            () = context.ct.cancelled() => Err(ErrorData::internal_error("cancelled", None)),
+    ) -> Result<RelayedContent<T>, ErrorData> {
+        let no_mount = || ErrorData::internal_error("a mount offers what is no mount's", None);
+        let tool = entry.mount().cloned().ok_or_else(no_mount)?;
+        let era = Era::of(&self.revision(&context.meta)?);
+        let mount = tool.mount.name().clone();
+        let request = MountedRequest {
+            // Clients complete while a person types.
+            may_ask: !entry.only_reads,
+            entry: Arc::new(entry),
+            tool,
+            standing,
+            arguments,
+            era,
+            capabilities: self.declared(era, &context.meta),
+            person: ClientPerson::Absent,
+            returned,
+            progress: None,
+            turn: None,
+        };
+        let end = tokio::select! {
+            end = self.call_mount(request) => end,
+            () = context.ct.cancelled() => {
+                return Err(ErrorData::internal_error("cancelled", None));
+            }
+        };
+        match end {
+            MountedEnd::Ended(answer, mut counted) => {
+                let read = answer.and_then(|answer| read(mount, answer));
+                counted.outcome = match &read {
+                    Ok(_) => CallOutcome::Done,
+                    Err(error) => CallOutcome::Failed(ErrorWire::from(error).code()),
+                };
+                Ok(RelayedContent::Done(read?))
+            }
+            MountedEnd::Asks { questions, state, number } => {
+                let asking = json!({
+                    "resultType": "input_required", "inputRequests": questions, "requestState": state,
+                });
+                serde_json::from_value(asking).map(RelayedContent::Asks).map_err(|error| {
+                    self.parked.forget(number);
+                    let problem = format!("the server asks what is malformed: {error}");
+                    ErrorData::internal_error(problem, None)
+                })
+            }
         }
     }
 
@@ -186,21 +259,21 @@ impl Server {
         let (standing, uri) = (standing.clone(), uri.to_owned());
         Some(async move {
             let caller = (standing.clone(), touched);
-            let watch = ask(&shared.gateway, &entry, caller, arguments, watch).await?;
+            let watch = begin_watch(&shared, &entry, caller, arguments).await?;
             let daemon = Arc::clone(shared.gateway.daemon());
             Ok(mounted_updates(daemon, standing, watch, uri))
         })
     }
 }
 
-/// Makes a call for what a mount offers beside tools, and reads its answer.
-async fn ask<T>(
-    gateway: &Gateway,
+/// Makes a call that begins to watch a resource.
+async fn begin_watch(
+    shared: &Arc<ServerShared>,
     entry: &ToolEntry,
     (standing, touched): (Standing, Touched),
     arguments: JsonObject,
-    read: fn(&ToolEntry, ToolAnswer) -> Result<T, SurfaceError>,
-) -> Result<T, SurfaceError> {
+) -> Result<ResourceWatch, SurfaceError> {
+    let gateway = &shared.gateway;
     let call = Call {
         daemon: Arc::clone(gateway.daemon()),
         standing,
@@ -211,36 +284,30 @@ async fn ask<T>(
         mount_lease: None,
         creates: None,
         person: ClientPerson::Absent,
-        progress: None,
+        channels: CallChannels::default(),
     };
-    let mut counted = Counted::of(gateway.calls(), Arc::clone(&entry.name));
-    let answer = gateway.call(entry, call, arguments).await;
-    let read = answer.and_then(|answer| read(entry, answer));
-    counted.outcome = match &read {
+    let mut counted = Counted::of(shared, Arc::clone(&entry.name));
+    let begun = match gateway.call(entry, call, arguments).await {
+        Ok(ToolAnswer::Watching(watch)) => Ok(watch),
+        Ok(ToolAnswer::Own(_) | ToolAnswer::Relayed(_)) => {
+            Err(SurfaceError::Internal("a mount tells no changes".to_owned()))
+        }
+        Err(error) => Err(error),
+    };
+    counted.outcome = match &begun {
         Ok(_) => CallOutcome::Done,
         Err(error) => CallOutcome::Failed(ErrorWire::from(error).code()),
     };
-    read
-}
-
-/// The watch that a call has begun.
-fn watch(_entry: &ToolEntry, answer: ToolAnswer) -> Result<ResourceWatch, SurfaceError> {
-    match answer {
-        ToolAnswer::Watching(watch) => Ok(watch),
-        ToolAnswer::Own(_) | ToolAnswer::Relayed(_) => {
-            Err(SurfaceError::Internal("a mount tells no changes".to_owned()))
-        }
-    }
+    begun
 }
 
 /// The result of a server as the protocol has it.
-fn read<T: DeserializeOwned>(entry: &ToolEntry, answer: ToolAnswer) -> Result<T, SurfaceError> {
-    let (ToolAnswer::Relayed(result), Some(tool)) = (answer, entry.mount()) else {
+fn read<T: DeserializeOwned>(mount: MountName, answer: ToolAnswer) -> Result<T, SurfaceError> {
+    let ToolAnswer::Relayed(result) = answer else {
         return Err(SurfaceError::Internal("a mount answers what is no mount's".to_owned()));
     };
     serde_json::from_str(result.get()).map_err(|error| {
-        let (mount, message) =
-            (tool.mount.name().clone(), format!("its result is malformed: {error}"));
+        let message = format!("its result is malformed: {error}");
         MountError::Refused { mount, code: 0, message }.into()
     })
 }

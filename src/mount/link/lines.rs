@@ -19,6 +19,11 @@ const UNWRITTEN_MAX: usize = 128;
 #[derive(Debug)]
 pub enum FromServer {
     Line(Vec<u8>),
+    /// A line in the stream of this request's answer, to which it belongs.
+    Within {
+        request: u64,
+        line: Vec<u8>,
+    },
     /// It will not answer this request, which may have had an effect.
     Lost {
         request: u64,

@@ -92,7 +92,7 @@ impl MountTask {
         }
         running.used = Instant::now();
         let until = running.used + self.shared.settings.call_timeout;
-        running.pending.insert(call.id, PendingCall { call, until });
+        running.pending.insert(call.id, PendingCall { call, until, asked: 0 });
     }
 
     /// Cancels the calls that their callers have given up.

@@ -1,4 +1,4 @@
-//! Calls of earlier holders that a server may still be working on.
+//! Cancelled calls that a server may still be working on.
 //!
 //! A server need not answer a call that was cancelled. So it is waited for a moment, and no longer.
 
@@ -7,16 +7,16 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::core::ids::Epoch;
+use crate::core::ids::{ConnectionId, Epoch};
 use crate::mount::handle::{CALLS_MAX, ServerCall};
 
-/// How long the next holder's calls wait for a call that was cancelled.
+/// How long a call counts that was cancelled: the next holder's calls wait for it, and other clients are not asked.
 const CANCELLED_WAIT: Duration = Duration::from_secs(2);
 
 /// How many cancelled calls are waited for.
 const CANCELLED_MAX: usize = 2 * CALLS_MAX;
 
-/// The cancelled calls of holders, and the calls that wait for them.
+/// The cancelled calls, and the calls that wait for those of earlier holders.
 #[derive(Debug, Default)]
 pub(super) struct Draining {
     cancelled: BTreeMap<u64, CancelledCall>,
@@ -25,18 +25,22 @@ pub(super) struct Draining {
 
 #[derive(Debug)]
 struct CancelledCall {
-    epoch: Epoch,
+    /// Of the lease that it was made under.
+    epoch: Option<Epoch>,
+    client: Option<ConnectionId>,
     until: Instant,
 }
 
 impl Draining {
     /// Notes a call that was cancelled while the server had it.
-    pub(super) fn on_cancelled(&mut self, id: u64, epoch: Epoch, now: Instant) {
+    pub(super) fn on_cancelled(&mut self, id: u64, call: &ServerCall, now: Instant) {
         if self.cancelled.len() == CANCELLED_MAX {
             // The one that has had the most time.
             self.cancelled.pop_first();
         }
-        self.cancelled.insert(id, CancelledCall { epoch, until: now + CANCELLED_WAIT });
+        let (epoch, client) = (call.under.map(|it| it.epoch), call.client());
+        let until = now + CANCELLED_WAIT;
+        self.cancelled.insert(id, CancelledCall { epoch, client, until });
     }
 
     /// Notes that the server is done with a call.
@@ -56,7 +60,12 @@ impl Draining {
 
     /// Whether a call of this epoch has to wait.
     pub(super) fn blocks(&self, epoch: Epoch) -> bool {
-        self.cancelled.values().any(|call| call.epoch < epoch)
+        self.cancelled.values().any(|call| call.epoch.is_some_and(|it| it < epoch))
+    }
+
+    /// The clients of the cancelled calls.
+    pub(super) fn clients(&self) -> impl Iterator<Item = Option<ConnectionId>> {
+        self.cancelled.values().map(|call| call.client)
     }
 
     /// Has a call wait until nothing blocks it.

@@ -4,12 +4,14 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
+use crate::mount::asking::{AskRefusal, ServerAsk, capabilities};
 use crate::mount::definitions::{TOOLS_MAX, ToolSet};
 use crate::mount::handle::{Greeting, MountShared, ServerNews};
 use crate::mount::link::ServerLink;
 use crate::mount::link::lines::FromServer;
 use crate::mount::protocol::{
-    REVISION, ServerMessage, ServerRefusal, answer_to, notification, parse, request,
+    REVISION, ServerMessage, ServerRefusal, ServerRequest, answer as answer_line, answer_to,
+    notification, parse, request,
 };
 
 /// The most pages of a list of tools.
@@ -81,7 +83,7 @@ pub(super) async fn greet(
     let id = shared.number();
     let params = json!({
         "protocolVersion": REVISION,
-        "capabilities": {},
+        "capabilities": capabilities(),
         "clientInfo": {"name": "termgate", "version": env!("CARGO_PKG_VERSION")},
     });
     send(link, request(id, "initialize", params))?;
@@ -124,6 +126,17 @@ fn send(link: &ServerLink, line: Vec<u8>) -> Result<(), String> {
     link.send(line).map_err(|_| "it does not read".to_owned())
 }
 
+/// The answer to a server that asks before it was called.
+fn refusal(id: &Value, method: &str) -> Vec<u8> {
+    match ServerAsk::of(method) {
+        None => answer_to(id, method),
+        Some(_) => {
+            let early = "no call is open, so there is nobody to ask";
+            answer_line(id, &Err(AskRefusal::refused(early)))
+        }
+    }
+}
+
 /// Waits for the answer to a request while nothing else is asked.
 async fn answer(
     link: &mut ServerLink,
@@ -132,7 +145,7 @@ async fn answer(
 ) -> Result<Result<Box<RawValue>, ServerRefusal>, String> {
     loop {
         let line = match link.next().await {
-            FromServer::Line(line) => line,
+            FromServer::Line(line) | FromServer::Within { line, .. } => line,
             FromServer::Closed(problem) => return Err(format!("it did not start: {problem}")),
             FromServer::Lost { request, problem } if request == wanted => {
                 return Err(format!("it did not start: {problem}"));
@@ -141,7 +154,9 @@ async fn answer(
         };
         match parse(&line) {
             Some(ServerMessage::Answer { id, result }) if id == wanted => return Ok(result),
-            Some(ServerMessage::Asks { id, method }) => send(link, answer_to(&id, &method))?,
+            Some(ServerMessage::Asks(ServerRequest { id, method, .. })) => {
+                send(link, refusal(&id, &method))?;
+            }
             Some(ServerMessage::Answer { .. } | ServerMessage::Tells { .. }) => {}
             None => shared.log.add(&[b"[termgate] no message: ", &line[..]].concat()),
         }

@@ -13,14 +13,17 @@ use crate::mount::link::ServerLink;
 use crate::mount::protocol::notification;
 use crate::mount::server::draining::Draining;
 use crate::mount::server::greeting::Listing;
+use crate::mount::server::questions::OpenQuestions;
 use crate::mount::server::watching::AskedWatches;
 
 /// A running server with the calls that it has to answer.
 pub(super) struct RunningServer {
     pub(super) link: ServerLink,
     pub(super) pending: BTreeMap<u64, PendingCall>,
-    /// The calls of earlier holders, and those that wait for them.
+    /// The calls that were cancelled, and those that wait for them.
     pub(super) draining: Draining,
+    /// What it has asked.
+    pub(super) questions: OpenQuestions,
     /// The number of this start of the server.
     pub(super) generation: u64,
     pub(super) listing: Option<Listing>,
@@ -33,14 +36,14 @@ pub(super) struct RunningServer {
 pub(super) struct PendingCall {
     pub(super) call: ServerCall,
     pub(super) until: Instant,
+    /// How much the server has asked during it.
+    pub(super) asked: usize,
 }
 
 impl RunningServer {
     /// Cancels a call at the server.
     pub(super) fn cancel(&mut self, id: u64, call: &ServerCall) {
-        if let Some(under) = call.under {
-            self.draining.on_cancelled(id, under.epoch, Instant::now());
-        }
+        self.draining.on_cancelled(id, call, Instant::now());
         let params = json!({"requestId": id, "reason": "given up"});
         // A server that does not read is not told.
         let _ = self.link.send(notification("notifications/cancelled", &params));

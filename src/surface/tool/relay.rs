@@ -81,11 +81,11 @@ pub(super) async fn relay(
     }
     // What this connection asks next need not wait for the server.
     call.accept();
-    let progress = call.progress.take();
+    let channels = std::mem::take(&mut call.channels);
     let params = request.params(&tool.tool, arguments);
     let under = leased.as_ref().map(LeasedCall::under);
     let server = tool.mount.server_for(call.standing.caller.principal)?;
-    let calling = server.request(request.method(), params, progress, under);
+    let calling = server.request(request.method(), params, channels, under);
     let ended = async {
         match under {
             Some(under) => tool.mount.fence().ended(under.epoch).await,

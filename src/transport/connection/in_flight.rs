@@ -10,6 +10,7 @@ use futures_util::future::AbortHandle;
 use rmcp::model::{ErrorData, RequestId};
 use tokio::sync::Notify;
 
+use crate::mcp::client_requests::ClientRequests;
 use crate::mcp::outbox::{Outbox, PushLane};
 use crate::mcp::request_class::RequestClass;
 use crate::transport::framing::error_line;
@@ -112,11 +113,22 @@ impl InFlight {
         true
     }
 
-    /// Waits until another request may be read.
-    pub(super) async fn readable(&self) {
+    /// Waits until another message may be read. A request that waits for an answer of the client does not count as short:
+    /// the answer must be read.
+    pub(super) async fn readable(&self, asked: &ClientRequests) {
         let running_max = self.0.short_max + self.0.long_max + LEAVING_MAX;
         let short_max = self.0.short_max;
-        self.until(|table| table.short() < short_max && table.running < running_max).await;
+        let may_read = |table: &RequestTable| {
+            table.short() < short_max + asked.pending() && table.running < running_max
+        };
+        while !may_read(&self.lock()) {
+            let mut asks = pin!(asked.asks().notified());
+            asks.as_mut().enable();
+            tokio::select! {
+                () = self.until(may_read) => return,
+                () = asks => {}
+            }
+        }
     }
 
     /// Waits until this request is answered or cancelled.

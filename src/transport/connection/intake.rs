@@ -8,13 +8,18 @@ use tokio_util::task::AbortOnDropHandle;
 
 use crate::mcp::call::{CALL_METHOD, CallParams};
 use crate::transport::framing::lines::{InputLine, LineInput, LineReader};
-use crate::transport::framing::{self, MessageRefusal, RawRequest};
+use crate::transport::framing::{self, ClientAnswer, MessageRefusal, RawRequest};
 use crate::transport::limits::Limits;
 use crate::transport::line_memory::ReadingRoom;
 
 #[derive(Debug)]
 pub(super) enum Incoming {
-    Call { id: RequestId, params: CallParams },
+    Call {
+        id: RequestId,
+        params: CallParams,
+    },
+    /// To a request of the daemon.
+    Answer(ClientAnswer),
     Other(Box<ClientJsonRpcMessage>),
 }
 
@@ -65,7 +70,10 @@ impl<R: AsyncRead + Unpin> Intake<R> {
 fn read(line: &[u8], tokens_max: usize) -> Result<Incoming, MessageRefusal> {
     framing::check(line, tokens_max)?;
     let Some(call) = RawRequest::read(line, CALL_METHOD) else {
-        return framing::parse(line).map(Box::new).map(Incoming::Other);
+        return match ClientAnswer::read(line) {
+            Some(answer) => Ok(Incoming::Answer(answer)),
+            None => framing::parse(line).map(Box::new).map(Incoming::Other),
+        };
     };
     match call.params() {
         Some(params) => Ok(Incoming::Call { id: call.id, params }),

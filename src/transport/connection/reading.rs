@@ -31,7 +31,9 @@ use crate::transport::connection::in_flight::{Full, InFlight, Runner};
 use crate::transport::connection::intake::{Incoming, Intake};
 use crate::transport::connection::library::Library;
 use crate::transport::framing::lines::LineReader;
-use crate::transport::framing::{AUTHENTICATE_METHOD, MessageRefusal, error_line, result_line};
+use crate::transport::framing::{
+    AUTHENTICATE_METHOD, ClientAnswer, MessageRefusal, error_line, result_line,
+};
 use crate::transport::limits::Limits;
 
 type Answering<'a> = Pin<Box<dyn Future<Output = Reply> + Send + 'a>>;
@@ -132,7 +134,7 @@ impl<'a, H: CallHandler + Sync, R: AsyncRead + Send + Unpin> RequestReader<'a, H
             consume_budget().await;
             let Self { intake, in_flight, connection, calls, library, .. } = self;
             let reading = async {
-                in_flight.readable().await;
+                in_flight.readable(&connection.asked).await;
                 connection.outbox.relieved().await;
                 if library.ready(in_flight).await { intake.next().await } else { None }
             };
@@ -148,6 +150,9 @@ impl<'a, H: CallHandler + Sync, R: AsyncRead + Send + Unpin> RequestReader<'a, H
     fn admit(&mut self, message: Incoming) {
         match message {
             Incoming::Call { id, params } => self.begin(id, params),
+            Incoming::Answer(ClientAnswer { id, answer }) => {
+                self.connection.asked.answer(&id, answer)
+            }
             Incoming::Other(message) => match *message {
                 JsonRpcMessage::Request(request) => self.hand_on(request.id, request.request),
                 // It may contain a token, and the library logs its messages.
@@ -157,17 +162,8 @@ impl<'a, H: CallHandler + Sync, R: AsyncRead + Send + Unpin> RequestReader<'a, H
                     self.note_cancel(&notification.notification);
                     self.library.hand_on(JsonRpcMessage::Notification(notification));
                 }
-                JsonRpcMessage::Response(answer) => {
-                    let result = serde_json::to_value(&answer.result).ok();
-                    if !self.connection.asked.answer(&answer.id, result) {
-                        self.library.hand_on(JsonRpcMessage::Response(answer));
-                    }
-                }
-                JsonRpcMessage::Error(answer) => {
-                    let asked = &self.connection.asked;
-                    if !answer.id.as_ref().is_some_and(|id| asked.answer(id, None)) {
-                        self.library.hand_on(JsonRpcMessage::Error(answer));
-                    }
+                answer @ (JsonRpcMessage::Response(_) | JsonRpcMessage::Error(_)) => {
+                    self.library.hand_on(answer);
                 }
             },
         }

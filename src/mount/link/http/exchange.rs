@@ -190,7 +190,7 @@ impl HttpSession {
             let body = read_whole(response.into_body(), MESSAGE_MAX).await?;
             let is_answer = self.is_answer(&body, &wanted);
             if !body.is_empty() {
-                let _ = to.send(as_line(body)).await;
+                let _ = to.send(within(id, body)).await;
             }
             let no_answer = || NoAnswer::Lost("its response is no answer".to_owned());
             return if is_answer { Ok(()) } else { Err(no_answer()) };
@@ -269,7 +269,11 @@ impl HttpSession {
             let Some(bytes) = frame.data_ref() else { continue };
             for message in reader.feed(bytes).map_err(|_| TOO_LONG.to_owned())? {
                 let is_answer = wanted.is_some_and(|wanted| self.is_answer(&message, wanted));
-                let _ = to.send(as_line(message)).await;
+                let read = match wanted {
+                    Some(wanted) => within(wanted.id, message),
+                    None => FromServer::Line(as_line(message)),
+                };
+                let _ = to.send(read).await;
                 if is_answer {
                     return Ok(StreamEnd::Answer);
                 }
@@ -349,11 +353,16 @@ fn is_of_type(response: &Response<Incoming>, wanted: &str) -> bool {
 
 /// A message as one line: its results go on as they are, to clients that read lines. In JSON, ends of lines are
 /// nothing but space.
-fn as_line(mut message: Vec<u8>) -> FromServer {
+fn as_line(mut message: Vec<u8>) -> Vec<u8> {
     for byte in message.iter_mut().filter(|byte| matches!(byte, b'\n' | b'\r')) {
         *byte = b' ';
     }
-    FromServer::Line(message)
+    message
+}
+
+/// A message that came with the answer to a request.
+fn within(request: u64, message: Vec<u8>) -> FromServer {
+    FromServer::Within { request, line: as_line(message) }
 }
 
 /// The bytes of a body, if they are not too many.
@@ -380,8 +389,7 @@ mod tests {
 
     #[test]
     fn a_message_is_one_line() {
-        let line = as_line(b"{\r\n \"a\": 1\n}".to_vec());
-        assert!(matches!(line, FromServer::Line(line) if line == b"{   \"a\": 1 }"));
+        assert_eq!(as_line(b"{\r\n \"a\": 1\n}".to_vec()), b"{   \"a\": 1 }");
     }
 
     #[test]

@@ -143,7 +143,7 @@ async fn found(assembly: &Assembly, standing: &Standing, arguments: Value) -> Ve
         mount_lease: None,
         creates: None,
         person: Default::default(),
-        progress: None,
+        channels: Default::default(),
     };
     let Value::Object(arguments) = arguments else { panic!("no arguments") };
     let search = gateway.entry("search", standing).expect("it is for everybody");

@@ -1,0 +1,314 @@
+//! Calls of mounts while they run: what their servers tell and ask, and how a call waits for a client that makes it again
+//! with its answers.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use rmcp::model::{ClientCapabilities, JsonObject, ProgressToken};
+use serde_json::value::to_raw_value;
+use serde_json::{Value, json};
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
+
+use crate::core::policy::Standing;
+use crate::core::policy::approvals::Fingerprint;
+use crate::mcp::call::Era;
+use crate::mcp::elicitation::Returned;
+use crate::mcp::server::Server;
+use crate::mcp::server::call_lane::CallLane;
+use crate::mcp::server::counted::Counted;
+use crate::mcp::server::questions::{ClientAsker, ClientWay};
+use crate::mount::asking::{AskAnswer, AskRefusal, CallAsker, OPEN_MAX, ServerQuestion};
+use crate::mount::handle::{CallChannels, CallProgress};
+use crate::mount::registry::MountedTool;
+use crate::session::command::Accepted;
+use crate::session::request_order::RequestTurn;
+use crate::surface::error::SurfaceError;
+use crate::surface::person::ClientPerson;
+use crate::surface::tool::{ToolAnswer, ToolEntry};
+
+/// How many notifications of a mounted server wait for the client; further ones are dropped.
+const PROGRESS_AHEAD: usize = 16;
+
+/// How many calls of one client wait until it makes them again. A further one takes the place of the oldest.
+const PARKED_MAX: usize = 16;
+
+/// How long a client may bring back what a call came with. The call itself may end before.
+const STATE_TTL: Duration = Duration::from_secs(3_600);
+
+type Calling = Pin<Box<dyn Future<Output = Result<ToolAnswer, SurfaceError>> + Send>>;
+
+/// A call of a mount as its client makes it.
+pub(super) struct MountedRequest {
+    pub(super) entry: Arc<ToolEntry>,
+    /// The tool of the mount that it is.
+    pub(super) tool: MountedTool,
+    pub(super) standing: Standing,
+    pub(super) arguments: JsonObject,
+    pub(super) era: Era,
+    /// What the client declared.
+    pub(super) capabilities: Arc<ClientCapabilities>,
+    pub(super) person: ClientPerson,
+    pub(super) returned: Returned,
+    /// Where the client wants to be told how far the call has come.
+    pub(super) progress: Option<ProgressToken>,
+    pub(super) turn: Option<RequestTurn>,
+    /// Whether the server may ask the client meanwhile.
+    pub(super) may_ask: bool,
+}
+
+/// How a call of a mount is answered.
+pub(super) enum MountedEnd {
+    Ended(Result<ToolAnswer, SurfaceError>, Counted),
+    /// The client is to make the call again with its answers to these questions.
+    Asks {
+        questions: Value,
+        state: String,
+        /// Of the call that waits.
+        number: u64,
+    },
+}
+
+/// A call of a mount that runs. If it is dropped, it is given up.
+struct MountedCall {
+    calling: Calling,
+    counted: Counted,
+    told: mpsc::Receiver<CallProgress>,
+    /// What the server asks.
+    asked: mpsc::Receiver<ServerQuestion>,
+    asker: Arc<ClientAsker>,
+    asking: JoinSet<()>,
+    /// What the client is to answer with its next call.
+    returning: mpsc::Receiver<ServerQuestion>,
+    /// What it was asked with the last result, by name.
+    open: BTreeMap<String, oneshot::Sender<AskAnswer>>,
+    /// How many questions had a name.
+    named: u64,
+}
+
+/// What happens during a call.
+enum MountedStep {
+    Ended(Result<ToolAnswer, SurfaceError>),
+    Told(CallProgress),
+    /// The client is to be asked with a result.
+    Asks(ServerQuestion),
+}
+
+impl MountedCall {
+    /// Waits for what happens next. Cancelling this loses nothing.
+    async fn next(&mut self) -> MountedStep {
+        loop {
+            tokio::select! {
+                biased;
+                Some(question) = self.asked.recv() => {
+                    let asker = Arc::clone(&self.asker);
+                    self.asking.spawn(async move { asker.ask(question).await });
+                }
+                Some(_) = self.asking.join_next() => {}
+                Some(progress) = self.told.recv() => return MountedStep::Told(progress),
+                Some(question) = self.returning.recv() => return MountedStep::Asks(question),
+                answer = &mut self.calling => return MountedStep::Ended(answer),
+            }
+        }
+    }
+
+    /// The questions of a result, for the client to answer all at once.
+    fn questions(&mut self, first: ServerQuestion) -> Value {
+        let mut questions = JsonObject::new();
+        let mut next = Some(first);
+        while let Some(ServerQuestion { ask, params, reply }) = next {
+            self.named += 1;
+            let name = format!("question-{}", self.named);
+            questions.insert(name.clone(), json!({"method": ask.method(), "params": params}));
+            self.open.insert(name, reply);
+            next = self.returning.try_recv().ok();
+        }
+        Value::Object(questions)
+    }
+
+    /// Takes the answers that the client brings.
+    fn take(&mut self, mut answers: BTreeMap<String, Value>) {
+        for (name, reply) in std::mem::take(&mut self.open) {
+            let answer = answers.remove(&name).filter(Value::is_object);
+            let answer = answer.and_then(|answer| to_raw_value(&answer).ok());
+            let missing = || AskRefusal::refused("the client brought no answer");
+            // The server may not wait any more.
+            let _ = reply.send(answer.ok_or_else(missing));
+        }
+    }
+
+    /// Has the call go on by itself, until its client has left.
+    fn run_aside(&mut self, left: CancellationToken) {
+        let nothing = Box::pin(std::future::pending());
+        let calling = std::mem::replace(&mut self.calling, nothing);
+        let running = AbortOnDropHandle::new(tokio::spawn(async move {
+            let gone = || SurfaceError::Internal("the client has left".to_owned());
+            left.run_until_cancelled(calling).await.unwrap_or_else(|| Err(gone()))
+        }));
+        let failed = |_| SurfaceError::Internal("the call failed inside the daemon".to_owned());
+        self.calling =
+            Box::pin(async move { running.await.unwrap_or_else(|error| Err(failed(error))) });
+    }
+}
+
+/// The calls of one client that wait until it makes them again, by number.
+#[derive(Default)]
+pub(super) struct ParkedCalls(Mutex<ParkedTable>);
+
+#[derive(Default)]
+struct ParkedTable {
+    last: u64,
+    calls: BTreeMap<u64, MountedCall>,
+}
+
+impl fmt::Debug for ParkedCalls {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ParkedCalls").finish_non_exhaustive()
+    }
+}
+
+impl ParkedCalls {
+    fn add(&self, call: MountedCall) -> u64 {
+        let mut table = self.lock();
+        table.last += 1;
+        let number = table.last;
+        let oldest = if table.calls.len() < PARKED_MAX { None } else { table.calls.pop_first() };
+        table.calls.insert(number, call);
+        drop(table);
+        // What it lets go is none of the table's.
+        drop(oldest);
+        number
+    }
+
+    /// Ends a call whose questions cannot be put to its client.
+    pub(super) fn forget(&self, number: u64) {
+        drop(self.take(number));
+    }
+
+    fn take(&self, number: u64) -> Option<MountedCall> {
+        self.lock().calls.remove(&number)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, ParkedTable> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Server {
+    /// Makes a call of a mount, or goes on with one that waits for the answers that the client brings.
+    pub(super) async fn call_mount(&self, request: MountedRequest) -> MountedEnd {
+        let progress = request.progress.clone();
+        let of = self.fingerprint(&request);
+        let name = Arc::clone(&request.entry.name);
+        let mut call = match self.call_of(request, of.as_ref()) {
+            Ok(call) => call,
+            Err(error) => return MountedEnd::Ended(Err(error), Counted::of(&self.shared, name)),
+        };
+        let lane = progress.map(|token| (token, CallLane::of(&self.connection)));
+        loop {
+            match call.next().await {
+                MountedStep::Told(progress) => {
+                    if let Some((token, lane)) = &lane {
+                        lane.relay(token, progress).await;
+                    }
+                }
+                MountedStep::Asks(question) => {
+                    let questions = call.questions(question);
+                    call.run_aside(self.connection.ended.clone());
+                    let number = self.parked.add(call);
+                    let judge = &self.shared.gateway.daemon().judge;
+                    let state = of.map(|of| judge.seal_question(number, &of, STATE_TTL));
+                    let state = state.unwrap_or_default();
+                    return MountedEnd::Asks { questions, state, number };
+                }
+                MountedStep::Ended(answer) => {
+                    while let (Some((token, lane)), Ok(progress)) = (&lane, call.told.try_recv()) {
+                        lane.relay(token, progress).await;
+                    }
+                    return MountedEnd::Ended(answer, call.counted);
+                }
+            }
+        }
+    }
+
+    /// What tells a call apart whose client may bring something back.
+    fn fingerprint(&self, request: &MountedRequest) -> Option<Fingerprint> {
+        let MountedRequest { entry, standing, arguments, era, capabilities, returned, .. } =
+            request;
+        let ClientCapabilities { elicitation, sampling, roots, .. } = &**capabilities;
+        let can_be_asked = elicitation.is_some() || sampling.is_some() || roots.is_some();
+        let brings = *era == Era::Modern && (can_be_asked || returned.state.is_some());
+        brings.then(|| self.shared.gateway.fingerprint(entry, &standing.caller, arguments))
+    }
+
+    /// The call that a request begins, or whose answers it brings.
+    fn call_of(
+        &self,
+        request: MountedRequest,
+        of: Option<&Fingerprint>,
+    ) -> Result<MountedCall, SurfaceError> {
+        let gateway = &self.shared.gateway;
+        let (Some(of), Some(state)) = (of, &request.returned.state) else {
+            return Ok(self.begun(request));
+        };
+        let Some(number) = gateway.daemon().judge.opened_question(state, of) else {
+            let (caller, made) = (&request.standing.caller, (&request.arguments, state.as_str()));
+            if !gateway.returns_approval(&request.entry, caller, made) {
+                return Err(not_returned());
+            }
+            return Ok(self.begun(request));
+        };
+        gateway.admit(&request.standing)?;
+        let mut call = self.parked.take(number).ok_or_else(not_returned)?;
+        call.take(request.returned.answers.unwrap_or_default());
+        Ok(call)
+    }
+
+    /// Begins a call.
+    fn begun(&self, request: MountedRequest) -> MountedCall {
+        let MountedRequest { entry, standing, arguments, era, person, turn, .. } = request;
+        let (questions, asked) = mpsc::channel(OPEN_MAX);
+        let (progress, told) = mpsc::channel(PROGRESS_AHEAD);
+        let (to_return, returning) = mpsc::channel(OPEN_MAX);
+        let asker = CallAsker { client: self.connection.id, questions };
+        let channels = CallChannels {
+            progress: request.progress.map(|_| progress),
+            asker: request.may_ask.then_some(asker),
+        };
+        let asker = Arc::new(ClientAsker {
+            shared: Arc::clone(&self.shared),
+            standing: standing.clone(),
+            tool: request.tool,
+            capabilities: request.capabilities,
+            way: match era {
+                Era::Legacy => ClientWay::Connected(Arc::clone(&self.connection)),
+                Era::Modern => ClientWay::Returning(to_return),
+            },
+        });
+        let counted = Counted::of(&self.shared, Arc::clone(&entry.name));
+        let shared = Arc::clone(&self.shared);
+        let mut call = self.new_call(standing, person, channels);
+        let calling = Box::pin(async move {
+            if let Some(turn) = turn {
+                turn.wait().await;
+                call.accepted = Accepted::guard(turn);
+            }
+            shared.gateway.call(&entry, call, arguments).await
+        });
+        let (asking, open) = (JoinSet::new(), BTreeMap::new());
+        MountedCall { calling, counted, told, asked, asker, asking, returning, open, named: 0 }
+    }
+}
+
+/// A call brings back what is not of it, or what it has brought back before.
+fn not_returned() -> SurfaceError {
+    let problem =
+        "is not of this call and connection, was used, or has expired; make the call without it";
+    SurfaceError::argument("requestState", problem)
+}

@@ -1,0 +1,130 @@
+//! What a mounted server asks of the client of a call, on its way to the client.
+
+use std::sync::Arc;
+
+use rmcp::model::{ClientCapabilities, JsonObject};
+use serde_json::{Map, Value, json};
+use tokio::sync::{mpsc, oneshot};
+
+use crate::core::mount::MountTrust;
+use crate::core::policy::Standing;
+use crate::gateway::CallOutcome;
+use crate::mcp::asking::{ask, check_offered, mode};
+use crate::mcp::connection::Connection;
+use crate::mcp::server::counted::Counted;
+use crate::mcp::shared::ServerShared;
+use crate::mount::asking::{AskAnswer, AskRefusal, ServerAsk, ServerQuestion};
+use crate::mount::registry::MountedTool;
+use crate::mount::servers::Mount;
+use crate::surface::error::SurfaceError;
+use crate::surface::tool::ToolEntry;
+use crate::surface::tool::relay::visible;
+use crate::wire::error::ErrorWire;
+
+/// The member of `_meta` that names the mount that asks.
+const MOUNT_KEY: &str = "dev.termgate/mount";
+
+/// How a client is asked.
+#[derive(Debug)]
+pub(super) enum ClientWay {
+    /// By a request on its connection.
+    Connected(Arc<Connection>),
+    /// By a result that it answers with its next call.
+    Returning(mpsc::Sender<ServerQuestion>),
+}
+
+/// Asks the client of one call what its server asks.
+#[derive(Debug)]
+pub(super) struct ClientAsker {
+    pub(super) shared: Arc<ServerShared>,
+    pub(super) standing: Standing,
+    pub(super) tool: MountedTool,
+    /// What the client declared that it answers.
+    pub(super) capabilities: Arc<ClientCapabilities>,
+    pub(super) way: ClientWay,
+}
+
+impl ClientAsker {
+    /// Asks the client, as long as the server waits for it, and answers the server.
+    pub(super) async fn ask(&self, question: ServerQuestion) {
+        let ServerQuestion { ask, params, mut reply } = question;
+        let answer = tokio::select! {
+            answer = self.answer(ask, params) => answer,
+            () = reply.closed() => return,
+        };
+        // The server may have taken it back just now.
+        let _ = reply.send(answer);
+    }
+
+    async fn answer(&self, ask: ServerAsk, params: JsonObject) -> AskAnswer {
+        check_offered(&self.capabilities, ask, &params)?;
+        let name = ToolEntry::question(&self.tool, ask).name;
+        let mut counted = Counted::of(&self.shared, name);
+        let judged = match ask {
+            ServerAsk::Elicitation => {
+                JsonObject::from_iter([("mode".to_owned(), json!(mode(&params)))])
+            }
+            ServerAsk::Sampling | ServerAsk::Roots => JsonObject::new(),
+        };
+        let gateway = &self.shared.gateway;
+        let begun = gateway.begin_question(&self.standing, (&self.tool, ask), judged).await;
+        let begun = begun.map_err(|error| {
+            let (outcome, refusal) = refused(&error);
+            counted.outcome = outcome;
+            refusal
+        })?;
+        let answer = self.asked(ask, shown(&self.tool.mount, ask, params)).await;
+        counted.outcome = CallOutcome::Done;
+        match &answer {
+            Ok(_) => begun.conclude(None),
+            Err(_) => begun.fail("the client did not answer"),
+        }
+        answer
+    }
+
+    async fn asked(&self, kind: ServerAsk, params: JsonObject) -> AskAnswer {
+        match &self.way {
+            ClientWay::Connected(connection) => {
+                ask(connection, kind.method(), &Value::Object(params)).await
+            }
+            ClientWay::Returning(questions) => {
+                let (reply, answer) = oneshot::channel();
+                let left = |()| AskRefusal::refused("the client has left");
+                let question = ServerQuestion { ask: kind, params, reply };
+                questions.send(question).await.map_err(|_| left(()))?;
+                answer.await.unwrap_or_else(|_| Err(left(())))
+            }
+        }
+    }
+}
+
+/// What a server is told that may not ask: not which rule says so.
+fn refused(error: &SurfaceError) -> (CallOutcome, AskRefusal) {
+    let code = ErrorWire::from(error).code();
+    let told = format!("termgate does not let this server ask that: {}", code.as_str());
+    (CallOutcome::Failed(code), AskRefusal::refused(told))
+}
+
+/// A question as the client sees it: with all characters visible and the name of the mount before it, unless its server is
+/// trusted.
+fn shown(mount: &Mount, ask: ServerAsk, mut params: JsonObject) -> JsonObject {
+    // Tokens in it are of the server's connection.
+    params.remove("_meta");
+    if mount.settings().trust != MountTrust::Trusted {
+        params = match visible(Value::Object(params)) {
+            Value::Object(params) => params,
+            Value::Null
+            | Value::Bool(_)
+            | Value::Number(_)
+            | Value::String(_)
+            | Value::Array(_) => Map::new(),
+        };
+        if ask == ServerAsk::Elicitation {
+            let message = params.get("message").and_then(Value::as_str).unwrap_or_default();
+            let message = format!("{} asks: {message}", mount.name());
+            params.insert("message".to_owned(), message.into());
+        }
+    }
+    params.insert("_meta".to_owned(), json!({MOUNT_KEY: mount.name().as_str()}));
+    params
+}

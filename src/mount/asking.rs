@@ -1,0 +1,188 @@
+//! What servers ask of the clients whose calls they answer.
+//!
+//! A question belongs to a call, and its client is asked. If nothing says whose call it is, nobody is.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use serde_json::{Map, Value, json};
+use tokio::sync::{mpsc, oneshot};
+
+use crate::core::ids::ConnectionId;
+
+/// How many questions of one call wait for their answers, and how many it may ask in all.
+pub const OPEN_MAX: usize = 4;
+pub const QUESTIONS_MAX: usize = 32;
+
+/// The longest parameters of a question and the longest answer, in bytes of JSON.
+pub const QUESTION_BYTES_MAX: usize = 64 * 1024;
+pub const ANSWER_BYTES_MAX: usize = 1024 * 1024;
+
+/// How long a call may take at least after it has asked.
+pub const ANSWER_WAIT: Duration = Duration::from_secs(120);
+
+/// A method by which a server asks a client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ServerAsk {
+    Elicitation,
+    Sampling,
+    Roots,
+}
+
+impl ServerAsk {
+    pub const ALL: [Self; 3] = [Self::Elicitation, Self::Sampling, Self::Roots];
+
+    pub const fn method(self) -> &'static str {
+        match self {
+            Self::Elicitation => "elicitation/create",
+            Self::Sampling => "sampling/createMessage",
+            Self::Roots => "roots/list",
+        }
+    }
+
+    pub fn of(method: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|it| it.method() == method)
+    }
+}
+
+/// What every server is told that it may ask. Whether a client answers depends on the client.
+pub fn capabilities() -> Value {
+    json!({"elicitation": {"form": {}, "url": {}}, "sampling": {"tools": {}}, "roots": {}})
+}
+
+/// Why a question has no answer, as an error of the protocol.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, thiserror::Error)]
+#[error("{message} ({code})")]
+pub struct AskRefusal {
+    pub code: i64,
+    #[serde(default)]
+    pub message: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data: Option<Value>,
+}
+
+impl AskRefusal {
+    /// The client has no such capability.
+    pub fn not_offered(message: impl Into<String>) -> Self {
+        Self { code: -32601, message: message.into(), data: None }
+    }
+
+    /// The question is malformed, or of a kind that the client does not know.
+    pub fn malformed(message: impl Into<String>) -> Self {
+        Self { code: -32602, message: message.into(), data: None }
+    }
+
+    /// Nobody is asked, or nobody answered.
+    pub fn refused(message: impl Into<String>) -> Self {
+        Self { code: -32000, message: message.into(), data: None }
+    }
+}
+
+/// What a client answered.
+pub type AskAnswer = Result<Box<RawValue>, AskRefusal>;
+
+/// A question of a server to the client of a call.
+#[derive(Debug)]
+pub struct ServerQuestion {
+    pub ask: ServerAsk,
+    pub params: Map<String, Value>,
+    /// Closed once no answer is needed any more.
+    pub reply: oneshot::Sender<AskAnswer>,
+}
+
+/// Whom a server may ask during a call.
+#[derive(Clone, Debug)]
+pub struct CallAsker {
+    pub client: ConnectionId,
+    pub questions: mpsc::Sender<ServerQuestion>,
+}
+
+/// Finds the call that a question belongs to, among those that the server may be working on, which come with their
+/// clients.
+///
+/// In the stream of a request it belongs to that request. Elsewhere nothing says whose it is, so all calls must be of one
+/// client; it belongs to the last one.
+///
+/// # Errors
+/// Why nobody can be asked.
+pub fn asking_call(
+    calls: impl IntoIterator<Item = (u64, Option<ConnectionId>)>,
+    cancelled: impl IntoIterator<Item = Option<ConnectionId>>,
+    within: Option<u64>,
+) -> Result<u64, AskRefusal> {
+    let nobody = || AskRefusal::refused("nobody can be asked during this request");
+    let mut calls = calls.into_iter();
+    if let Some(within) = within {
+        let (_, client) = calls
+            .find(|(id, _)| *id == within)
+            .ok_or_else(|| AskRefusal::refused("this request is over"))?;
+        return client.map(|_| within).ok_or_else(nobody);
+    }
+    let Some((first, client)) = calls.next() else {
+        return Err(AskRefusal::refused("no call is open, so there is nobody to ask"));
+    };
+    let mut last = first;
+    let mut is_one = true;
+    for (id, other) in calls {
+        is_one &= other == client;
+        last = last.max(id);
+    }
+    if !(is_one && cancelled.into_iter().all(|other| other == client)) {
+        let several = "calls of several clients are open, and nothing says whose this question is";
+        return Err(AskRefusal::refused(several));
+    }
+    client.map(|_| last).ok_or_else(nobody)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ADA: Option<ConnectionId> = Some(ConnectionId(1));
+    const BOB: Option<ConnectionId> = Some(ConnectionId(2));
+
+    fn why(
+        calls: &[(u64, Option<ConnectionId>)],
+        cancelled: &[Option<ConnectionId>],
+        within: Option<u64>,
+    ) -> String {
+        let found = asking_call(calls.iter().copied(), cancelled.iter().copied(), within);
+        found.map_or_else(|refusal| refusal.message, |id| id.to_string())
+    }
+
+    #[test]
+    fn a_question_in_the_stream_of_a_call_is_of_that_call_alone() {
+        let calls = [(3, ADA), (4, BOB), (5, None)];
+        assert_eq!(why(&calls, &[], Some(3)), "3");
+        assert_eq!(why(&calls, &[BOB], Some(4)), "4");
+        assert!(why(&calls, &[], Some(5)).contains("nobody"));
+        assert!(why(&calls, &[], Some(6)).contains("over"));
+    }
+
+    #[test]
+    fn elsewhere_all_that_the_server_works_on_must_be_of_one_client() {
+        assert_eq!(why(&[(3, ADA), (7, ADA)], &[ADA], None), "7");
+        assert!(why(&[], &[ADA], None).contains("no call"));
+        for (calls, cancelled) in [
+            (&[(3, ADA), (4, BOB)][..], &[][..]),
+            (&[(3, BOB), (4, ADA), (5, ADA)], &[]),
+            (&[(3, ADA), (4, None)], &[]),
+            (&[(3, None), (4, ADA)], &[]),
+            (&[(3, ADA)], &[BOB]),
+            (&[(3, ADA)], &[None]),
+        ] {
+            let refused = why(calls, cancelled, None);
+            assert!(refused.contains("several clients"), "{calls:?} {cancelled:?}: {refused}");
+        }
+        assert!(why(&[(3, None)], &[], None).contains("nobody"));
+    }
+
+    #[test]
+    fn each_method_is_known_by_its_name() {
+        for ask in ServerAsk::ALL {
+            assert_eq!(ServerAsk::of(ask.method()), Some(ask));
+        }
+        assert_eq!(ServerAsk::of("ping"), None);
+    }
+}

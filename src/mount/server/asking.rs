@@ -1,0 +1,103 @@
+//! What a server asks while it answers calls, and the answers of clients on their way to it.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::Instant;
+
+use crate::mount::asking::{
+    ANSWER_BYTES_MAX, ANSWER_WAIT, AskAnswer, AskRefusal, OPEN_MAX, QUESTION_BYTES_MAX,
+    QUESTIONS_MAX, ServerAsk, ServerQuestion, asking_call,
+};
+use crate::mount::fence::EpochGate;
+use crate::mount::protocol::{ServerRequest, answer, answer_to};
+use crate::mount::server::MountTask;
+use crate::mount::server::questions::QuestionAnswer;
+use crate::mount::server::running::{PendingCall, RunningServer};
+
+impl MountTask {
+    /// Has the client of a call asked, or answers the server at once. `within` is the request in whose stream it asks.
+    pub(super) fn on_asked(
+        &self,
+        running: &mut RunningServer,
+        within: Option<u64>,
+        request: ServerRequest,
+    ) {
+        let ServerRequest { id, method, params } = request;
+        let line = match ServerAsk::of(&method) {
+            None => Some(answer_to(&id, &method)),
+            Some(ask) => {
+                let asked = running.ask(&id, within, (ask, params));
+                asked.err().map(|refusal| answer(&id, &Err(refusal)))
+            }
+        };
+        if let Some(line) = line {
+            // A server that asks and does not read has to do without an answer.
+            let _ = running.link.send(line);
+        }
+    }
+
+    /// Hands an answer to the server, unless the lease of its call is over.
+    pub(super) fn on_client_answer(&self, running: &RunningServer, answered: QuestionAnswer) {
+        let QuestionAnswer { id, under, answer: said } = answered;
+        let too_long =
+            |it: &AskAnswer| it.as_ref().is_ok_and(|it| it.get().len() > ANSWER_BYTES_MAX);
+        let line = if too_long(&said) {
+            answer(&id, &Err(AskRefusal::refused("the client's answer is too long")))
+        } else {
+            answer(&id, &said)
+        };
+        // As above.
+        let _ = match under {
+            None => Some(running.link.send(line)),
+            Some(under) => {
+                let gate = EpochGate::new(Arc::clone(&self.shared.fence), under.epoch);
+                let send = || running.link.send_through(line, gate);
+                self.shared.fence.pass(under.epoch, send)
+            }
+        };
+    }
+}
+
+impl RunningServer {
+    /// Puts a question to the client of the call that it belongs to.
+    fn ask(
+        &mut self,
+        id: &Value,
+        within: Option<u64>,
+        (ask, params): (ServerAsk, Map<String, Value>),
+    ) -> Result<(), AskRefusal> {
+        if self.questions.is_open(id) {
+            return Err(AskRefusal::malformed("a question with this id is open"));
+        }
+        if serde_json::to_vec(&params).map_or(0, |it| it.len()) > QUESTION_BYTES_MAX {
+            return Err(AskRefusal::malformed("the question is too long"));
+        }
+        let calls = self.pending.iter().map(|(id, it)| (*id, it.call.client()));
+        let call_id = asking_call(calls, self.draining.clients(), within)?;
+        let too_many = || AskRefusal::refused("this call asks too much");
+        let is_full = self.questions.of_call(call_id) >= OPEN_MAX;
+        let pending = self.pending.get_mut(&call_id).filter(|it| it.asked < QUESTIONS_MAX);
+        let PendingCall { call, until, asked } =
+            pending.filter(|_| !is_full).ok_or_else(too_many)?;
+        let asker = call.asker.as_ref().ok_or_else(too_many)?;
+        let (reply, answer) = oneshot::channel();
+        let put = asker.questions.try_send(ServerQuestion { ask, params, reply });
+        put.map_err(|error| match error {
+            mpsc::error::TrySendError::Full(_) => too_many(),
+            mpsc::error::TrySendError::Closed(_) => AskRefusal::refused("the call is over"),
+        })?;
+        *asked += 1;
+        *until = (*until).max(Instant::now() + ANSWER_WAIT);
+        self.questions.add(id, (call_id, call.under), answer);
+        Ok(())
+    }
+
+    /// Takes a question back.
+    pub(super) fn on_cancelled(&mut self, params: Option<&Value>) {
+        if let Some(id) = params.and_then(|params| params.get("requestId")) {
+            self.questions.cancel(id);
+        }
+    }
+}
