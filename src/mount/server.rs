@@ -1,5 +1,6 @@
 //! The task of a mount: it starts the server when it is needed, relays calls, and ends it.
 
+mod asked;
 mod calling;
 mod draining;
 mod greeting;
@@ -26,10 +27,11 @@ use crate::mount::handle::{
 use crate::mount::link::lines::FromServer;
 use crate::mount::link::{ServerAddress, ServerLink};
 use crate::mount::protocol::{ServerMessage, answer_to, parse};
+use crate::mount::server::asked::AskedWatches;
 use crate::mount::server::draining::Draining;
 use crate::mount::server::greeting::{Listing, greet};
 use crate::mount::server::running::{PendingCall, RunningServer};
-use crate::mount::server::watching::{AskedWatches, on_updated, watched};
+use crate::mount::server::watching::{on_updated, watched};
 
 /// Far enough away for a task that waits for nothing.
 const NEVER: Duration = Duration::from_secs(86_400);

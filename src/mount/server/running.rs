@@ -11,9 +11,9 @@ use crate::mount::error::MountError;
 use crate::mount::handle::{CALLS_MAX, CallProgress, ServerCall};
 use crate::mount::link::ServerLink;
 use crate::mount::protocol::notification;
+use crate::mount::server::asked::AskedWatches;
 use crate::mount::server::draining::Draining;
 use crate::mount::server::greeting::Listing;
-use crate::mount::server::watching::AskedWatches;
 
 /// A running server with the calls that it has to answer.
 pub(super) struct RunningServer {

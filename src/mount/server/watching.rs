@@ -1,6 +1,5 @@
 //! Has a server tell the changes of what clients watch, and of nothing else.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::value::RawValue;
@@ -11,70 +10,8 @@ use crate::mount::error::MountError;
 use crate::mount::handle::{MountShared, ServerNews};
 use crate::mount::protocol::{ServerRefusal, notification, request};
 use crate::mount::server::MountTask;
+use crate::mount::server::asked::{AskedWatch, WatchStep};
 use crate::mount::server::running::RunningServer;
-
-/// The resources of which a running server was asked to tell the changes. Each has one request at a time, so that a
-/// server which answers in another order ends up with what was asked last.
-#[derive(Debug, Default)]
-pub(super) struct AskedWatches(BTreeMap<Arc<str>, AskedWatch>);
-
-#[derive(Clone, Copy, Debug)]
-enum AskedWatch {
-    Told,
-    Waiting { id: u64, step: WatchStep, until: Instant },
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum WatchStep {
-    Subscribe,
-    Unsubscribe,
-}
-
-impl WatchStep {
-    fn method(self) -> &'static str {
-        match self {
-            Self::Subscribe => "resources/subscribe",
-            Self::Unsubscribe => "resources/unsubscribe",
-        }
-    }
-}
-
-impl AskedWatches {
-    /// When the first request that waits for an answer has waited for long enough.
-    pub(super) fn deadline(&self) -> Option<Instant> {
-        let waits = |asked: &AskedWatch| match asked {
-            AskedWatch::Told => None,
-            AskedWatch::Waiting { until, .. } => Some(*until),
-        };
-        self.0.values().filter_map(waits).min()
-    }
-
-    /// Takes the requests that have waited for long enough.
-    fn take_overdue(&mut self, now: Instant) -> Vec<(u64, Arc<str>, WatchStep)> {
-        let overdue = |(uri, asked): (&Arc<str>, &AskedWatch)| match asked {
-            AskedWatch::Waiting { id, step, until } if *until <= now => {
-                Some((*id, Arc::clone(uri), *step))
-            }
-            AskedWatch::Waiting { .. } | AskedWatch::Told => None,
-        };
-        let overdue: Vec<_> = self.0.iter().filter_map(overdue).collect();
-        for (_, uri, _) in &overdue {
-            self.0.remove(uri);
-        }
-        overdue
-    }
-
-    /// Takes the request of this number.
-    fn take(&mut self, number: u64) -> Option<(Arc<str>, WatchStep)> {
-        let waits = |(uri, asked): (&Arc<str>, &AskedWatch)| match asked {
-            AskedWatch::Waiting { id, step, .. } if *id == number => Some((Arc::clone(uri), *step)),
-            AskedWatch::Waiting { .. } | AskedWatch::Told => None,
-        };
-        let found = self.0.iter().find_map(waits)?;
-        self.0.remove(&found.0);
-        Some(found)
-    }
-}
 
 impl MountTask {
     /// Asks the server for what is missing of what clients want.
