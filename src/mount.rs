@@ -4,6 +4,7 @@
 
 pub mod definitions;
 pub mod epochs;
+pub mod eras;
 pub mod error;
 pub mod fence;
 pub mod handle;

@@ -36,6 +36,7 @@ mod daemon {
     mod leases;
     mod limits;
     mod mount_content;
+    mod mount_eras;
     mod mount_leases;
     mod mount_links;
     mod mount_modes;

@@ -11,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::core::mount::{MountName, MountSettings};
 use crate::mount::definitions::ToolSet;
+use crate::mount::eras::ServerEra;
 use crate::mount::error::{ManageError, MountError};
 use crate::mount::fence::{CallLease, Fence};
 use crate::mount::log::ServerLog;
@@ -87,6 +88,7 @@ pub struct MountTools {
 /// What a server said of itself when it was greeted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Greeting {
+    pub era: ServerEra,
     /// The capabilities that it declared, of those that the protocol knows, by name.
     pub capabilities: Vec<&'static str>,
     /// What it declared to tell.
@@ -107,6 +109,8 @@ impl Greeting {
 pub enum ServerNews {
     /// Changes of the resources that it was asked about.
     Updates,
+    /// Changes of its list of tools, which the older era tells unasked.
+    Tools,
     /// Changes of its list of resources.
     Resources,
     /// Changes of its list of prompts.
@@ -114,12 +118,13 @@ pub enum ServerNews {
 }
 
 impl ServerNews {
-    pub const ALL: [Self; 3] = [Self::Updates, Self::Resources, Self::Prompts];
+    pub const ALL: [Self; 4] = [Self::Updates, Self::Tools, Self::Resources, Self::Prompts];
 
     /// Where a server declares it, in its capabilities.
     pub fn pointer(self) -> &'static str {
         match self {
             Self::Updates => "/resources/subscribe",
+            Self::Tools => "/tools/listChanged",
             Self::Resources => "/resources/listChanged",
             Self::Prompts => "/prompts/listChanged",
         }

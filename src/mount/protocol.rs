@@ -4,9 +4,6 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-/// The revision that every server knows.
-pub const REVISION: &str = "2025-11-25";
-
 /// The method that calls a tool.
 pub const TOOL_CALL: &str = "tools/call";
 

@@ -1,19 +1,35 @@
-//! The resources that a running server was asked about, and how it stands with each.
+//! What a running server was asked to tell, and how it stands with each.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use tokio::time::Instant;
 
-/// The resources of which a running server was asked to tell the changes. Each has one request at a time, so that a
-/// server which answers in another order ends up with what was asked last.
+/// What a running server was asked to tell. Each has one request at a time, so that a server which answers in another order
+/// ends up with what was asked last.
 #[derive(Debug, Default)]
-pub(super) struct AskedWatches(pub(super) BTreeMap<Arc<str>, AskedWatch>);
+pub(super) struct AskedWatches {
+    pub(super) asked: BTreeMap<WatchedThing, AskedWatch>,
+    /// Its lists were told before.
+    pub(super) has_told_lists: bool,
+}
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum WatchedThing {
+    /// Its lists, which only servers of the newer era are asked about.
+    Lists,
+    /// The resource with this address.
+    Resource(Arc<str>),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum AskedWatch {
-    Told,
+    /// Its changes are told, in the newer era through this request. Lists without one are not.
+    Told { through: Option<u64> },
+    /// This request waits for an answer, or for what acknowledges it.
     Waiting { id: u64, step: WatchStep, until: Instant },
+    /// The server told no more, and is asked again then.
+    Pausing { until: Instant },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,49 +38,47 @@ pub(super) enum WatchStep {
     Unsubscribe,
 }
 
-impl WatchStep {
-    /// The protocol's method.
-    pub(super) fn method(self) -> &'static str {
+impl AskedWatch {
+    pub(super) fn deadline(&self) -> Option<Instant> {
         match self {
-            Self::Subscribe => "resources/subscribe",
-            Self::Unsubscribe => "resources/unsubscribe",
+            Self::Told { .. } => None,
+            Self::Waiting { until, .. } | Self::Pausing { until } => Some(*until),
+        }
+    }
+
+    fn has_request(&self, number: u64) -> bool {
+        match self {
+            Self::Told { through } => *through == Some(number),
+            Self::Waiting { id, .. } => *id == number,
+            Self::Pausing { .. } => false,
         }
     }
 }
 
 impl AskedWatches {
-    /// When the first request that waits for an answer has waited for long enough.
+    /// When the first of them is to be looked at again.
     pub(super) fn deadline(&self) -> Option<Instant> {
-        let waits = |asked: &AskedWatch| match asked {
-            AskedWatch::Told => None,
-            AskedWatch::Waiting { until, .. } => Some(*until),
-        };
-        self.0.values().filter_map(waits).min()
+        self.asked.values().filter_map(AskedWatch::deadline).min()
     }
 
-    /// Takes the requests that have waited for long enough.
-    pub(super) fn take_overdue(&mut self, now: Instant) -> Vec<(u64, Arc<str>, WatchStep)> {
-        let overdue = |(uri, asked): (&Arc<str>, &AskedWatch)| match asked {
-            AskedWatch::Waiting { id, step, until } if *until <= now => {
-                Some((*id, Arc::clone(uri), *step))
-            }
-            AskedWatch::Waiting { .. } | AskedWatch::Told => None,
-        };
-        let overdue: Vec<_> = self.0.iter().filter_map(overdue).collect();
-        for (_, uri, _) in &overdue {
-            self.0.remove(uri);
-        }
-        overdue
+    /// Whether the server was asked about this resource.
+    pub(super) fn has(&self, uri: &str) -> bool {
+        self.asked.contains_key(&WatchedThing::Resource(Arc::from(uri)))
     }
 
-    /// Takes the request of this number.
-    pub(super) fn take(&mut self, number: u64) -> Option<(Arc<str>, WatchStep)> {
-        let waits = |(uri, asked): (&Arc<str>, &AskedWatch)| match asked {
-            AskedWatch::Waiting { id, step, .. } if *id == number => Some((Arc::clone(uri), *step)),
-            AskedWatch::Waiting { .. } | AskedWatch::Told => None,
-        };
-        let found = self.0.iter().find_map(waits)?;
-        self.0.remove(&found.0);
+    /// Those of which this is true.
+    pub(super) fn find(
+        &self,
+        wanted: impl Fn(&AskedWatch) -> bool,
+    ) -> Vec<(WatchedThing, AskedWatch)> {
+        let found = self.asked.iter().filter(|(_, asked)| wanted(asked));
+        found.map(|(thing, asked)| (thing.clone(), *asked)).collect()
+    }
+
+    /// Takes the one that has this request.
+    pub(super) fn take(&mut self, number: u64) -> Option<(WatchedThing, AskedWatch)> {
+        let found = self.find(|asked| asked.has_request(number)).pop()?;
+        self.asked.remove(&found.0);
         Some(found)
     }
 }

@@ -7,6 +7,7 @@ use tokio::time::Instant;
 
 use crate::core::ids::Epoch;
 use crate::core::mount::MountName;
+use crate::mount::eras::ServerEra;
 use crate::mount::error::MountError;
 use crate::mount::handle::{CALLS_MAX, CallProgress, ServerCall};
 use crate::mount::link::ServerLink;
@@ -18,6 +19,7 @@ use crate::mount::server::greeting::Listing;
 /// A running server with the calls that it has to answer.
 pub(super) struct RunningServer {
     pub(super) link: ServerLink,
+    pub(super) era: ServerEra,
     pub(super) pending: BTreeMap<u64, PendingCall>,
     /// The calls of earlier holders, and those that wait for them.
     pub(super) draining: Draining,
@@ -41,6 +43,11 @@ impl RunningServer {
         if let Some(under) = call.under {
             self.draining.on_cancelled(id, under.epoch, Instant::now());
         }
+        self.give_up(id);
+    }
+
+    /// Gives up a request.
+    pub(super) fn give_up(&self, id: u64) {
         let params = json!({"requestId": id, "reason": "given up"});
         // A server that does not read is not told.
         let _ = self.link.send(notification("notifications/cancelled", &params));
