@@ -5,6 +5,7 @@
 pub mod asking;
 pub mod definitions;
 pub mod epochs;
+pub mod eras;
 pub mod error;
 pub mod fence;
 pub mod handle;

@@ -37,6 +37,7 @@ mod daemon {
     mod limits;
     mod mount_asks;
     mod mount_content;
+    mod mount_eras;
     mod mount_leases;
     mod mount_links;
     mod mount_modes;

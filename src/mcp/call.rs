@@ -3,6 +3,7 @@
 //! Tool calls are the most frequent requests. They have a path of their own, without a task or queue between a line
 //! and its answer.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::io;
@@ -189,6 +190,12 @@ impl ToolResult {
                 let is_empty = members.trim_start().starts_with('}');
                 let comma = if is_empty { "" } else { "," };
                 write!(to, r#"{{"resultType":"complete"{comma}{members}"#)
+            }
+            (None, Some(_)) if self.era == Era::Legacy => {
+                // Only the newer era has this member.
+                let mut members: BTreeMap<Cow<'_, str>, &RawValue> = serde_json::from_str(result)?;
+                members.remove("resultType");
+                Ok(serde_json::to_writer(to, &members)?)
             }
             (_, _) => to.write_all(result.as_bytes()),
         }

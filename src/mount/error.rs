@@ -31,6 +31,9 @@ pub enum MountError {
     /// The server does not tell when its resources change.
     #[error("the mount `{mount}` does not tell when its resources change")]
     Untold { mount: MountName },
+    /// The server asks for input in an answer.
+    #[error("the mount `{mount}` asks for input, which is not passed on")]
+    AsksForInput { mount: MountName },
     /// Too many resources of the mount are subscribed to.
     #[error("too many resources of the mount `{mount}` are subscribed to")]
     TooManyWatched { mount: MountName },
@@ -49,6 +52,7 @@ impl MountError {
             | Self::Busy { .. }
             | Self::StateLost { .. }
             | Self::Untold { .. }
+            | Self::AsksForInput { .. }
             | Self::TooManyWatched { .. }
             | Self::Refused { .. } => false,
         }

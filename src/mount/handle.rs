@@ -13,6 +13,7 @@ use crate::core::ids::ConnectionId;
 use crate::core::mount::{MountName, MountSettings};
 use crate::mount::asking::CallAsker;
 use crate::mount::definitions::ToolSet;
+use crate::mount::eras::ServerEra;
 use crate::mount::error::{ManageError, MountError};
 use crate::mount::fence::{CallLease, Fence};
 use crate::mount::log::ServerLog;
@@ -89,6 +90,7 @@ pub struct MountTools {
 /// What a server said of itself when it was greeted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Greeting {
+    pub era: ServerEra,
     /// The capabilities that it declared, of those that the protocol knows, by name.
     pub capabilities: Vec<&'static str>,
     /// What it declared to tell.
@@ -109,6 +111,8 @@ impl Greeting {
 pub enum ServerNews {
     /// Changes of the resources that it was asked about.
     Updates,
+    /// Changes of its list of tools, which the older era tells unasked.
+    Tools,
     /// Changes of its list of resources.
     Resources,
     /// Changes of its list of prompts.
@@ -116,12 +120,13 @@ pub enum ServerNews {
 }
 
 impl ServerNews {
-    pub const ALL: [Self; 3] = [Self::Updates, Self::Resources, Self::Prompts];
+    pub const ALL: [Self; 4] = [Self::Updates, Self::Tools, Self::Resources, Self::Prompts];
 
     /// Where a server declares it, in its capabilities.
     pub fn pointer(self) -> &'static str {
         match self {
             Self::Updates => "/resources/subscribe",
+            Self::Tools => "/tools/listChanged",
             Self::Resources => "/resources/listChanged",
             Self::Prompts => "/prompts/listChanged",
         }

@@ -6,9 +6,6 @@ use serde_json::{Map, Value, json};
 
 use crate::mount::asking::{AskAnswer, AskRefusal};
 
-/// The revision that every server knows.
-pub const REVISION: &str = "2025-11-25";
-
 /// The method that calls a tool.
 pub const TOOL_CALL: &str = "tools/call";
 

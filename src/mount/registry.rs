@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -170,6 +171,7 @@ impl Mounts {
             kept,
             lists: self.lists.clone(),
             contents: self.contents.clone(),
+            is_older: Arc::default(),
             tasks: tasks.clone(),
         };
         let mount = Mount::of(seed.begin());
@@ -261,6 +263,7 @@ struct MountSeed {
     kept: AcceptedTools,
     lists: watch::Sender<u64>,
     contents: watch::Sender<u64>,
+    is_older: Arc<AtomicBool>,
     tasks: TaskTracker,
 }
 
@@ -278,6 +281,7 @@ impl MountSeed {
             accepted: self.kept.clone(),
             lists: self.lists.clone(),
             contents: self.contents.clone(),
+            is_older: Arc::clone(&self.is_older),
             restarts: Restarts::default(),
             begun: Instant::now(),
             relied: None,

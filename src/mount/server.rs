@@ -1,5 +1,6 @@
 //! The task of a mount: it starts the server when it is needed, relays calls, and ends it.
 
+mod asked;
 mod asking;
 mod calling;
 mod draining;
@@ -7,32 +8,35 @@ mod greeting;
 mod learning;
 mod questions;
 mod running;
+mod starting;
 mod watching;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use serde_json::Value;
 use tokio::sync::{mpsc, watch};
-use tokio::time::{Instant, sleep_until, timeout_at};
+use tokio::time::{Instant, sleep_until};
 
 use crate::core::ids::LeaseId;
 use crate::core::moment::Moment;
 use crate::core::mount::restarts::Restarts;
 use crate::mount::definitions::{AcceptedTools, ToolSet};
+use crate::mount::eras::{ServerEra, asks_for_input};
 use crate::mount::error::MountError;
 use crate::mount::handle::{
     ListChanges, MountCommand, MountShared, MountStatus, ServerCall, stopping,
 };
 use crate::mount::link::lines::FromServer;
 use crate::mount::link::{ServerAddress, ServerLink};
-use crate::mount::protocol::{ServerMessage, parse};
+use crate::mount::protocol::{ServerMessage, ServerRefusal, parse};
+use crate::mount::server::asked::AskedWatches;
 use crate::mount::server::draining::Draining;
-use crate::mount::server::greeting::{Listing, greet};
 use crate::mount::server::questions::OpenQuestions;
 use crate::mount::server::running::{PendingCall, RunningServer};
-use crate::mount::server::watching::{AskedWatches, on_updated, watched};
+use crate::mount::server::watching::{on_updated, watched};
 
 /// Far enough away for a task that waits for nothing.
 const NEVER: Duration = Duration::from_secs(86_400);
@@ -48,6 +52,8 @@ pub(crate) struct MountTask {
     pub(crate) lists: watch::Sender<u64>,
     /// Changes when clients see other resources or prompts.
     pub(crate) contents: watch::Sender<u64>,
+    /// Whether the server did not understand the greeting of the newer era, and is to get that of the older one at once.
+    pub(crate) is_older: Arc<AtomicBool>,
     pub(crate) restarts: Restarts,
     pub(crate) begun: Instant,
     /// The lease under which the server was last called, and which start of it that was.
@@ -82,7 +88,7 @@ impl MountTask {
                 biased;
                 () = self.shared.stop.cancelled() => return,
                 () = self.shared.restart.notified() => {
-                    self.restarts.on_reset();
+                    self.reset();
                     Some(MountCommand::Learn)
                 }
                 command = self.commands.recv() => command,
@@ -104,6 +110,12 @@ impl MountTask {
             }
             while let ServerEnd::Restart = self.run_once(first.take()).await {}
         }
+    }
+
+    /// An operator wants it to start, as if nothing were known of it.
+    fn reset(&mut self) {
+        self.restarts.on_reset();
+        self.is_older.store(false, Ordering::Relaxed);
     }
 
     fn now(&self) -> Moment {
@@ -157,44 +169,6 @@ impl MountTask {
         }
     }
 
-    /// Starts the server, and learns its tools.
-    async fn start(&mut self) -> Result<ServerLink, ServerEnd> {
-        let address = self.address.as_ref().map_err(|why| ServerEnd::Failed(why.clone()))?;
-        let most = self.shared.settings.initialize_timeout;
-        let until = Instant::now() + most;
-        let opened = ServerLink::open(address, &self.shared.log);
-        let mut link = self.in_time(until, opened).await?.map_err(ServerEnd::Failed)?;
-        let greeted = self.in_time(until, greet(&mut link, &self.shared)).await;
-        let greeted = greeted.and_then(|greeted| greeted.map_err(ServerEnd::Failed));
-        let learnt = greeted.and_then(|(greeting, tools)| {
-            self.shared.view.send_modify(|view| view.on_greeted(greeting));
-            self.contents.send_modify(|count| *count += 1);
-            self.learn(tools).map_err(ServerEnd::Failed)
-        });
-        match learnt {
-            Ok(()) => Ok(link),
-            Err(end) => {
-                link.end().await;
-                Err(end)
-            }
-        }
-    }
-
-    /// Waits for a part of the start.
-    async fn in_time<T>(
-        &self,
-        until: Instant,
-        part: impl Future<Output = T>,
-    ) -> Result<T, ServerEnd> {
-        tokio::select! {
-            () = self.shared.stop.cancelled() => Err(ServerEnd::Stopped),
-            done = timeout_at(until, part) => done.map_err(|_| {
-                let most = self.shared.settings.initialize_timeout.as_millis();
-                ServerEnd::Failed(format!("it did not start within {most} ms"))
-            }),
-        }
-    }
-
     async fn serve(&mut self, link: ServerLink, first: Option<ServerCall>) -> ServerEnd {
         let pid = link.pid();
         self.shared.view.send_modify(|view| {
@@ -204,8 +178,11 @@ impl MountTask {
         let generation = self.restarts.generation();
         let (draining, questions) = (Draining::default(), OpenQuestions::default());
         let (watches, listing) = (AskedWatches::default(), None);
+        let greeting = self.shared.view.borrow().greeting.clone();
+        let era = greeting.map(|it| it.era).unwrap_or_default();
         let mut running = RunningServer {
             link,
+            era,
             pending,
             draining,
             questions,
@@ -238,7 +215,7 @@ impl MountTask {
         self.end_watches(&running);
         running.link.end().await;
         if let ServerEnd::Restart = end {
-            self.restarts.on_reset();
+            self.reset();
         }
         end
     }
@@ -290,7 +267,7 @@ impl MountTask {
         first.unwrap_or_else(|| running.used + idle)
     }
 
-    fn on_time(&self, running: &mut RunningServer) -> Option<ServerEnd> {
+    fn on_time(&mut self, running: &mut RunningServer) -> Option<ServerEnd> {
         let now = Instant::now();
         let was_waiting =
             running.draining.deadline().is_some() || running.watches.deadline().is_some();
@@ -349,11 +326,16 @@ impl MountTask {
                 let PendingCall { call, .. } = running.pending.remove(&id)?;
                 running.used = Instant::now();
                 let mount = self.shared.name.clone();
-                let _ = call.reply.send(result.map_err(|refusal| MountError::Refused {
-                    mount,
-                    code: refusal.code,
-                    message: refusal.message,
-                }));
+                let answered = match result {
+                    Ok(result) if running.era == ServerEra::Newer && asks_for_input(&result) => {
+                        Err(MountError::AsksForInput { mount })
+                    }
+                    Ok(result) => Ok(result),
+                    Err(ServerRefusal { code, message }) => {
+                        Err(MountError::Refused { mount, code, message })
+                    }
+                };
+                let _ = call.reply.send(answered);
                 None
             }
         }
@@ -374,7 +356,7 @@ impl MountTask {
         None
     }
 
-    fn on_told(&self, running: &mut RunningServer, method: &str, params: Option<Value>) {
+    fn on_told(&mut self, running: &mut RunningServer, method: &str, params: Option<Value>) {
         match method {
             "notifications/progress" => running.on_progress(params),
             "notifications/resources/updated" => on_updated(&self.shared, params.as_ref()),
@@ -386,12 +368,9 @@ impl MountTask {
             }
             "notifications/cancelled" => running.on_cancelled(params.as_ref()),
             "notifications/message" => self.shared.log.add_message(params.as_ref()),
-            // A list that is on its way may be the one before.
-            "notifications/tools/list_changed" => {
-                let listing = Listing::new(self.shared.number());
-                if running.link.send(listing.request()).is_ok() {
-                    running.listing = Some(listing);
-                }
+            "notifications/tools/list_changed" => self.list_tools(running),
+            "notifications/subscriptions/acknowledged" => {
+                self.on_acknowledged(running, params.as_ref());
             }
             _ => {}
         }

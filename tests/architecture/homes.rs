@@ -39,7 +39,7 @@ const HOMES: [(&str, &[&str]); 50] = [
     ("ab_glyph_rasterizer", &["cli/record/font"]),
     ("alacritty_terminal", &["core/screen"]),
     ("anyhow", &["cli", "main"]),
-    ("base64", &["store", "surface", "mcp/server/attaching", "cli/attach"]),
+    ("base64", &["mount/link/http", "store", "surface", "mcp/server/attaching", "cli/attach"]),
     ("brush_parser", &["core/command_line"]),
     ("bytes", &["mount/link/http", "session", "mcp", "transport"]),
     ("clap", &["cli", "main"]),

@@ -204,9 +204,13 @@ class Lines(socketserver.StreamRequestHandler):
             known = answer(message)
             if known:
                 self.wfile.write(json.dumps(known).encode() + b"\n")
-            elif message.get("id") is not None:
+            elif message.get("method") == "tools/call":
                 note(message["params"]["name"])
                 return
+            elif message.get("id") is not None:
+                error = {"code": -32601, "message": "unknown"}
+                refused = {"jsonrpc": "2.0", "id": message["id"], "error": error}
+                self.wfile.write(json.dumps(refused).encode() + b"\n")
 
 
 class UnixHttp(ThreadingHTTPServer):

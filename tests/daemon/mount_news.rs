@@ -1,13 +1,14 @@
 //! What mounted servers tell of changes: their lists, and the resources that clients subscribe to.
 
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use termgate::config::policy;
 use termgate::core::mount::{MountMode, MountTrust};
 use termgate::core::policy::rules::PolicyRules;
 use termgate::surface::TOOL_NAMES;
+use tokio::time::Instant;
 
 use crate::daemon::harness::{Era, TestDaemon, Wire};
 use crate::daemon::mounts::Fake;

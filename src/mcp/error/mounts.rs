@@ -56,7 +56,9 @@ pub(super) fn mount(error: &MountError) -> ErrorWire {
         MountError::Refused { code: INVALID_PARAMS, .. } => {
             ErrorWire::because(Code::InvalidArgument, error)
         }
-        MountError::Refused { .. } => ErrorWire::because(Code::UpstreamError, error),
+        MountError::Refused { .. } | MountError::AsksForInput { .. } => {
+            ErrorWire::because(Code::UpstreamError, error)
+        }
     }
 }
 

@@ -10,19 +10,26 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 use serde::Deserialize;
 use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::timeout;
 
+use crate::mount::eras::named_revision;
 use crate::mount::link::http::client::{HttpClient, HttpServer};
-use crate::mount::link::http::exchange::HttpSession;
+use crate::mount::link::http::exchange::{HttpSession, REVISION};
 use crate::mount::link::lines::{FromServer, Lines, WaitingLines};
 use crate::mount::log::ServerLog;
 
 /// How many requests are open at a time.
-const OPEN_MAX: usize = 128;
+const OPEN_MAX: usize = 192;
+
+const METHOD: HeaderName = HeaderName::from_static("mcp-method");
+const NAME: HeaderName = HeaderName::from_static("mcp-name");
 
 /// How long the end of the session may take.
 const END_MAX: Duration = Duration::from_secs(2);
@@ -35,11 +42,13 @@ pub(super) struct HttpExchange {
 }
 
 /// A message to the server.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 enum HttpMessage {
     Request {
         id: u64,
         is_greeting: bool,
+        /// Those of a request of the newer era.
+        headers: Option<HeaderMap>,
     },
     Cancelled {
         id: u64,
@@ -54,13 +63,17 @@ enum HttpMessage {
 struct HttpMessageParts {
     id: Option<Value>,
     method: Option<String>,
-    params: Option<CancelledRequest>,
+    params: Option<HttpMessageParams>,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct CancelledRequest {
+struct HttpMessageParams {
     request_id: Option<u64>,
+    #[serde(rename = "_meta", default)]
+    meta: Value,
+    name: Option<Value>,
+    uri: Option<Value>,
 }
 
 impl HttpMessage {
@@ -68,16 +81,43 @@ impl HttpMessage {
         let Ok(parts) = serde_json::from_slice::<HttpMessageParts>(line) else {
             return Self::Notice;
         };
-        let cancelled = parts.params.and_then(|params| params.request_id);
+        let cancelled = parts.params.as_ref().and_then(|params| params.request_id);
         match (parts.method.as_deref(), parts.id.and_then(|id| id.as_u64()), cancelled) {
-            (Some(method), Some(id), _) => {
-                Self::Request { id, is_greeting: method == "initialize" }
-            }
+            (Some(method), Some(id), _) => Self::Request {
+                id,
+                is_greeting: method == "initialize",
+                headers: parts.params.and_then(|params| newer_headers(method, &params)),
+            },
             (Some("notifications/cancelled"), None, Some(id)) => Self::Cancelled { id },
             (Some("notifications/initialized"), None, _) => Self::Initialized,
             (_, _, _) => Self::Notice,
         }
     }
+}
+
+/// The headers with which a request of the newer era says again what is in it; `None` if it is one of the older era.
+fn newer_headers(method: &str, params: &HttpMessageParams) -> Option<HeaderMap> {
+    let revision = named_revision(&params.meta)?;
+    let name = match method {
+        "tools/call" | "prompts/get" => params.name.as_ref(),
+        "resources/read" => params.uri.as_ref(),
+        _ => None,
+    };
+    let name = name.and_then(Value::as_str);
+    let named = [(REVISION, Some(revision)), (METHOD, Some(method)), (NAME, name)];
+    let header = |(name, value): (HeaderName, Option<&str>)| {
+        Some((name, HeaderValue::from_str(&header_text(value?)).ok()?))
+    };
+    Some(named.into_iter().filter_map(header).collect())
+}
+
+/// A text as the value of a header: what a header cannot hold, or what looks as if it were encoded, is encoded.
+fn header_text(text: &str) -> String {
+    let is_plain = text.bytes().all(|byte| matches!(byte, b' '..=b'~')) && text.trim() == text;
+    if is_plain && !(text.starts_with("=?base64?") && text.ends_with("?=")) {
+        return text.to_owned();
+    }
+    format!("=?base64?{}?=", STANDARD.encode(text))
 }
 
 impl HttpExchange {
@@ -104,7 +144,8 @@ impl HttpExchange {
 /// Sends each message in a request of its own, so that a slow answer delays no other.
 async fn drive(session: Arc<HttpSession>, mut lines: WaitingLines, to: mpsc::Sender<FromServer>) {
     let mut open: JoinSet<Option<u64>> = JoinSet::new();
-    let mut requests: BTreeMap<u64, AbortHandle> = BTreeMap::new();
+    // With whether each is of the newer era.
+    let mut requests: BTreeMap<u64, (AbortHandle, bool)> = BTreeMap::new();
     loop {
         let line = tokio::select! {
             line = lines.next(), if open.len() < OPEN_MAX => line.map(|waiting| waiting.line),
@@ -119,12 +160,14 @@ async fn drive(session: Arc<HttpSession>, mut lines: WaitingLines, to: mpsc::Sen
         let (session, to) = (Arc::clone(&session), to.clone());
         let kind = HttpMessage::of(&line);
         match kind {
-            HttpMessage::Request { id, is_greeting } => {
+            HttpMessage::Request { id, is_greeting, headers } => {
+                let is_newer = headers.is_some();
                 let request = async move {
-                    session.request(id, is_greeting, line, &to).await;
+                    let headers = headers.unwrap_or_default();
+                    session.request((id, is_greeting), headers, line, &to).await;
                     Some(id)
                 };
-                requests.insert(id, open.spawn(request));
+                requests.insert(id, (open.spawn(request), is_newer));
             }
             HttpMessage::Initialized => {
                 // A server may refuse requests before this one.
@@ -136,9 +179,13 @@ async fn drive(session: Arc<HttpSession>, mut lines: WaitingLines, to: mpsc::Sen
             }
             HttpMessage::Cancelled { .. } | HttpMessage::Notice => {
                 if let HttpMessage::Cancelled { id } = kind
-                    && let Some(request) = requests.remove(&id)
+                    && let Some((request, is_newer)) = requests.remove(&id)
                 {
                     request.abort();
+                    if is_newer {
+                        // The end of the request says it.
+                        continue;
+                    }
                 }
                 open.spawn(async move {
                     session.notify(line, &to).await;
@@ -152,6 +199,7 @@ async fn drive(session: Arc<HttpSession>, mut lines: WaitingLines, to: mpsc::Sen
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::mount::eras::ServerEra;
     use crate::mount::protocol::{answer_to, notification, request};
     use serde_json::json;
 
@@ -161,11 +209,11 @@ mod tests {
         for (line, kind) in [
             (
                 request(1, "initialize", json!({})),
-                HttpMessage::Request { id: 1, is_greeting: true },
+                HttpMessage::Request { id: 1, is_greeting: true, headers: None },
             ),
             (
                 request(2, "tools/call", json!({})),
-                HttpMessage::Request { id: 2, is_greeting: false },
+                HttpMessage::Request { id: 2, is_greeting: false, headers: None },
             ),
             (notification("notifications/cancelled", &cancelled), HttpMessage::Cancelled { id: 7 }),
             (notification("notifications/initialized", &json!({})), HttpMessage::Initialized),
@@ -173,6 +221,34 @@ mod tests {
             (notification("notifications/other", &json!({})), HttpMessage::Notice),
         ] {
             assert_eq!(HttpMessage::of(&line), kind);
+        }
+    }
+
+    #[test]
+    fn requests_of_the_newer_era_have_their_headers() {
+        let headers = |method: &str, params: Value| {
+            let Value::Object(params) = params else { panic!() };
+            let line = ServerEra::Newer.request(1, method, params);
+            let HttpMessage::Request { headers: Some(headers), .. } = HttpMessage::of(&line) else {
+                panic!()
+            };
+            let text = |it: &HeaderValue| it.to_str().unwrap().to_owned();
+            assert_eq!(headers.get(REVISION).map(text).as_deref(), Some("2026-07-28"));
+            (text(&headers[METHOD]), headers.get(NAME).map(text))
+        };
+        let named = |method: &str, name: Option<&str>| (method.to_owned(), name.map(str::to_owned));
+        for (method, params, name) in [
+            ("tools/list", json!({"name": "x"}), None),
+            ("tools/call", json!({"name": "a b"}), Some("a b")),
+            ("prompts/get", json!({"name": "\u{e9}"}), Some("=?base64?w6k=?=")),
+            ("resources/read", json!({"uri": " x"}), Some("=?base64?IHg=?=")),
+            (
+                "tools/call",
+                json!({"name": "=?base64?eA==?="}),
+                Some("=?base64?PT9iYXNlNjQ/ZUE9PT89?="),
+            ),
+        ] {
+            assert_eq!(headers(method, params), named(method, name));
         }
     }
 }

@@ -13,7 +13,7 @@ use crate::mount::error::MountError;
 use crate::mount::fence::EpochGate;
 use crate::mount::handle::ServerCall;
 use crate::mount::link::lines::NotReading;
-use crate::mount::protocol::{TOOL_CALL, request};
+use crate::mount::protocol::TOOL_CALL;
 use crate::mount::server::MountTask;
 use crate::mount::server::running::{PendingCall, RunningServer};
 
@@ -72,7 +72,7 @@ impl MountTask {
         if call.progress.is_some() {
             params.insert("_meta".to_owned(), json!({"progressToken": call.id}));
         }
-        let line = request(call.id, call.method, params);
+        let line = running.era.request(call.id, call.method, params);
         let sent = match call.under {
             None => Some(running.link.send(line)),
             Some(under) => {

@@ -2,16 +2,18 @@
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
+use tokio::time::{Duration, Instant, sleep_until};
 
 use crate::mount::asking::{AskRefusal, ServerAsk, capabilities};
 use crate::mount::definitions::{TOOLS_MAX, ToolSet};
+use crate::mount::eras::{NEWER_REVISION, OLDER_REVISION, ServerEra, client_info};
 use crate::mount::handle::{Greeting, MountShared, ServerNews};
 use crate::mount::link::ServerLink;
 use crate::mount::link::lines::FromServer;
 use crate::mount::protocol::{
-    REVISION, ServerMessage, ServerRefusal, ServerRequest, answer as answer_line, answer_to,
-    notification, parse, request,
+    ServerMessage, ServerRefusal, ServerRequest, answer as answer_line, answer_to, notification,
+    parse, request,
 };
 
 /// The most pages of a list of tools.
@@ -21,6 +23,9 @@ const PAGES_MAX: usize = 32;
 const CAPABILITIES: [&str; 6] =
     ["completions", "logging", "prompts", "resources", "tasks", "tools"];
 
+/// How long a server may be silent about the newer greeting before it gets the older one too.
+const PROBE_MAX: Duration = Duration::from_secs(1);
+
 /// The longest instructions that are kept, in bytes.
 const INSTRUCTIONS_MAX: usize = 4_096;
 
@@ -28,6 +33,7 @@ const INSTRUCTIONS_MAX: usize = 4_096;
 #[derive(Debug)]
 pub(super) struct Listing {
     pub(super) id: u64,
+    era: ServerEra,
     cursor: Option<String>,
     pages: usize,
     found: Vec<Value>,
@@ -41,13 +47,13 @@ struct Page {
 }
 
 impl Listing {
-    pub(super) fn new(id: u64) -> Self {
-        Self { id, cursor: None, pages: 0, found: Vec::new() }
+    pub(super) fn new(id: u64, era: ServerEra) -> Self {
+        Self { id, era, cursor: None, pages: 0, found: Vec::new() }
     }
 
     pub(super) fn request(&self) -> Vec<u8> {
-        let params = self.cursor.as_ref().map_or(json!({}), |cursor| json!({"cursor": cursor}));
-        request(self.id, "tools/list", params)
+        let cursor = self.cursor.iter().map(|cursor| ("cursor".to_owned(), json!(cursor)));
+        self.era.request(self.id, "tools/list", cursor.collect())
     }
 
     /// Adds a page. Returns all tools, or the request for the next page.
@@ -72,43 +78,125 @@ impl Listing {
     }
 }
 
-/// Greets a server that was just started, and lists its tools if it has some.
+/// How a server was greeted.
+#[derive(Debug)]
+pub(super) struct Greeted {
+    pub(super) greeting: Greeting,
+    pub(super) tools: ToolSet,
+    /// It said nothing to the newer greeting, and is not to be asked again.
+    pub(super) is_older: bool,
+}
+
+/// Why a server was not greeted.
+#[derive(Debug)]
+pub(super) enum NotGreeted {
+    /// It ended on the newer greeting, which some older servers do.
+    Ended(String),
+    Failed(String),
+}
+
+impl From<String> for NotGreeted {
+    fn from(problem: String) -> Self {
+        Self::Failed(problem)
+    }
+}
+
+/// Greets a server that was just started, and lists its tools if it has some. With `probes`, the newer era is tried first.
 ///
 /// # Errors
 /// What is wrong with the server.
 pub(super) async fn greet(
     link: &mut ServerLink,
     shared: &MountShared,
-) -> Result<(Greeting, ToolSet), String> {
-    let id = shared.number();
-    let params = json!({
-        "protocolVersion": REVISION,
-        "capabilities": capabilities(),
-        "clientInfo": {"name": "termgate", "version": env!("CARGO_PKG_VERSION")},
-    });
-    send(link, request(id, "initialize", params))?;
-    let greeted = answer(link, shared, id).await?;
-    let greeted = greeted.map_err(|refusal| format!("it refused to start: {}", refusal.message))?;
-    let greeted: Value = serde_json::from_str(greeted.get())
-        .map_err(|error| format!("its greeting is malformed: {error}"))?;
-    send(link, notification("notifications/initialized", &json!({})))?;
-    let greeting = greeting(&greeted);
+    probes: bool,
+) -> Result<Greeted, NotGreeted> {
+    let (greeting, is_older) = hello(link, shared, probes).await?;
     if !greeting.capabilities.contains(&"tools") {
-        return Ok((greeting, ToolSet::default()));
+        return Ok(Greeted { greeting, tools: ToolSet::default(), is_older });
     }
-    let mut listing = Listing::new(shared.number());
+    let mut listing = Listing::new(shared.number(), greeting.era);
     loop {
         send(link, listing.request())?;
-        let page = answer(link, shared, listing.id).await?;
+        let page = answer(link, shared, &[listing.id]).await?.result;
         match listing.on_page(page, || shared.number())? {
-            Ok(tools) => return Ok((greeting, tools)),
+            Ok(tools) => return Ok(Greeted { greeting, tools, is_older }),
             Err(next) => listing = next,
         }
     }
 }
 
-/// What the result of `initialize` says, within bounds.
-fn greeting(result: &Value) -> Greeting {
+/// Finds out which era a server speaks. One that knows the newer greeting answers it, also late. One that refuses it is
+/// greeted in the older way at once; one that is silent, after a moment.
+async fn hello(
+    link: &mut ServerLink,
+    shared: &MountShared,
+    probes: bool,
+) -> Result<(Greeting, bool), NotGreeted> {
+    let mut discover = None;
+    if probes {
+        let id = shared.number();
+        send(link, ServerEra::Newer.request(id, "server/discover", Map::new()))?;
+        discover = Some(id);
+    }
+    let (mut initialize, mut refused) = (None, None);
+    let until = Instant::now() + PROBE_MAX;
+    loop {
+        if initialize.is_none() && (discover.is_none() || until <= Instant::now()) {
+            initialize = Some(ask_older(link, shared)?);
+        }
+        let asked: Vec<u64> = discover.into_iter().chain(initialize).collect();
+        let answered = tokio::select! {
+            answered = answer(link, shared, &asked) => answered,
+            () = sleep_until(until), if initialize.is_none() => continue,
+        };
+        let Answered { id, result } = match answered {
+            Ok(answered) => answered,
+            Err(problem) if discover.is_some() => return Err(NotGreeted::Ended(problem)),
+            Err(problem) => return Err(NotGreeted::Failed(problem)),
+        };
+        let result = result.map_err(|refusal| format!("it refused to start: {}", refusal.message));
+        let said = result.and_then(|said| {
+            serde_json::from_str::<Value>(said.get())
+                .map_err(|error| format!("its greeting is malformed: {error}"))
+        });
+        match (said, discover == Some(id)) {
+            (Ok(said), true) if knows_newer(&said) => {
+                return Ok((greeting(&said, ServerEra::Newer), false));
+            }
+            (Ok(said), false) => {
+                send(link, notification("notifications/initialized", &json!({})))?;
+                return Ok((greeting(&said, ServerEra::Older), discover.is_some()));
+            }
+            (_, true) => discover = None,
+            (Err(problem), false) => refused = Some(problem),
+        }
+        // A server that speaks the newer era refuses the older greeting, and may be late with its answer to the newer.
+        if let (Some(problem), None) = (&refused, discover) {
+            return Err(NotGreeted::Failed(problem.clone()));
+        }
+    }
+}
+
+/// Greets a server of the older era. Returns the number of the request.
+fn ask_older(link: &ServerLink, shared: &MountShared) -> Result<u64, String> {
+    let id = shared.number();
+    let params = json!({
+        "protocolVersion": OLDER_REVISION,
+        "capabilities": capabilities(),
+        "clientInfo": client_info(),
+    });
+    send(link, request(id, "initialize", params))?;
+    Ok(id)
+}
+
+/// Whether a server says that it speaks the newer era.
+fn knows_newer(said: &Value) -> bool {
+    let versions = said["supportedVersions"].as_array();
+    versions.is_some_and(|versions| versions.iter().any(|version| version == NEWER_REVISION))
+}
+
+/// What a greeting says, within bounds.
+fn greeting(result: &Value, era: ServerEra) -> Greeting {
     let declares = |name: &&str| result["capabilities"].get(*name).is_some_and(|it| !it.is_null());
     let instructions = result["instructions"].as_str();
     let kept = |it: &str| it[..it.floor_char_boundary(INSTRUCTIONS_MAX)].to_owned();
@@ -116,6 +204,7 @@ fn greeting(result: &Value) -> Greeting {
         result["capabilities"].pointer(news.pointer()) == Some(&Value::Bool(true))
     };
     Greeting {
+        era,
         capabilities: CAPABILITIES.into_iter().filter(declares).collect(),
         news: ServerNews::ALL.into_iter().filter(tells).collect(),
         instructions: instructions.map(kept),
@@ -137,23 +226,31 @@ fn refusal(id: &Value, method: &str) -> Vec<u8> {
     }
 }
 
-/// Waits for the answer to a request while nothing else is asked.
+/// The answer to one of the requests that a greeting makes.
+struct Answered {
+    id: u64,
+    result: Result<Box<RawValue>, ServerRefusal>,
+}
+
+/// Waits for the answer to one of these requests while nothing else is asked. Cancelling this loses nothing.
 async fn answer(
     link: &mut ServerLink,
     shared: &MountShared,
-    wanted: u64,
-) -> Result<Result<Box<RawValue>, ServerRefusal>, String> {
+    wanted: &[u64],
+) -> Result<Answered, String> {
     loop {
         let line = match link.next().await {
             FromServer::Line(line) | FromServer::Within { line, .. } => line,
             FromServer::Closed(problem) => return Err(format!("it did not start: {problem}")),
-            FromServer::Lost { request, problem } if request == wanted => {
+            FromServer::Lost { request, problem } if wanted.contains(&request) => {
                 return Err(format!("it did not start: {problem}"));
             }
             FromServer::Lost { .. } => continue,
         };
         match parse(&line) {
-            Some(ServerMessage::Answer { id, result }) if id == wanted => return Ok(result),
+            Some(ServerMessage::Answer { id, result }) if wanted.contains(&id) => {
+                return Ok(Answered { id, result });
+            }
             Some(ServerMessage::Asks(ServerRequest { id, method, .. })) => {
                 send(link, refusal(&id, &method))?;
             }
@@ -172,12 +269,15 @@ mod tests {
         let said = "\u{e9}".repeat(INSTRUCTIONS_MAX);
         let capabilities = json!({"tools": {}, "prompts": {"listChanged": true}, "logging": null,
             "experimental": {}});
-        let kept = greeting(&json!({"capabilities": capabilities, "instructions": said}));
+        let kept = greeting(
+            &json!({"capabilities": capabilities, "instructions": said}),
+            ServerEra::Older,
+        );
         assert_eq!(kept.capabilities, ["prompts", "tools"]);
         assert_eq!(kept.news, [ServerNews::Prompts]);
         assert_eq!(kept.instructions.map(|it| it.len()), Some(INSTRUCTIONS_MAX));
         for malformed in [json!({}), json!({"capabilities": [], "instructions": 1}), json!(null)] {
-            assert_eq!(greeting(&malformed), Greeting::default(), "{malformed}");
+            assert_eq!(greeting(&malformed, ServerEra::Older), Greeting::default(), "{malformed}");
         }
     }
 }

@@ -40,6 +40,14 @@ impl MountTask {
         Ok(())
     }
 
+    /// Asks the server for its tools. A list that is on its way may be the one before.
+    pub(super) fn list_tools(&self, running: &mut RunningServer) {
+        let listing = Listing::new(self.shared.number(), running.era);
+        if running.link.send(listing.request()).is_ok() {
+            running.listing = Some(listing);
+        }
+    }
+
     /// Reads on in a list of tools.
     pub(super) fn on_listed(
         &mut self,

@@ -7,18 +7,20 @@ use tokio::time::Instant;
 
 use crate::core::ids::Epoch;
 use crate::core::mount::MountName;
+use crate::mount::eras::ServerEra;
 use crate::mount::error::MountError;
 use crate::mount::handle::{CALLS_MAX, CallProgress, ServerCall};
 use crate::mount::link::ServerLink;
 use crate::mount::protocol::notification;
+use crate::mount::server::asked::AskedWatches;
 use crate::mount::server::draining::Draining;
 use crate::mount::server::greeting::Listing;
 use crate::mount::server::questions::OpenQuestions;
-use crate::mount::server::watching::AskedWatches;
 
 /// A running server with the calls that it has to answer.
 pub(super) struct RunningServer {
     pub(super) link: ServerLink,
+    pub(super) era: ServerEra,
     pub(super) pending: BTreeMap<u64, PendingCall>,
     /// The calls that were cancelled, and those that wait for them.
     pub(super) draining: Draining,
@@ -44,6 +46,11 @@ impl RunningServer {
     /// Cancels a call at the server.
     pub(super) fn cancel(&mut self, id: u64, call: &ServerCall) {
         self.draining.on_cancelled(id, call, Instant::now());
+        self.give_up(id);
+    }
+
+    /// Gives up a request.
+    pub(super) fn give_up(&self, id: u64) {
         let params = json!({"requestId": id, "reason": "given up"});
         // A server that does not read is not told.
         let _ = self.link.send(notification("notifications/cancelled", &params));

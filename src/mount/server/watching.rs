@@ -1,130 +1,124 @@
 //! Has a server tell the changes of what clients watch, and of nothing else.
+//!
+//! In the older era it is asked to subscribe to a resource, and to unsubscribe. In the newer one a request stays open for as
+//! long as changes are told: one for each resource, and one for its lists.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::collections::BTreeSet;
+use std::time::Duration;
 
 use serde_json::value::RawValue;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use tokio::time::{Instant, sleep_until};
 
+use crate::mount::eras::{ServerEra, subscription};
 use crate::mount::error::MountError;
 use crate::mount::handle::{MountShared, ServerNews};
-use crate::mount::protocol::{ServerRefusal, notification, request};
+use crate::mount::protocol::ServerRefusal;
 use crate::mount::server::MountTask;
+use crate::mount::server::asked::{AskedWatch, WatchStep, WatchedThing};
 use crate::mount::server::running::RunningServer;
 
-/// The resources of which a running server was asked to tell the changes. Each has one request at a time, so that a
-/// server which answers in another order ends up with what was asked last.
-#[derive(Debug, Default)]
-pub(super) struct AskedWatches(BTreeMap<Arc<str>, AskedWatch>);
+/// How long to wait before a server that told no more is asked again.
+const PAUSE: Duration = Duration::from_secs(1);
 
-#[derive(Clone, Copy, Debug)]
-enum AskedWatch {
-    Told,
-    Waiting { id: u64, step: WatchStep, until: Instant },
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum WatchStep {
-    Subscribe,
-    Unsubscribe,
-}
-
-impl WatchStep {
-    fn method(self) -> &'static str {
-        match self {
-            Self::Subscribe => "resources/subscribe",
-            Self::Unsubscribe => "resources/unsubscribe",
-        }
-    }
-}
-
-impl AskedWatches {
-    /// When the first request that waits for an answer has waited for long enough.
-    pub(super) fn deadline(&self) -> Option<Instant> {
-        let waits = |asked: &AskedWatch| match asked {
-            AskedWatch::Told => None,
-            AskedWatch::Waiting { until, .. } => Some(*until),
-        };
-        self.0.values().filter_map(waits).min()
-    }
-
-    /// Takes the requests that have waited for long enough.
-    fn take_overdue(&mut self, now: Instant) -> Vec<(u64, Arc<str>, WatchStep)> {
-        let overdue = |(uri, asked): (&Arc<str>, &AskedWatch)| match asked {
-            AskedWatch::Waiting { id, step, until } if *until <= now => {
-                Some((*id, Arc::clone(uri), *step))
-            }
-            AskedWatch::Waiting { .. } | AskedWatch::Told => None,
-        };
-        let overdue: Vec<_> = self.0.iter().filter_map(overdue).collect();
-        for (_, uri, _) in &overdue {
-            self.0.remove(uri);
-        }
-        overdue
-    }
-
-    /// Takes the request of this number.
-    fn take(&mut self, number: u64) -> Option<(Arc<str>, WatchStep)> {
-        let waits = |(uri, asked): (&Arc<str>, &AskedWatch)| match asked {
-            AskedWatch::Waiting { id, step, .. } if *id == number => Some((Arc::clone(uri), *step)),
-            AskedWatch::Waiting { .. } | AskedWatch::Told => None,
-        };
-        let found = self.0.iter().find_map(waits)?;
-        self.0.remove(&found.0);
-        Some(found)
-    }
-}
+/// The news of lists that a server of the newer era is asked for, and their names there.
+const LISTS: [(ServerNews, &str); 3] = [
+    (ServerNews::Tools, "toolsListChanged"),
+    (ServerNews::Resources, "resourcesListChanged"),
+    (ServerNews::Prompts, "promptsListChanged"),
+];
 
 impl MountTask {
     /// Asks the server for what is missing of what clients want.
     pub(super) fn ask_watches(&mut self, running: &mut RunningServer) {
-        let wanted = self.shared.watches.addresses();
-        for uri in &wanted {
-            if running.watches.0.contains_key(uri) {
+        let addresses = self.shared.watches.addresses().into_iter();
+        let mut wanted: BTreeSet<WatchedThing> = addresses.map(WatchedThing::Resource).collect();
+        if running.era == ServerEra::Newer && LISTS.iter().any(|(news, _)| self.is_told(*news)) {
+            wanted.insert(WatchedThing::Lists);
+        }
+        for thing in &wanted {
+            if running.watches.asked.contains_key(thing) {
                 continue;
             }
-            let problem = match self.why_untold() {
-                Some(problem) => Some(problem),
-                None => self.ask_watch(running, uri, WatchStep::Subscribe).err(),
+            let problem = match (self.why_untold(), thing) {
+                (Some(problem), WatchedThing::Resource(_)) => Some(problem),
+                (_, _) => self.subscribe(running, thing).err(),
             };
             if let Some(problem) = problem {
-                self.shared.watches.end(uri, problem);
+                self.end_watch(running, thing, problem);
             }
         }
-        let is_unwanted = |(uri, asked): &(&Arc<str>, &AskedWatch)| {
-            matches!(asked, AskedWatch::Told) && !wanted.contains(*uri)
-        };
-        let unwanted = running.watches.0.iter().filter(is_unwanted);
-        let unwanted: Vec<Arc<str>> = unwanted.map(|(uri, _)| Arc::clone(uri)).collect();
-        for uri in unwanted {
-            // If it does not read now, it is asked with the next change.
-            let _ = self.ask_watch(running, &uri, WatchStep::Unsubscribe);
+        let is_told = |asked: &AskedWatch| matches!(asked, AskedWatch::Told { .. });
+        for (thing, asked) in running.watches.find(is_told) {
+            if !wanted.contains(&thing) {
+                self.unsubscribe(running, thing, asked);
+            }
         }
     }
 
-    /// Why the server cannot be asked to tell changes, if it cannot.
+    fn is_told(&self, news: ServerNews) -> bool {
+        self.shared.view.borrow().greeting.as_ref().is_some_and(|it| it.tells(news))
+    }
+
+    /// Why the server cannot be asked to tell changes of resources, if it cannot.
     fn why_untold(&mut self) -> Option<MountError> {
         let mount = self.shared.name.clone();
         if self.has_other_tools() {
             return Some(MountError::Changed { mount });
         }
-        let greeting = self.shared.view.borrow().greeting.clone();
-        let tells = greeting.is_some_and(|it| it.tells(ServerNews::Updates));
-        (!tells).then_some(MountError::Untold { mount })
+        (!self.is_told(ServerNews::Updates)).then_some(MountError::Untold { mount })
+    }
+
+    fn subscribe(
+        &self,
+        running: &mut RunningServer,
+        thing: &WatchedThing,
+    ) -> Result<(), MountError> {
+        let (method, params) = match (running.era, thing) {
+            (ServerEra::Older, WatchedThing::Resource(uri)) => {
+                ("resources/subscribe", json!({"uri": uri}))
+            }
+            (_, WatchedThing::Resource(uri)) => {
+                ("subscriptions/listen", json!({"notifications": {"resourceSubscriptions": [uri]}}))
+            }
+            (_, WatchedThing::Lists) => {
+                let told = LISTS.into_iter().filter(|(news, _)| self.is_told(*news));
+                let lists: Map<_, _> =
+                    told.map(|(_, name)| (name.to_owned(), json!(true))).collect();
+                ("subscriptions/listen", json!({"notifications": lists}))
+            }
+        };
+        self.ask_watch(running, thing, (WatchStep::Subscribe, method, params))
+    }
+
+    fn unsubscribe(&self, running: &mut RunningServer, thing: WatchedThing, asked: AskedWatch) {
+        match (asked, &thing) {
+            (AskedWatch::Told { through: Some(id) }, _) => {
+                running.watches.asked.remove(&thing);
+                running.give_up(id);
+            }
+            (_, WatchedThing::Resource(uri)) => {
+                let step = WatchStep::Unsubscribe;
+                let asked = (step, "resources/unsubscribe", json!({"uri": uri}));
+                // If it does not read now, it is asked with the next change.
+                let _ = self.ask_watch(running, &thing, asked);
+            }
+            (_, WatchedThing::Lists) => {}
+        }
     }
 
     fn ask_watch(
         &self,
         running: &mut RunningServer,
-        uri: &Arc<str>,
-        step: WatchStep,
+        thing: &WatchedThing,
+        (step, method, params): (WatchStep, &str, Value),
     ) -> Result<(), MountError> {
         let id = self.shared.number();
-        let sent = running.link.send(request(id, step.method(), json!({"uri": uri})));
+        let Value::Object(params) = params else { return Ok(()) };
+        let sent = running.link.send(running.era.request(id, method, params));
         sent.map_err(|_| MountError::Busy { mount: self.shared.name.clone() })?;
         let until = Instant::now() + self.shared.settings.call_timeout;
-        running.watches.0.insert(Arc::clone(uri), AskedWatch::Waiting { id, step, until });
+        running.watches.asked.insert(thing.clone(), AskedWatch::Waiting { id, step, until });
         Ok(())
     }
 
@@ -135,49 +129,128 @@ impl MountTask {
         id: u64,
         result: Result<Box<RawValue>, ServerRefusal>,
     ) -> Option<Result<Box<RawValue>, ServerRefusal>> {
-        let Some((uri, step)) = running.watches.take(id) else { return Some(result) };
+        let Some((thing, asked)) = running.watches.take(id) else { return Some(result) };
         let mount = self.shared.name.clone();
-        match (step, result) {
-            (WatchStep::Subscribe, Ok(_)) => {
-                running.watches.0.insert(Arc::clone(&uri), AskedWatch::Told);
-                self.shared.watches.on_told(&uri);
+        match (asked, result) {
+            (AskedWatch::Waiting { step: WatchStep::Subscribe, .. }, Ok(_)) => {
+                match running.era {
+                    ServerEra::Older => self.on_subscribed(running, &thing, None),
+                    // It ends what it has not acknowledged.
+                    ServerEra::Newer => {
+                        self.end_watch(running, &thing, MountError::Untold { mount })
+                    }
+                }
             }
-            (WatchStep::Subscribe, Err(ServerRefusal { code, message })) => {
-                self.shared.watches.end(&uri, MountError::Refused { mount, code, message });
+            (AskedWatch::Waiting { step: WatchStep::Subscribe, .. }, Err(refusal)) => {
+                let ServerRefusal { code, message } = refusal;
+                self.end_watch(running, &thing, MountError::Refused { mount, code, message });
             }
+            (AskedWatch::Told { .. }, _) => self.pause(running, thing),
             // A server that goes on telling is not heard.
-            (WatchStep::Unsubscribe, _) => {}
+            (AskedWatch::Waiting { .. } | AskedWatch::Pausing { .. }, _) => {}
         }
         self.ask_watches(running);
         None
     }
 
+    /// A server of the newer era tells what was asked from now on, as far as it says so.
+    pub(super) fn on_acknowledged(&mut self, running: &mut RunningServer, params: Option<&Value>) {
+        let Some(params) = params else { return };
+        let Some(id) = subscription(params) else { return };
+        let Some((thing, _)) = running.watches.take(id) else { return };
+        let told = params["notifications"]["resourceSubscriptions"].as_array();
+        let is_told = |uri: &str| told.is_some_and(|told| told.iter().any(|it| it == uri));
+        match &thing {
+            WatchedThing::Resource(uri) if !is_told(uri) => {
+                running.give_up(id);
+                let mount = self.shared.name.clone();
+                self.end_watch(running, &thing, MountError::Untold { mount });
+            }
+            WatchedThing::Resource(_) | WatchedThing::Lists => {
+                self.on_subscribed(running, &thing, Some(id));
+            }
+        }
+        self.ask_watches(running);
+    }
+
+    fn on_subscribed(
+        &mut self,
+        running: &mut RunningServer,
+        thing: &WatchedThing,
+        through: Option<u64>,
+    ) {
+        running.watches.asked.insert(thing.clone(), AskedWatch::Told { through });
+        match thing {
+            WatchedThing::Resource(uri) => self.shared.watches.on_told(uri),
+            // They may have changed since they were read, or since they were told last.
+            WatchedThing::Lists => {
+                self.list_tools(running);
+                if std::mem::replace(&mut running.watches.has_told_lists, true) {
+                    self.on_list_changed(|changes| {
+                        (changes.resources, changes.prompts) =
+                            (changes.resources + 1, changes.prompts + 1);
+                    });
+                }
+            }
+        }
+    }
+
     /// A request for a watch will not be answered; `false` if it is another one.
     pub(super) fn on_watch_lost(&self, running: &mut RunningServer, id: u64) -> bool {
-        let Some((uri, step)) = running.watches.take(id) else { return false };
-        if step == WatchStep::Subscribe {
-            let mount = self.shared.name.clone();
-            self.shared.watches.end(&uri, MountError::Restarted { mount });
+        let Some((thing, asked)) = running.watches.take(id) else { return false };
+        match asked {
+            AskedWatch::Waiting { step: WatchStep::Subscribe, .. } => {
+                let mount = self.shared.name.clone();
+                self.end_watch(running, &thing, MountError::Restarted { mount });
+            }
+            AskedWatch::Told { .. } => self.pause(running, thing),
+            AskedWatch::Waiting { .. } | AskedWatch::Pausing { .. } => {}
         }
         true
+    }
+
+    /// Has the server asked again, but not without end.
+    fn pause(&self, running: &mut RunningServer, thing: WatchedThing) {
+        self.shared.log.add(b"[termgate] it tells no more changes, and is asked again");
+        let until = Instant::now() + PAUSE;
+        running.watches.asked.insert(thing, AskedWatch::Pausing { until });
+    }
+
+    fn end_watch(&self, running: &mut RunningServer, thing: &WatchedThing, error: MountError) {
+        match thing {
+            WatchedThing::Resource(uri) => self.shared.watches.end(uri, error),
+            WatchedThing::Lists => {
+                self.shared
+                    .log
+                    .add(format!("[termgate] its lists are not told: {error}").as_bytes());
+                // It is not asked again before its next start.
+                let told = AskedWatch::Told { through: None };
+                running.watches.asked.insert(thing.clone(), told);
+            }
+        }
     }
 
     /// The server has ended, and answers no more.
     pub(super) fn end_watches(&self, running: &RunningServer) {
         let error = MountError::Restarted { mount: self.shared.name.clone() };
-        self.shared.watches.end_asked(&error, |uri| running.watches.0.contains_key(uri));
+        self.shared.watches.end_asked(&error, |uri| running.watches.has(uri));
     }
 
-    /// Gives up the requests for watches that have waited for long enough.
-    pub(super) fn on_watch_time(&self, running: &mut RunningServer, now: Instant) {
-        for (id, uri, step) in running.watches.take_overdue(now) {
-            let params = json!({"requestId": id, "reason": "given up"});
-            // A server that does not read is not told.
-            let _ = running.link.send(notification("notifications/cancelled", &params));
-            if step == WatchStep::Subscribe {
+    /// Gives up the requests for watches that have waited for long enough, and makes those that have paused.
+    pub(super) fn on_watch_time(&mut self, running: &mut RunningServer, now: Instant) {
+        let is_due = |asked: &AskedWatch| asked.deadline().is_some_and(|until| until <= now);
+        let due = running.watches.find(is_due);
+        for (thing, asked) in &due {
+            running.watches.asked.remove(thing);
+            let AskedWatch::Waiting { id, step, .. } = asked else { continue };
+            running.give_up(*id);
+            if *step == WatchStep::Subscribe {
                 let (mount, after) = (self.shared.name.clone(), self.shared.settings.call_timeout);
-                self.shared.watches.end(&uri, MountError::TimedOut { mount, after });
+                self.end_watch(running, thing, MountError::TimedOut { mount, after });
             }
+        }
+        if !due.is_empty() {
+            self.ask_watches(running);
         }
     }
 }

@@ -20,7 +20,7 @@ use crate::mount::link::lines::{FromServer, MESSAGE_MAX, TOO_LONG};
 use crate::mount::log::ServerLog;
 
 const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
-const REVISION: HeaderName = HeaderName::from_static("mcp-protocol-version");
+pub(super) const REVISION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
 
 const JSON: &str = "application/json";
@@ -96,12 +96,13 @@ impl HttpSession {
     /// Sends a request, and hands on all that comes with its answer.
     pub(super) async fn request(
         &self,
-        id: u64,
-        is_greeting: bool,
+        (id, is_greeting): (u64, bool),
+        headers: HeaderMap,
         line: Vec<u8>,
         to: &mpsc::Sender<FromServer>,
     ) {
-        let Err(unanswered) = self.ask(id, is_greeting, line, to).await else { return };
+        let wanted = WantedAnswer { id, is_greeting };
+        let Err(unanswered) = self.ask(&wanted, headers, line, to).await else { return };
         let told = match unanswered {
             NoAnswer::Refused { code, message } => {
                 let error = json!({"code": code, "message": message});
@@ -117,7 +118,7 @@ impl HttpSession {
 
     /// Sends what needs no answer, in bounded time.
     pub(super) async fn notify(&self, line: Vec<u8>, to: &mpsc::Sender<FromServer>) {
-        let posted = timeout(NOTICE_MAX, self.post(line)).await;
+        let posted = timeout(NOTICE_MAX, self.post(HeaderMap::new(), line)).await;
         match posted.unwrap_or_else(|_| Err(NoAnswer::Lost("it does not answer".to_owned()))) {
             Ok(_) => {}
             Err(NoAnswer::Gone(problem)) => _ = to.send(FromServer::Closed(problem)).await,
@@ -173,31 +174,32 @@ impl HttpSession {
 
     async fn ask(
         &self,
-        id: u64,
-        is_greeting: bool,
+        wanted: &WantedAnswer,
+        headers: HeaderMap,
         line: Vec<u8>,
         to: &mpsc::Sender<FromServer>,
     ) -> Result<(), NoAnswer> {
-        let response = self.post(line).await?;
+        let response = self.post(headers, line).await?;
         let mut reader = EventReader::default();
-        if is_greeting && let Some(session) = response.headers().get(SESSION) {
+        if wanted.is_greeting
+            && let Some(session) = response.headers().get(SESSION)
+        {
             let mut session = session.clone();
             session.set_sensitive(true);
             self.headers().insert(SESSION, session);
         }
-        let wanted = WantedAnswer { id, is_greeting };
         if !is_of_type(&response, EVENTS) {
             let body = read_whole(response.into_body(), MESSAGE_MAX).await?;
-            let is_answer = self.is_answer(&body, &wanted);
+            let is_answer = self.is_answer(&body, wanted);
             if !body.is_empty() {
-                let _ = to.send(within(id, body)).await;
+                let _ = to.send(within(wanted.id, body)).await;
             }
             let no_answer = || NoAnswer::Lost("its response is no answer".to_owned());
             return if is_answer { Ok(()) } else { Err(no_answer()) };
         }
         let mut response = response;
         loop {
-            let read = self.relay(response, &mut reader, Some(&wanted), to).await;
+            let read = self.relay(response, &mut reader, Some(wanted), to).await;
             if read.map_err(NoAnswer::Lost)? == StreamEnd::Answer {
                 return Ok(());
             }
@@ -215,8 +217,10 @@ impl HttpSession {
         }
     }
 
-    async fn post(&self, line: Vec<u8>) -> Result<Response<Incoming>, NoAnswer> {
+    /// Sends a message, with these headers beside those of the session.
+    async fn post(&self, own: HeaderMap, line: Vec<u8>) -> Result<Response<Incoming>, NoAnswer> {
         let mut headers = self.headers().clone();
+        headers.extend(own);
         headers.insert(CONTENT_TYPE, HeaderValue::from_static(JSON));
         headers.insert(ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
         self.accepted(Method::POST, headers, line.into()).await

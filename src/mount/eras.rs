@@ -1,0 +1,90 @@
+//! The two generations of the protocol that servers speak.
+
+use std::borrow::Cow;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use serde_json::{Map, Value, json};
+
+use crate::mount::protocol::request;
+
+/// The revision of the older era that every server of it knows, and the one of the newer era.
+pub const OLDER_REVISION: &str = "2025-11-25";
+pub const NEWER_REVISION: &str = "2026-07-28";
+
+/// What the members of `_meta` begin with that the protocol reserves.
+const RESERVED: &str = "io.modelcontextprotocol/";
+
+/// The era of a server.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ServerEra {
+    /// It is greeted with `initialize`, and keeps a session.
+    #[default]
+    Older,
+    /// Each request says what the client is.
+    Newer,
+}
+
+impl ServerEra {
+    /// A request as a line.
+    pub fn request(self, id: u64, method: &str, mut params: Map<String, Value>) -> Vec<u8> {
+        match self {
+            Self::Older => {}
+            Self::Newer => {
+                let meta = params.entry("_meta").or_insert_with(|| json!({}));
+                meta[format!("{RESERVED}protocolVersion")] = json!(NEWER_REVISION);
+                meta[format!("{RESERVED}clientCapabilities")] = json!({});
+                meta[format!("{RESERVED}clientInfo")] = client_info();
+            }
+        }
+        request(id, method, params)
+    }
+}
+
+/// How the daemon calls itself.
+pub fn client_info() -> Value {
+    json!({"name": "termgate", "version": env!("CARGO_PKG_VERSION")})
+}
+
+/// The revision that a request names, if it is one of the newer era.
+pub fn named_revision(meta: &Value) -> Option<&str> {
+    meta.get(format!("{RESERVED}protocolVersion"))?.as_str()
+}
+
+/// Whether a result asks for input before the request can be answered.
+pub fn asks_for_input(result: &RawValue) -> bool {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct ResultKind<'a> {
+        #[serde(borrow)]
+        result_type: Option<Cow<'a, str>>,
+    }
+    let kind = serde_json::from_str::<ResultKind<'_>>(result.get());
+    kind.is_ok_and(|kind| kind.result_type.as_deref() == Some("input_required"))
+}
+
+/// The request that opened the subscription to which a notification belongs.
+pub fn subscription(params: &Value) -> Option<u64> {
+    params.get("_meta")?.get(format!("{RESERVED}subscriptionId"))?.as_u64()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_of_the_newer_era_say_what_the_client_is_beside_what_they_have() {
+        let params = json!({"name": "a", "_meta": {"progressToken": 7}});
+        let Value::Object(params) = params else { panic!() };
+        let of = |era: ServerEra| -> Value {
+            serde_json::from_slice(&era.request(1, "tools/call", params.clone())).unwrap()
+        };
+        assert_eq!(of(ServerEra::Older)["params"], json!(params));
+        let newer = of(ServerEra::Newer);
+        let meta = &newer["params"]["_meta"];
+        assert_eq!(meta["progressToken"], 7);
+        assert_eq!(named_revision(meta), Some(NEWER_REVISION));
+        assert_eq!(meta["io.modelcontextprotocol/clientCapabilities"], json!({}));
+        assert_eq!(meta["io.modelcontextprotocol/clientInfo"]["name"], "termgate");
+    }
+}

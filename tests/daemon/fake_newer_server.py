@@ -1,0 +1,244 @@
+"""An MCP server that speaks 2026-07-28, and older ones that do not know what to make of it.
+
+python3 fake_newer_server.py DIRECTORY lines KIND | http
+
+KIND is what it does with the greetings: newer, late, deaf or dying.
+"""
+import json, os, queue, sys, threading, time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+directory, way = sys.argv[1], sys.argv[2]
+kind = sys.argv[3] if way == "lines" else "newer"
+P = "io.modelcontextprotocol/"
+TOOLS = ["echo", "hang", "tell", "drop", "ask", "changed", "params"]
+# The subscriptions by the ids of their requests: what each wants to be told, and where.
+open_subscriptions, lock = {}, threading.RLock()
+
+
+def note(text):
+    with lock, open(os.path.join(directory, "heard"), "a") as heard:
+        heard.write(text + "\n")
+
+
+def result(id, result):
+    return {"jsonrpc": "2.0", "id": id, "result": {"resultType": "complete"} | result}
+
+
+def error(id, code, message):
+    return {"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": message}}
+
+
+def tell(method, params, wants):
+    with lock:
+        for id, (filter, say) in open_subscriptions.items():
+            if wants(filter):
+                meta = {"_meta": {P + "subscriptionId": id}}
+                say({"jsonrpc": "2.0", "method": "notifications/" + method, "params": params | meta})
+
+
+def tell_list(what):
+    tell(what + "/list_changed", {}, lambda filter: filter.get(what + "ListChanged"))
+
+
+def listen(id, filter, say):
+    note("listen " + json.dumps(filter, sort_keys=True))
+    with lock:
+        open_subscriptions[id] = (filter, say)
+        uris = [uri for uri in filter.get("resourceSubscriptions", []) if uri != "unknown"]
+        told = filter | ({"resourceSubscriptions": uris} if "resourceSubscriptions" in filter else {})
+        say({"jsonrpc": "2.0", "method": "notifications/subscriptions/acknowledged",
+             "params": {"notifications": told, "_meta": {P + "subscriptionId": id}}})
+
+
+def leave(id):
+    with lock:
+        if open_subscriptions.pop(id, None):
+            note("left")
+
+
+def call(id, params):
+    """The answer of a tool; None if there is none."""
+    name, arguments = params["name"], params.get("arguments", {})
+    note(name)
+    if name == "hang":
+        return None
+    if name == "tell":
+        uri = arguments.get("uri")
+        if uri:
+            tell("resources/updated", {"uri": uri},
+                 lambda filter: uri in filter.get("resourceSubscriptions", []))
+        else:
+            tell_list(arguments["what"])
+    elif name == "changed":
+        TOOLS.append("new")
+        tell_list("tools")
+    elif name == "drop":
+        with lock:
+            for id_of, (_, say) in list(open_subscriptions.items()):
+                del open_subscriptions[id_of]
+                say(result(id_of, {}))
+    elif name == "ask":
+        return result(id, {"resultType": "input_required", "requestState": "s", "inputRequests": {}})
+    elif name == "params":
+        return result(id, {"content": [], "structuredContent": {"params": params}})
+    return result(id, {"content": [{"type": "text", "text": "done"}]})
+
+
+def answer(message, say):
+    method, id, params = message["method"], message.get("id"), message.get("params", {})
+    meta = params.get("_meta", {})
+    if method == "initialize":
+        return error(id, -32022, "unsupported")
+    if meta.get(P + "protocolVersion") != "2026-07-28" or P + "clientCapabilities" not in meta:
+        return error(id, -32602, "not of the newer era")
+    if method == "server/discover":
+        note("discover")
+        told = {"listChanged": True}
+        return result(id, {"supportedVersions": ["2026-07-28"], "instructions": "Be kind.",
+                           "capabilities": {"tools": told, "prompts": told,
+                                            "resources": told | {"subscribe": True}}})
+    if method == "tools/list":
+        return result(id, {"tools": [{"name": name, "inputSchema": {"type": "object"}}
+                                     for name in TOOLS]})
+    if method == "resources/list":
+        return result(id, {"resources": [{"uri": "one", "name": "one"}]})
+    if method == "resources/read":
+        return result(id, {"contents": [{"uri": params["uri"], "text": "read"}]})
+    if method == "prompts/list":
+        return result(id, {"prompts": [{"name": "greet"}]})
+    if method == "prompts/get":
+        text = {"role": "user", "content": {"type": "text", "text": "hello"}}
+        return result(id, {"messages": [text]})
+    if method == "subscriptions/listen":
+        return listen(id, params["notifications"], say)
+    if method == "tools/call" and params["name"] == "echo":
+        # Written by hand, so that its form is known.
+        return ('{"jsonrpc":"2.0","id":%d,"result":{"resultType":"complete","content":[],'
+                '"structuredContent":{"z":1.0,"a":1e2}}}' % id)
+    if method == "tools/call":
+        return call(id, params)
+    return error(id, -32601, "unknown")
+
+
+def text_of(message):
+    return message if isinstance(message, str) else json.dumps(message)
+
+
+def say_line(message):
+    with lock:
+        print(text_of(message), flush=True)
+
+
+def older(message):
+    """What an older server answers to what is no greeting of the newer era."""
+    method, id = message["method"], message.get("id")
+    if method == "initialize":
+        note("initialize")
+        return {"jsonrpc": "2.0", "id": id, "result": {
+            "protocolVersion": "2025-06-18", "capabilities": {"tools": {}},
+            "serverInfo": {"name": "fake", "version": "1"}}}
+    if method == "tools/list":
+        return {"jsonrpc": "2.0", "id": id, "result": {
+            "tools": [{"name": "echo", "inputSchema": {"type": "object"}}]}}
+    if method == "tools/call":
+        return {"jsonrpc": "2.0", "id": id, "result": {"content": []}}
+
+
+def lines():
+    note("started")
+    for line in sys.stdin:
+        message = json.loads(line)
+        method = message["method"]
+        if kind in ("deaf", "dying"):
+            if method == "server/discover":
+                note("discover")
+                if kind == "dying":
+                    sys.exit(1)
+                continue
+            said = older(message)
+        elif method == "notifications/cancelled":
+            id = message["params"]["requestId"]
+            note("cancelled")
+            leave(id)
+            continue
+        else:
+            if kind == "late" and method == "server/discover":
+                # Until the older greeting has come too.
+                late = json.loads(sys.stdin.readline())
+                assert late["method"] == "initialize", late
+                say_line(answer(late, say_line))
+            said = answer(message, say_line)
+        if said:
+            say_line(said)
+
+
+class Http(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def log_message(self, *arguments):
+        pass
+
+    def plain(self, status, message=None):
+        body = text_of(message).encode() if message else b""
+        self.send_response(status)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def event(self, message):
+        part = f"data: {text_of(message)}\n\n".encode()
+        self.wfile.write(b"%x\r\n%s\r\n" % (len(part), part))
+        self.wfile.flush()
+
+    def stream(self):
+        self.send_response(200)
+        self.send_header("Content-Type", "text/event-stream")
+        self.send_header("Transfer-Encoding", "chunked")
+        self.end_headers()
+
+    def until_closed(self):
+        try:
+            self.connection.recv(1)
+        except OSError:
+            pass
+        self.close_connection = True
+
+    def do_GET(self):
+        note("GET")
+        self.plain(405)
+
+    do_DELETE = do_GET
+
+    def do_POST(self):
+        message = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        method, params = message["method"], message.get("params", {})
+        if "id" not in message:
+            note(method)
+            return self.plain(202)
+        wanted = {"MCP-Protocol-Version": "2026-07-28", "Mcp-Method": method,
+                  "Mcp-Session-Id": None}
+        if method in ("tools/call", "prompts/get", "resources/read"):
+            wanted["Mcp-Name"] = params.get("name", params.get("uri"))
+        if method == "initialize" or any(self.headers.get(k) != v for k, v in wanted.items()):
+            return self.plain(400, error(message["id"], -32020, "the headers are wrong"))
+        if method == "subscriptions/listen":
+            self.stream()
+            answer(message, self.event)
+            self.until_closed()
+            return leave(message["id"])
+        said = answer(message, None)
+        if said:
+            return self.plain(200, said)
+        self.until_closed()
+        note("closed")
+
+
+if way == "lines":
+    lines()
+else:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Http)
+    with open(os.path.join(directory, "ready.new"), "w") as file:
+        file.write(str(server.server_address[1]))
+    os.rename(os.path.join(directory, "ready.new"), os.path.join(directory, "ready"))
+    server.serve_forever()
