@@ -80,8 +80,8 @@ pub struct Gateway {
     mounted: MountedEntriesCache,
     rates: Mutex<CallRates>,
     calls: Calls,
-    /// How many refusals are recorded, and how many were left out since the last one.
-    refusals: Mutex<(CallRates, u64)>,
+    /// How many refusals are recorded, and how many of each tenant were left out since its last one.
+    refusals: Mutex<(CallRates, BTreeMap<TenantId, u64>)>,
     /// Finds the code of an error, for the journal.
     code_of: fn(&SurfaceError) -> Code,
 }
@@ -94,7 +94,7 @@ impl Gateway {
         per_second: &Quota,
         code_of: fn(&SurfaceError) -> Code,
     ) -> Self {
-        let refusals = Mutex::new((CallRates::new(own.clone(), REFUSALS), 0));
+        let refusals = Mutex::new((CallRates::new(own.clone(), REFUSALS), BTreeMap::new()));
         let rates = Mutex::new(CallRates::new(own, per_second.clone()));
         let entries = crate::surface::entries().into_iter().map(Arc::new).collect();
         let (calls, mounted) = (Calls::default(), MountedEntriesCache::default());
@@ -211,10 +211,10 @@ impl Gateway {
         let mut refusals = self.refusals.lock().unwrap_or_else(PoisonError::into_inner);
         let (rates, left_out) = &mut *refusals;
         if rates.take(now, recorded.tenant()).is_err() {
-            *left_out += 1;
+            *left_out.entry(recorded.tenant().clone()).or_default() += 1;
             return;
         }
-        let left_out = std::mem::take(left_out);
+        let left_out = left_out.remove(recorded.tenant()).unwrap_or_default();
         drop(refusals);
         recorded.refused(error, (self.code_of)(error), left_out);
     }

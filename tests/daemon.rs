@@ -81,5 +81,6 @@ mod daemon {
     mod upgrading;
     mod waits;
     mod walls;
+    mod walls_mounts;
     mod write_switch;
 }

@@ -15,7 +15,7 @@ use crate::core::ids::TenantId;
 use crate::core::input::idempotency::IdempotencyKey;
 use crate::core::input::request::WriteError;
 use crate::core::moment::Moment;
-use crate::core::policy::approvals::{Approval, ApprovalRequest, Witness};
+use crate::core::policy::approvals::{Approval, ApprovalRequest, Fingerprint, Witness};
 use crate::core::policy::bound::PermitBound;
 use crate::core::policy::decision::Decision;
 use crate::core::policy::rules::RuleEffect;
@@ -193,9 +193,16 @@ impl JudgedCall<'_> {
         generation: u64,
     ) -> ApprovalRequest {
         let caller = &call.standing.caller;
+        let (mut fingerprint, mut what) = (self.fingerprint(caller), self.what());
+        // Which mount a call for a lease is about, its arguments need not say.
+        if let Some(lease) = &call.mount_lease {
+            let mount = lease.mount().name().as_str();
+            fingerprint = Fingerprint::of(&[fingerprint.as_bytes(), mount.as_bytes()]);
+            what = format!("{what} of the mount {mount}").into();
+        }
         ApprovalRequest {
             decision: decision.id,
-            fingerprint: self.fingerprint(caller),
+            fingerprint,
             witness: self.witness(call),
             generation,
             by: caller.name(),
@@ -203,7 +210,7 @@ impl JudgedCall<'_> {
             tenant: decision.tenant.clone(),
             session: decision.session.filter(|_| self.session.is_some()),
             tool: Arc::clone(&self.entry.name),
-            what: self.what(),
+            what,
             line: line.and_then(facts::fingerprint_of),
             programs: line.and_then(facts::programs_of),
             rule: decision.verdict.rule.clone(),

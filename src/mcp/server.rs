@@ -43,12 +43,9 @@ use crate::mcp::server::mounted_call::ParkedCalls;
 use crate::mcp::server::prompting::{filled, listed_prompts};
 use crate::mcp::server::reading::listed_templates;
 use crate::mcp::shared::ServerShared;
-use crate::mount::handle::CallChannels;
-use crate::session::command::Accepted;
 use crate::session::request_order::{RequestTurn, TurnSlot};
-use crate::surface::call::{Call, Touched};
+use crate::surface::call::Touched;
 use crate::surface::mount_content::ContentList;
-use crate::surface::person::ClientPerson;
 use crate::surface::tool::relay::MountRequest;
 
 /// The outbox space reserved for the answer of a reading tool, in bytes.
@@ -143,22 +140,6 @@ impl Server {
             Era::Modern => meta.client_capabilities().map(Arc::new),
         };
         declared.unwrap_or_default()
-    }
-
-    /// A call without the rights that the gateway gives it.
-    fn new_call(&self, standing: Standing, person: ClientPerson, channels: CallChannels) -> Call {
-        Call {
-            daemon: Arc::clone(self.shared.gateway.daemon()),
-            standing,
-            accepted: Accepted::nothing(),
-            target: None,
-            permit: None,
-            touched: Arc::clone(&self.touched),
-            mount_lease: None,
-            creates: None,
-            person,
-            channels,
-        }
     }
 
     fn is_modern(context: &RequestContext<RoleServer>) -> bool {

@@ -245,33 +245,28 @@ impl ToolEntry {
     /// The entry of something else that a server offers, by the server's own name for it. It only reads. Its name has a
     /// `/`, which no name of a tool has.
     pub fn of_mount(mount: Mount, own: &str, request: MountRequest) -> Self {
-        let name: Arc<str> = request.known_as(mount.name()).into();
-        let described = rmcp::model::Tool::new(name.to_string(), "", JsonObject::new());
+        let name = request.known_as(mount.name());
         let tool = MountedTool { mount, tool: own.into(), definition: Arc::new(Value::Null) };
-        Self {
-            name,
-            access: ToolAccess::ReadMount,
-            runs: ToolRuns::Nothing,
-            // Clients complete while a person types.
-            only_reads: request == MountRequest::Completion,
-            reads_if: None,
-            description: described,
-            body: ToolBody::Mounted(tool, request),
-        }
+        // Clients complete while a person types.
+        let only_reads = request == MountRequest::Completion;
+        Self { only_reads, ..Self::beside_tools(name, ToolBody::Mounted(tool, request)) }
     }
 
     /// What a server asks during a call of this tool of it, for those who judge it.
     pub fn question(tool: &MountedTool, ask: ServerAsk) -> Self {
-        let name: Arc<str> = format!("{}__{}", tool.mount.name(), ask.method()).into();
-        let described = rmcp::model::Tool::new(name.to_string(), "", JsonObject::new());
+        let name = format!("{}__{}", tool.mount.name(), ask.method());
+        Self::beside_tools(name, ToolBody::Question(tool.clone()))
+    }
+
+    fn beside_tools(name: String, body: ToolBody) -> Self {
         Self {
-            name,
+            name: Arc::from(&*name),
             access: ToolAccess::ReadMount,
             runs: ToolRuns::Nothing,
             only_reads: false,
             reads_if: None,
-            description: described,
-            body: ToolBody::Question(tool.clone()),
+            description: rmcp::model::Tool::new(name, "", JsonObject::new()),
+            body,
         }
     }
 

@@ -1,11 +1,15 @@
 //! Leases of mounted servers: one writer at a time, whoever else may look.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use termgate::core::mount::{MountMode, MountTrust};
+use termgate::config::policy;
+use termgate::core::mount::{MountMode, MountName, MountTrust};
+use termgate::core::policy::rules::PolicyRules;
 use termgate::core::policy::rules::patterns::Patterns;
+use termgate::surface::TOOL_NAMES;
 
 use crate::daemon::harness::{Era, TestDaemon, Wire, structured};
 use crate::daemon::mounts::{Fake, view, wait_for};
@@ -307,5 +311,79 @@ async fn what_an_untrusted_server_refuses_with_hides_nothing() {
     acquire(&mut client).await;
     let refused = refusal(&client.call("fake__refuse", json!({})).await);
     assert!(refused["message"].as_str().unwrap().contains("not today\\u{1b}"), "{refused}");
+    daemon.stop().await;
+}
+
+/// The answer to a call about which the rules ask: the id of its approval.
+fn approval(answer: &Value) -> Value {
+    let asked = refusal(answer);
+    assert_eq!(asked["error_code"], "approval_required", "{asked}");
+    asked["details"]["approval_id"].clone()
+}
+
+fn rules_of(text: &str) -> PolicyRules {
+    let mut rules = PolicyRules::default();
+    let problems = policy::read(text, "policy.toml".as_ref(), TOOL_NAMES, &mut rules);
+    assert!(problems.is_empty(), "{problems:?}");
+    rules
+}
+
+#[tokio::test]
+async fn an_approval_of_a_call_ends_with_the_lease_under_which_it_was_asked_for() {
+    let fake = leased(MountTrust::Untrusted);
+    let rules = rules_of(
+        "[[rule]]\nname = 'asks'\neffect = 'ask'\nmount = 'fake/echo'\narguments.x = '**s**'\n",
+    );
+    let (daemon, mut operator) = fake.known_under(rules).await;
+    let mut ada = daemon.client(Era::Modern).await;
+    acquire(&mut ada).await;
+    let call = json!({"x": "a/secret"});
+    for changes in [false, true] {
+        let id = approval(&ada.call("fake__echo", call.clone()).await);
+        operator.structured("approve", json!({"approval_id": id})).await;
+        if !changes {
+            ada.structured("fake__echo", call.clone()).await;
+            continue;
+        }
+        operator.structured("preempt_lease", json!({"surface": "fake"})).await;
+        acquire(&mut ada).await;
+        assert_eq!(ada.error_code("fake__echo", call.clone()).await, "approval_stale");
+    }
+    // What the rule is not about passes.
+    ada.structured("fake__echo", json!({"x": "other"})).await;
+    daemon.stop().await;
+}
+
+#[tokio::test]
+async fn an_approval_to_release_the_lease_of_one_mount_releases_no_other() {
+    let (fake, other) = (leased(MountTrust::Untrusted), leased(MountTrust::Untrusted));
+    let rules = rules_of("[[rule]]\nname = 'asks'\neffect = 'ask'\ntool = 'release_lease'\n");
+    let table = BTreeMap::from([
+        ("fake".parse::<MountName>().unwrap(), fake.settings.clone()),
+        ("other".parse().unwrap(), other.settings.clone()),
+    ]);
+    let daemon = TestDaemon::configured(|config| {
+        config.allow_write = true;
+        config.policy = rules.into();
+        config.mounts = Arc::new(table);
+    })
+    .await;
+    let (mut ada, mut operator) = (daemon.client(Era::Modern).await, daemon.operator().await);
+    let known = async {
+        while !ada.tools().await.iter().any(|it| it == "other__echo") {}
+        while !ada.tools().await.iter().any(|it| it == "fake__echo") {}
+    };
+    soon("the tools of both", known).await;
+    let mut lease = async |surface: &str| {
+        let asked = json!({"surface": surface, "ttl_ms": LONG_MS});
+        json!({"lease_id": ada.structured("acquire_lease", asked).await["lease_id"]})
+    };
+    let (own, of_other) = (lease("fake").await, lease("other").await);
+    let id = approval(&ada.call("release_lease", own.clone()).await);
+    let listed = operator.structured("list_approvals", json!({})).await;
+    assert!(listed.to_string().contains("of the mount fake"), "{listed}");
+    operator.structured("approve", json!({"approval_id": id})).await;
+    assert_ne!(approval(&ada.call("release_lease", of_other).await), id);
+    ada.structured("release_lease", own).await;
     daemon.stop().await;
 }

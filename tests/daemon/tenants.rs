@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use termgate::config::accounts::Accounts;
 use termgate::config::policy;
 use termgate::config::tenants::read;
+use termgate::core::mount::MountTable;
 use termgate::core::policy::rules::PolicyRules;
 use termgate::core::policy::tenants::Tenants as Configured;
 use termgate::core::quota::Quota;
@@ -65,6 +66,10 @@ impl House {
     }
 
     async fn with_rules(tenants: &str, rules: &str) -> Self {
+        Self::with_mounts(tenants, rules, BTreeMap::new()).await
+    }
+
+    pub(crate) async fn with_mounts(tenants: &str, rules: &str, mounts: MountTable) -> Self {
         let (tenants, mut policy) = (tenants_of(tenants), PolicyRules::default());
         let problems = policy::read(rules, "policy.toml".as_ref(), TOOL_NAMES, &mut policy);
         assert!(problems.is_empty(), "{problems:?}");
@@ -73,6 +78,7 @@ impl House {
             config.calls = Quota::new(0, 0);
             config.adopt(tenants);
             config.policy = Arc::new(policy);
+            config.mounts = Arc::new(mounts);
         })
         .await;
         let tokens = Tokens::of(&daemon);

@@ -146,6 +146,16 @@ fn a_name_that_no_tool_or_argument_has_is_a_problem() {
 }
 
 #[test]
+fn what_no_call_of_a_mount_has_is_a_problem() {
+    let never = "a call of a mount has none, so with `mount` this never matches";
+    for name in ["session = 'x'", "raw_input = true", "command = { program = 'rm' }"] {
+        let found =
+            problems(&format!("[[rule]]\nname = 'a'\neffect = 'deny'\nmount = 'fs'\n{name}\n"));
+        assert!(found.len() == 1 && found[0].contains(never), "{name}: {found:?}");
+    }
+}
+
+#[test]
 fn tools_of_other_servers_are_taken_with_any_arguments() {
     for text in [
         "tool = 'github__create_issue'\narguments.title = 'x'",

@@ -53,7 +53,7 @@ impl Fingerprint {
 /// The state of a terminal on which it depends what a call does.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Witness {
-    /// Of the lease, if somebody else than the caller holds it.
+    /// Of the lease, if somebody else than the caller holds it; of the lease of a mount, if anybody does.
     pub others_epoch: Option<Epoch>,
     /// The last command that was run.
     pub command: CommandId,

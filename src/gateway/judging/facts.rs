@@ -208,7 +208,7 @@ impl<'a> JudgedCall<'a> {
     }
 
     pub(super) fn witness(self, call: &Call) -> Witness {
-        let Some(session) = self.session else { return Witness::default() };
+        let Some(session) = self.session else { return self.witness_of_mount(call) };
         let frame = session.frame();
         let directory = directory_in_front(&frame);
         // Without marks, nothing else tells that something was typed.
@@ -216,6 +216,20 @@ impl<'a> JudgedCall<'a> {
         let reads_screen =
             matches!(self.entry.runs, ToolRuns::Input | ToolRuns::Text(_)) || !is_marked;
         Witness::of(&frame, call.standing.caller.principal, directory, reads_screen)
+    }
+}
+
+impl JudgedCall<'_> {
+    /// The state of a mount on which it depends what a call does: whose turn it is there.
+    fn witness_of_mount(self, call: &Call) -> Witness {
+        let mounted = self.entry.mount().map(|tool| tool.mount.name());
+        let lease = match (&call.mount_lease, mounted) {
+            (Some(lease), _) => Some(Arc::clone(lease)),
+            (None, Some(mount)) => call.daemon.mount_leases.of(mount),
+            (None, None) => None,
+        };
+        let holding = lease.and_then(|lease| lease.view().0.holding);
+        Witness { others_epoch: holding.map(|held| held.epoch), ..Witness::default() }
     }
 }
 

@@ -11,6 +11,7 @@ use serde_json::json;
 
 use crate::core::moment::Moment;
 use crate::core::nearest::nearest_of;
+use crate::core::policy::Standing;
 use crate::gateway::CallOutcome;
 use crate::mcp::call::{CallHandler, CallParams, Era, Reply, ToolCall, ToolResult};
 use crate::mcp::elicitation::{Returned, person, questions};
@@ -26,7 +27,7 @@ use crate::session::command::Accepted;
 use crate::session::request_order::RequestTurn;
 use crate::surface::call::Call;
 use crate::surface::error::SurfaceError;
-use crate::surface::person::PersonQuestion;
+use crate::surface::person::{ClientPerson, PersonQuestion};
 use crate::surface::tool::{Answer, ToolAccess, ToolAnswer, ToolEntry};
 use crate::wire::error::Envelope;
 use crate::wire::error::ErrorWire;
@@ -115,6 +116,27 @@ impl CallHandler for Server {
 }
 
 impl Server {
+    /// A call without the rights that the gateway gives it.
+    pub(super) fn new_call(
+        &self,
+        standing: Standing,
+        person: ClientPerson,
+        channels: CallChannels,
+    ) -> Call {
+        Call {
+            daemon: Arc::clone(self.shared.gateway.daemon()),
+            standing,
+            accepted: Accepted::nothing(),
+            target: None,
+            permit: None,
+            touched: Arc::clone(&self.touched),
+            mount_lease: None,
+            creates: None,
+            person,
+            channels,
+        }
+    }
+
     /// Makes a call in its turn and returns the outbox space of its answer.
     async fn call(
         &self,

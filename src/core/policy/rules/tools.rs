@@ -46,6 +46,9 @@ pub fn unknown_names(rule: &Rule, tools: &[KnownTool]) -> Vec<String> {
     let patterns = rule.facts.get(&Fact::Tool);
     let texts = patterns.map_or(&[][..], Patterns::texts);
     let wrong: Vec<String> = texts.iter().filter_map(|text| wrong_tool(text, tools)).collect();
+    if rule.facts.contains_key(&Fact::Mount) {
+        return [wrong, never_of_mounts(rule)].concat();
+    }
     if !wrong.is_empty() || texts.iter().any(|text| text.contains(OF_SERVER)) {
         return wrong;
     }
@@ -60,6 +63,24 @@ pub fn unknown_names(rule: &Rule, tools: &[KnownTool]) -> Vec<String> {
         format!("arguments.{name}: no tool that this is about has such an argument{near}")
     };
     rule.arguments.keys().filter(is_unknown).map(told).collect()
+}
+
+/// The conditions of a rule about mounts that no call of a mount meets: it is about no session, and runs no command.
+fn never_of_mounts(rule: &Rule) -> Vec<String> {
+    let of_sessions =
+        [Fact::Session, Fact::Tags, Fact::Directory, Fact::Terminal, Fact::Foreground];
+    let mut names: Vec<&str> =
+        of_sessions.iter().filter(|it| rule.facts.contains_key(it)).map(|it| it.as_str()).collect();
+    let others = [
+        (rule.command.is_some(), "command"),
+        (rule.writes.is_some(), "writes"),
+        (rule.line.is_some(), "line"),
+        (rule.raw_input == Some(true), "raw_input"),
+    ];
+    names.extend(others.into_iter().filter(|(is_given, _)| *is_given).map(|(_, name)| name));
+    let told =
+        |name| format!("{name}: a call of a mount has none, so with `mount` this never matches");
+    names.into_iter().map(told).collect()
 }
 
 fn wrong_tool(text: &str, tools: &[KnownTool]) -> Option<String> {
