@@ -312,6 +312,7 @@ impl MountTask {
                 running.draining.on_answered(id);
                 // An unknown number is that of a call that was given up.
                 let PendingCall { call, .. } = running.pending.remove(&id)?;
+                running.end_questions(id);
                 running.used = Instant::now();
                 let mount = self.shared.name.clone();
                 let _ = call.reply.send(result.map_err(|refusal| MountError::Refused {

@@ -41,6 +41,7 @@ impl RunningServer {
     /// Cancels a call at the server.
     pub(super) fn cancel(&mut self, id: u64, call: &ServerCall) {
         self.draining.on_cancelled(id, call, Instant::now());
+        self.end_questions(id);
         let params = json!({"requestId": id, "reason": "given up"});
         // A server that does not read is not told.
         let _ = self.link.send(notification("notifications/cancelled", &params));
