@@ -331,6 +331,7 @@ impl MountTask {
             return Some(ServerEnd::Failed(problem));
         }
         let PendingCall { call, .. } = running.pending.remove(&id)?;
+        running.end_questions(id);
         self.shared.log.add(format!("[termgate] no answer: {problem}").as_bytes());
         let mount = self.shared.name.clone();
         let _ = call.reply.send(Err(MountError::Restarted { mount }));
