@@ -324,6 +324,7 @@ impl MountTask {
                 running.draining.on_answered(id);
                 // An unknown number is that of a call that was given up.
                 let PendingCall { call, .. } = running.pending.remove(&id)?;
+                running.end_questions(id);
                 running.used = Instant::now();
                 let mount = self.shared.name.clone();
                 let answered = match result {
@@ -350,6 +351,7 @@ impl MountTask {
             return None;
         }
         let PendingCall { call, .. } = running.pending.remove(&id)?;
+        running.end_questions(id);
         self.shared.log.add(format!("[termgate] no answer: {problem}").as_bytes());
         let mount = self.shared.name.clone();
         let _ = call.reply.send(Err(MountError::Restarted { mount }));

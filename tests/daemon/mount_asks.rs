@@ -656,3 +656,37 @@ async fn a_newer_client_that_does_not_come_back_loses_its_oldest_call_or_all_whe
     until("all calls to be cancelled", || server.heard().matches("cancelled").count() == 16).await;
     daemon.stop().await;
 }
+
+#[tokio::test]
+async fn a_question_ends_with_the_lease_of_its_call() {
+    for era in Era::BOTH {
+        let mut server = Asking::start("lines").await;
+        server.settings.mode = MountMode::Leased;
+        let daemon = server.mounted().await;
+        let mut operator = daemon.operator().await;
+        let mut client = Client::new(&daemon, era, all()).await;
+        client.wire.structured("acquire_lease", json!({"surface": "fake"})).await;
+        let call = asking(json!([{"method": ROOTS}]));
+        let id = client.send("tools/call", call.clone()).await;
+        let answer = json!({"roots": []});
+        let lost = if era == Era::Legacy {
+            let asked = client.asked(ROOTS).await;
+            operator.structured("preempt_lease", json!({"surface": "fake"})).await;
+            let told = client.wire.receiver.notification("notifications/cancelled").await;
+            assert_eq!(told["requestId"], asked.id);
+            client.answers(&asked.id, &answer).await;
+            client.wire.answer(id).await
+        } else {
+            let asked = client.wire.answer(id).await;
+            operator.structured("preempt_lease", json!({"surface": "fake"})).await;
+            server.hears("the call is over").await;
+            let question = returned(&asked).remove(0);
+            let id = client.send("tools/call", brings(call, &asked, [(&question, &answer)])).await;
+            client.wire.answer(id).await
+        };
+        assert_eq!(error_code(&lost), "lease_lost", "{era:?}");
+        server.hears("cancelled").await;
+        assert!(!server.heard().contains(r#""roots": []"#), "{}", server.heard());
+        daemon.stop().await;
+    }
+}

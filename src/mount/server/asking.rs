@@ -48,8 +48,8 @@ impl MountTask {
         } else {
             answer(&id, &said)
         };
-        // As above.
-        let _ = match under {
+        // As above. An error has nothing of the client.
+        let _ = match under.filter(|_| said.is_ok()) {
             None => Some(running.link.send(line)),
             Some(under) => {
                 let gate = EpochGate::new(Arc::clone(&self.shared.fence), under.epoch);
@@ -92,6 +92,15 @@ impl RunningServer {
         *until = (*until).max(Instant::now() + ANSWER_WAIT);
         self.questions.add(id, (call_id, call.under), answer);
         Ok(())
+    }
+
+    /// Answers what was asked during a call that is over, and takes it back from its client.
+    pub(super) fn end_questions(&mut self, call: u64) {
+        for id in self.questions.end_call(call) {
+            let over = Err(AskRefusal::refused("the call is over"));
+            // A server that does not read has to do without.
+            let _ = self.link.send(answer(&id, &over));
+        }
     }
 
     /// Takes a question back.

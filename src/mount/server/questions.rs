@@ -49,6 +49,16 @@ impl OpenQuestions {
         self.open.values().filter(|it| it.call == call).count()
     }
 
+    /// Takes the questions of a call back that is over. Returns their ids.
+    pub(super) fn end_call(&mut self, call: u64) -> Vec<Value> {
+        let ended = self.open.extract_if(.., |_, it| it.call == call);
+        let taken_back = |(_, question): (String, OpenQuestion)| {
+            question.waiting.abort();
+            question.id
+        };
+        ended.map(taken_back).collect()
+    }
+
     /// Takes a question back, as its server wants.
     pub(super) fn cancel(&mut self, id: &Value) {
         if let Some(question) = self.open.remove(&id.to_string()) {

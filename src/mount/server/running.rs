@@ -46,6 +46,7 @@ impl RunningServer {
     /// Cancels a call at the server.
     pub(super) fn cancel(&mut self, id: u64, call: &ServerCall) {
         self.draining.on_cancelled(id, call, Instant::now());
+        self.end_questions(id);
         self.give_up(id);
     }
 

@@ -119,7 +119,9 @@ impl InFlight {
         let running_max = self.0.short_max + self.0.long_max + LEAVING_MAX;
         let short_max = self.0.short_max;
         let may_read = |table: &RequestTable| {
-            table.short() < short_max + asked.pending() && table.running < running_max
+            let short = table.short();
+            table.running < running_max
+                && (short < short_max || short < short_max + asked.pending())
         };
         while !may_read(&self.lock()) {
             let mut asks = pin!(asked.asks().notified());
