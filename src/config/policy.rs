@@ -96,6 +96,8 @@ struct RuleTable {
 struct CommandTable {
     program: Texts,
     flags: Option<Texts>,
+    #[serde(default)]
+    without_flags: Texts,
     subcommand: Option<Texts>,
     operands: Option<Texts>,
 }
@@ -251,7 +253,8 @@ impl RuleTable {
             let subcommand = compile("command.subcommand", command.subcommand);
             let operands = compile("command.operands", command.operands);
             let flags = command.flags.map(|flags| flags.0);
-            Some(CommandPattern::new(program?, flags, subcommand, operands))
+            let pattern = CommandPattern::new(program?, flags, subcommand, operands);
+            Some(pattern.without_flags(command.without_flags.0))
         });
         let writes = compile("writes", self.writes);
         let raw_input = self.raw_input;
@@ -305,6 +308,11 @@ fn contradictions(rule: &Rule) -> Vec<String> {
     }
     if rule.raw_input == Some(true) && (rule.command.is_some() || rule.writes.is_some()) {
         wrong.push("raw_input: such input has no command line for command or writes".to_owned());
+    }
+    let leaves_out = rule.command.as_ref().is_some_and(CommandPattern::leaves_out);
+    if leaves_out && rule.effect == RuleEffect::Allow {
+        wrong
+            .push("command.without_flags: a rule that allows names the flags it allows".to_owned());
     }
     if let Some(line) = &rule.line
         && !ParsedCommandLine::parse(line).is_known()

@@ -9,14 +9,15 @@ mod parser;
 mod quoting;
 mod redirections;
 mod shells;
+mod variables;
 mod words;
 mod wrappers;
 
 use std::collections::BTreeSet;
 
 use brush_parser::ast::{
-    AndOr, AndOrList, AssignmentValue, Command, CommandPrefixOrSuffixItem, CompoundCommand,
-    CompoundList, ExtendedTestExpr, Pipeline, SimpleCommand,
+    AndOr, AndOrList, Command, CommandPrefixOrSuffixItem, CompoundCommand, CompoundList,
+    ExtendedTestExpr, Pipeline, SimpleCommand,
 };
 
 pub use crate::core::command_line::shells::is_shell;
@@ -97,6 +98,8 @@ pub enum UnknownPart {
     Sourced,
     #[error("a shell reads its commands from another input than the terminal")]
     ShellInput,
+    #[error("it sets a variable that may change which programs run")]
+    Variable,
     #[error("a program takes it that is not known to be a shell")]
     OtherProgram,
 }
@@ -117,6 +120,7 @@ impl UnknownPart {
             Self::Evaluation => "evaluation",
             Self::Sourced => "sourced",
             Self::ShellInput => "shell_input",
+            Self::Variable => "variable",
             Self::OtherProgram => "other_program",
         }
     }
@@ -134,6 +138,13 @@ impl ParsedCommandLine {
     pub fn of_arguments(arguments: impl IntoIterator<Item = String>) -> Self {
         let mut reader = ShellLineReader::default();
         reader.call(arguments.into_iter().map(Some).collect());
+        reader.end()
+    }
+
+    /// The same with these variables set first.
+    pub fn with_variables(self, variables: impl IntoIterator<Item = (String, String)>) -> Self {
+        let mut reader = ShellLineReader { found: self, ..ShellLineReader::default() };
+        variables.into_iter().for_each(|(name, value)| reader.variable(&name, Some(&value)));
         reader.end()
     }
 
@@ -253,7 +264,7 @@ impl ShellLineReader {
             CompoundCommand::BraceGroup(it) => self.list(&it.list),
             CompoundCommand::Subshell(it) => self.list(&it.list),
             CompoundCommand::ForClause(it) => {
-                self.found.sets.insert(it.variable_name.clone());
+                self.variable(&it.variable_name, None);
                 it.values.iter().flatten().for_each(|word| _ = self.word(word));
                 self.list(&it.body.list);
             }
@@ -320,34 +331,6 @@ impl ShellLineReader {
         words.extend(suffix.filter_map(|item| self.argument(item)));
         if !words.is_empty() {
             self.call(words);
-        }
-    }
-
-    /// Reads what comes before the name of a program: it sets variables and redirects.
-    fn prefix(&mut self, item: &CommandPrefixOrSuffixItem) {
-        let CommandPrefixOrSuffixItem::AssignmentWord(assignment, _) = item else {
-            self.argument(item);
-            return;
-        };
-        let name = assignment.name.to_string();
-        self.found.sets.insert(name.split('[').next().unwrap_or_default().to_owned());
-        // An index is computed, and so is the value of some variables.
-        let mut is_computed = name.contains('[');
-        match &assignment.value {
-            AssignmentValue::Scalar(value) => {
-                is_computed |= self.word(value).is_some_and(|it| it.contains('['));
-            }
-            AssignmentValue::Array(values) => {
-                for (key, value) in values {
-                    key.iter().for_each(|key| self.arithmetic(&key.value));
-                    // A key in quotes comes as a part of the value.
-                    is_computed |= value.value.starts_with('[');
-                    self.word(value);
-                }
-            }
-        }
-        if is_computed {
-            self.note(UnknownPart::Expansion);
         }
     }
 

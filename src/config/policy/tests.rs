@@ -84,6 +84,10 @@ fn what_can_never_match_or_nothing_may_rely_on_is_a_problem() {
             "raw_input = true\nwrites = '/etc/**'",
             "raw_input: such input has no command line for command or writes",
         ),
+        (
+            "effect = 'allow'\ncommand = { program = 'git', without_flags = 'b' }",
+            "command.without_flags: a rule that allows names the flags it allows",
+        ),
         ("match = 'x'", "match and not_match need command or writes"),
         ("tool = []", "tool: no pattern is given"),
         ("tool = '[a'", "tool: `[a` is not a pattern: unclosed character class; missing ']'"),

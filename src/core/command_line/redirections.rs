@@ -32,7 +32,10 @@ impl ShellLineReader {
                     IoFileRedirectTarget::Fd(_) => {}
                     IoFileRedirectTarget::Filename(word) => self.target(word, writes, false),
                     IoFileRedirectTarget::Duplicate(word) => self.target(word, writes, true),
-                    IoFileRedirectTarget::ProcessSubstitution(_, inner) => self.list(&inner.list),
+                    IoFileRedirectTarget::ProcessSubstitution(_, inner) => {
+                        self.has_other_input = true;
+                        self.list(&inner.list);
+                    }
                 }
             }
             IoRedirect::HereDocument(_, document) => {

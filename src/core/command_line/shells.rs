@@ -77,14 +77,22 @@ impl ShellLineReader {
             if word.strip_prefix('-').is_some_and(|it| !it.is_empty() && it.chars().all(is_plain)) {
                 continue;
             }
-            let (name, value) = word.split_once('=').unwrap_or((word, ""));
-            let name = name.trim_end_matches('+');
+            let (name, value) = match word.split_once('=') {
+                Some((name, value)) => (name.trim_end_matches('+'), Some(value)),
+                None => (word, None),
+            };
             let is_name =
                 !name.is_empty() && name.chars().all(|it| it.is_alphanumeric() || it == '_');
             // The value of some variables is computed.
-            match is_name && !value.contains('[') {
-                true => _ = self.found.sets.insert(name.to_owned()),
-                false => self.note(UnknownPart::Builtin),
+            match (is_name, value) {
+                (true, None) => _ = self.found.sets.insert(name.to_owned()),
+                (true, Some(value)) => {
+                    if value.contains('[') {
+                        self.note(UnknownPart::Builtin);
+                    }
+                    self.variable(name, Some(value));
+                }
+                (false, _) => self.note(UnknownPart::Builtin),
             }
         }
     }
@@ -154,7 +162,10 @@ impl ShellLineReader {
         while let Some(word) = rest.next() {
             match word.as_deref() {
                 Some("-" | "-l" | "--login") => {}
-                Some("-c" | "--command") if line.is_none() => line = rest.next().cloned().flatten(),
+                Some("-c" | "--command") if line.is_none() => {
+                    line = rest.next().cloned().flatten();
+                    is_known &= line.is_some();
+                }
                 Some(given) if given.starts_with("--command=") && line.is_none() => {
                     line = given.split_once('=').map(|(_, line)| line.to_owned());
                 }

@@ -3,7 +3,7 @@
 use super::*;
 use crate::core::command_line::UnknownPart::{
     Builtin, ControlCharacter, Definition, Evaluation, Expansion, History, Length, Nesting,
-    Program, ShellInput, Sourced, Syntax,
+    Program, ShellInput, Sourced, Syntax, Variable,
 };
 
 /// Each call as `wrapper>program -flags`, and what is unknown.
@@ -111,6 +111,16 @@ const REMOVING: &[&str] = &[
     "rm -rf -- /x",
     "rm $x -rf /x",
     "rm \\\n-rf /x",
+    "PROMPT_COMMAND='rm -rf /x'",
+    "PROMPT_COMMAND=(true 'rm -rf /x')",
+    "export PROMPT_COMMAND='rm -rf /x'",
+    "declare -x PROMPT_COMMAND+='rm -rf /x'",
+    "readonly PS1='$(rm -rf /x)'",
+    "PS0='`rm -rf /x`'",
+    "PS4='\\$(x) $(rm -rf /x)' bash -x script",
+    "GIT_SSH_COMMAND='rm -rf /x' git fetch",
+    "env EDITOR='rm -rf /x' git commit",
+    "sudo PAGER='rm -rf /x' git log",
 ];
 
 #[test]
@@ -248,6 +258,66 @@ const UNKNOWN: &[(&str, UnknownPart)] = &[
     ("ls\tx", ControlCharacter),
     ("ls \u{1b}[A", ControlCharacter),
     ("ls \u{15}rm", ControlCharacter),
+    // What `xargs` reads may be put into each of its words, and follows them.
+    ("echo x | xargs -I% sh -c %", Evaluation),
+    ("echo x | xargs -I % sh -c 'a %'", Evaluation),
+    ("echo x | xargs -0tI% bash -c %", Evaluation),
+    ("echo x | xargs -d -I% -I -c sh -c x", Evaluation),
+    ("echo x | xargs -i sh -c {}", Evaluation),
+    ("echo x | xargs --replace sh -c {}", Evaluation),
+    ("echo x | xargs --replace=R sh -c R", Evaluation),
+    ("echo x | xargs -I% %", Program),
+    ("echo x | xargs -I% ./%/y", Program),
+    ("echo x | xargs -I% env %", Program),
+    ("echo x | xargs -I% timeout 5 %", Program),
+    ("echo x | xargs -I% sh", Evaluation),
+    ("echo x | xargs sh -c", Evaluation),
+    ("echo x | xargs -n1 env", Program),
+    ("echo x | xargs nice -n", Evaluation),
+    ("echo x | xargs timeout", Evaluation),
+    ("echo x | xargs ssh", Evaluation),
+    ("echo x | xargs ssh host", Evaluation),
+    ("echo x | xargs find .", Evaluation),
+    ("echo x | xargs fd", Evaluation),
+    ("echo x | xargs su root -c", Evaluation),
+    ("timeout $x rm", Evaluation),
+    ("sudo -u $x ls", Evaluation),
+    ("su -c \"$x\"", Evaluation),
+    ("find $x -name y", Evaluation),
+    // A shell reads what is written to it, here and at another host.
+    ("echo x > >(sh)", ShellInput),
+    ("echo x 2> >(sudo bash)", ShellInput),
+    ("echo x | tee >(bash)", ShellInput),
+    ("exec 3> >(sh)", ShellInput),
+    ("cat f > >(ssh host)", ShellInput),
+    ("ssh host <<X\nrm -rf /x\nX\n", ShellInput),
+    ("ssh -p 22 host < f", ShellInput),
+    ("echo x | ssh host", ShellInput),
+    ("echo x | ssh host --", ShellInput),
+    ("echo x | ssh host sh", ShellInput),
+    ("ssh host bash -s < f", ShellInput),
+    ("ssh host sudo sh <<< 'rm -rf /x'", ShellInput),
+    // Variables that have a shell or a program run something else.
+    ("PROMPT_COMMAND=$x", Variable),
+    ("PROMPT_COMMAND='sh $x'", Evaluation),
+    ("PROMPT_COMMAND+='; rm -rf /x'", Syntax),
+    ("PS4='\\044(rm -rf /x)'", Variable),
+    ("PS1=$x", Variable),
+    ("PAGER=sh git log", ShellInput),
+    ("BASH_ENV=x bash script", Variable),
+    ("ENV=x sh", Variable),
+    ("ZDOTDIR=x zsh", Variable),
+    ("precmd_functions+=(x)", Variable),
+    ("PATH=. ls", Variable),
+    ("export PATH=/x:/bin", Variable),
+    ("local IFS=x", Variable),
+    ("typeset LD_PRELOAD=x", Variable),
+    ("env LD_LIBRARY_PATH=x ls", Variable),
+    ("for PATH in .; do ls; done", Variable),
+    ("env 'BASH_FUNC_ls%%=() { rm; }' bash script", Variable),
+    ("hash -p /x ls", Builtin),
+    ("enable -f x y", Builtin),
+    ("complete -C rm x", Builtin),
 ];
 
 #[test]
@@ -296,6 +366,12 @@ fn a_plain_line_is_known_whole() {
         "! grep -q x y",
         "sudo apt-get install -y tmux",
         "bash script.sh",
+        "ssh host",
+        "ssh host uptime < f",
+        "make | tee log",
+        "PAGER=cat git log",
+        "PS1='\\u \\$ '",
+        "A=1 make",
         "python3 -c 'print(((((((((((((((((((((((1)))))))))))))))))))))))'",
         "echo '{a,b}' \"{a,b}\" {a} a,b",
     ] {
@@ -327,6 +403,11 @@ fn files_that_are_written_and_variables_that_are_set_are_seen() {
     assert!(sets("dd if=/dev/zero of=file").is_empty());
     assert_eq!(sets("for i in 1; do ls; done"), ["i"]);
     assert_eq!(sets("sudo 'A=1' ls"), ["A"]);
+    let variables = [("A", "1"), ("PROMPT_COMMAND", "rm -r x")];
+    let with = ParsedCommandLine::parse("ls")
+        .with_variables(variables.map(|(name, value)| (name.to_owned(), value.to_owned())));
+    let names: Vec<_> = with.calls.iter().filter_map(|call| call.name.as_deref()).collect();
+    assert_eq!((with.sets.len(), names), (2, vec!["ls", "rm"]));
 }
 
 #[test]

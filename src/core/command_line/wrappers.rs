@@ -124,7 +124,7 @@ impl ShellLineReader {
                     let is_cluster = it.starts_with('-') && !it.starts_with("--");
                     it.starts_with("--exec") || is_cluster && it.contains(['x', 'X'])
                 };
-                if arguments.iter().flatten().any(runs) {
+                if arguments.iter().any(|it| it.as_ref().is_none_or(runs)) {
                     self.note(UnknownPart::Evaluation);
                 }
             }
@@ -148,14 +148,16 @@ impl ShellLineReader {
             while let Some(Some(word)) = rest.first()
                 && (word == "-" || word.contains('='))
             {
-                let variable = word.split_once('=').map(|(variable, _)| variable.to_owned());
-                self.found.sets.extend(variable);
+                if let Some((name, value)) = word.split_once('=') {
+                    self.variable(name, Some(value));
+                }
                 let (after, is_known) = after_options(&rest[1..], options);
                 (rest, known) = (after, known && is_known);
             }
         }
-        rest = rest.get(wrapper.operands..).unwrap_or_default();
-        if !known {
+        let (own, rest) = rest.split_at(wrapper.operands.min(rest.len()));
+        // What is not known may be several words.
+        if !known || own.iter().any(Option::is_none) {
             return self.note(UnknownPart::Evaluation);
         }
         let mut words = rest.to_vec();
@@ -164,6 +166,11 @@ impl ShellLineReader {
             "exec" if words.is_empty() => return self.note(UnknownPart::Builtin),
             "xargs" => {
                 self.has_other_input = true;
+                let options = &arguments[..arguments.len() - words.len()];
+                let marks: Vec<&str> = marks(options).collect();
+                for word in &mut words {
+                    word.take_if(|word| marks.iter().any(|mark| word.contains(mark)));
+                }
                 words.push(None);
             }
             _ => {}
@@ -191,16 +198,21 @@ impl ShellLineReader {
         // Options may follow the host, too.
         let is_option =
             line.first().is_some_and(|it| it.as_ref().is_none_or(|it| it.starts_with('-')));
-        if !known || is_option {
-            self.note(UnknownPart::Evaluation);
-        } else if !line.is_empty() {
-            self.joined("ssh", line);
+        let is_host_known = rest.first().is_none_or(Option::is_some);
+        match line {
+            _ if !known || is_option || !is_host_known => self.note(UnknownPart::Evaluation),
+            [] => self.shell_reads = true,
+            line => self.joined("ssh", line),
         }
     }
 
     /// Reads the commands that are run for files which were found.
     fn found_files(&mut self, arguments: &[KnownWord]) {
         let mut rest = arguments;
+        // A word that is not known may be one that runs something.
+        if rest.iter().any(Option::is_none) {
+            self.note(UnknownPart::Evaluation);
+        }
         let is_run = |it: &KnownWord| it.as_deref().is_some_and(|it| lists(FIND_RUNS, it));
         while let Some(at) = rest.iter().position(is_run)
             && self.found.calls.len() < CALLS_MAX
@@ -248,10 +260,23 @@ pub(super) fn after_options<'a>(
         };
         rest = after;
         if takes_next {
-            rest = rest.get(1..).unwrap_or_default();
+            match rest.split_first() {
+                Some((None, _)) => return (rest, false),
+                Some((Some(_), after)) => rest = after,
+                None => {}
+            }
         }
     }
     (rest, true)
+}
+
+/// What `xargs` may replace by what it reads, by its options.
+fn marks(options: &[KnownWord]) -> impl Iterator<Item = &str> {
+    options.iter().enumerate().filter_map(|(at, option)| {
+        let (letters, mark) = option.as_deref()?.split_once('I')?;
+        let next = || options.get(at + 1).and_then(Option::as_deref);
+        letters.starts_with('-').then_some(mark).filter(|it| !it.is_empty()).or_else(next)
+    })
 }
 
 /// Where the first letter with a value is, unless a letter before it is in no list.

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::core::caller::Caller;
 use crate::core::command_line::{ParsedCommandLine, ProgramCall, UnknownPart, is_shell};
@@ -52,24 +52,29 @@ impl<'a> JudgedCall<'a> {
                 }
                 Some(line)
             }
-            ToolRuns::Program => {
-                let program = text("command")?;
-                let arguments = self.arguments.get("args").and_then(Value::as_array);
-                let mut line = match arguments {
-                    None => ParsedCommandLine::parse(program),
-                    Some(arguments) => {
-                        let arguments = arguments.iter().filter_map(Value::as_str);
-                        let words = std::iter::once(program).chain(arguments).map(str::to_owned);
-                        ParsedCommandLine::of_arguments(words)
-                    }
-                };
-                let variables = self.arguments.get("env").and_then(Value::as_object);
-                line.sets.extend(variables.into_iter().flat_map(|it| it.keys().cloned()));
-                Some(line)
-            }
+            ToolRuns::Program => self.line_of_program(),
             ToolRuns::Text(name) => self.typed_line(text(name)?),
             ToolRuns::Nothing | ToolRuns::Input => None,
         }
+    }
+
+    /// The program that a session is started with, and the variables that it gets.
+    fn line_of_program(self) -> Option<ParsedCommandLine> {
+        let variables = self.arguments.get("env").and_then(Value::as_object);
+        let arguments = self.arguments.get("args").and_then(Value::as_array);
+        let line = match (self.arguments.get("command").and_then(Value::as_str), arguments) {
+            (None, _) if variables.is_none_or(Map::is_empty) => return None,
+            (None, _) => ParsedCommandLine::default(),
+            (Some(program), None) => ParsedCommandLine::parse(program),
+            (Some(program), Some(arguments)) => {
+                let arguments = arguments.iter().filter_map(Value::as_str);
+                let words = std::iter::once(program).chain(arguments).map(str::to_owned);
+                ParsedCommandLine::of_arguments(words)
+            }
+        };
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let variables = variables.into_iter().flatten();
+        Some(line.with_variables(variables.map(|(name, value)| (name.clone(), text(value)))))
     }
 
     /// The line that a text is which is typed at the empty prompt of a shell, and ended.

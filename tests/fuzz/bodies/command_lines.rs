@@ -1,5 +1,5 @@
 //! Command lines: a line has a bounded number of programs, and what is quoted as one word stays one word. Rules see what
-//! a line begins with, whatever follows, and allow nothing but what they name.
+//! a line begins with, whatever follows, and allow nothing but what they name, and no shell that reads its commands.
 
 use std::path::Path;
 use std::sync::LazyLock;
@@ -22,6 +22,15 @@ static ONLY_ECHO: LazyLock<PolicyRules> = LazyLock::new(|| {
     rules(&format!("default = 'deny'\n{rule}"))
 });
 
+static ALL: LazyLock<PolicyRules> = LazyLock::new(|| {
+    let rule = "[[rule]]\nname = 'a'\neffect = 'allow'\ncommand = { program = '*' }";
+    rules(&format!("default = 'deny'\n{rule}"))
+});
+
+/// Lines in which a shell reads what another program writes.
+const FED: [&str; 4] =
+    ["echo x | sh", "echo x > >(sh)", "ssh host < x", "echo x | xargs -I% sh -c %"];
+
 fn rules(text: &str) -> PolicyRules {
     let mut rules = PolicyRules::default();
     assert_eq!(read(text, Path::new("policy.toml"), TOOL_NAMES, &mut rules), []);
@@ -37,6 +46,10 @@ pub fn check(data: &[u8]) {
     let line = ParsedCommandLine::parse(text);
     let removing = ParsedCommandLine::parse(&format!("rm -fr x\n{text}"));
     assert!(effect(&NO_RM, &removing) > RuleEffect::Allow, "{text:?}");
+    for fed in FED {
+        let fed = ParsedCommandLine::parse(&format!("{fed}\n{text}"));
+        assert!(effect(&ALL, &fed) > RuleEffect::Allow, "{text:?}");
+    }
     if effect(&ONLY_ECHO, &line) == RuleEffect::Allow {
         let is_echo = |name: Option<&str>| name == Some("echo");
         assert!(line.calls.iter().all(|call| is_echo(call.name.as_deref()) && call.path.is_none()));

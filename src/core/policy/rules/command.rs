@@ -14,6 +14,8 @@ pub struct CommandPattern {
     program: Patterns,
     /// Without dashes.
     flags: Option<Vec<String>>,
+    /// Flags with none of which a rule that denies or asks matches, without dashes.
+    without_flags: Vec<String>,
     /// The first operand, such as `push` of `git`. Where an option stands before it, whose value may be an operand, a rule
     /// that denies or asks looks for it among all operands.
     subcommand: Option<Patterns>,
@@ -28,9 +30,18 @@ impl CommandPattern {
         subcommand: Option<Patterns>,
         operands: Option<Patterns>,
     ) -> Self {
-        let plain = |flag: String| flag.trim_start_matches('-').to_owned();
-        let flags = flags.map(|flags| flags.into_iter().map(plain).collect());
-        Self { program, flags, subcommand, operands }
+        let flags = flags.map(plain);
+        Self { program, flags, without_flags: Vec::new(), subcommand, operands }
+    }
+
+    /// The same, but for programs with one of these flags. For rules that deny or ask.
+    pub fn without_flags(self, flags: Vec<String>) -> Self {
+        Self { without_flags: plain(flags), ..self }
+    }
+
+    /// Whether programs with some flags are left out.
+    pub fn leaves_out(&self) -> bool {
+        !self.without_flags.is_empty()
     }
 
     /// The flags by the names that this program has for them.
@@ -43,6 +54,10 @@ impl CommandPattern {
         let Some(name) = &call.name else { return Matching::Maybe };
         let path = call.path.as_deref();
         if !self.program.matches(name) && !path.is_some_and(|path| self.program.matches(path)) {
+            return Matching::No;
+        }
+        let is_left_out = |flag: &String| call.flags.contains(&canonical(name, flag));
+        if self.without_flags.iter().any(is_left_out) {
             return Matching::No;
         }
         let unclear = match call.arguments.iter().all(Option::is_some) {
@@ -93,4 +108,8 @@ impl CommandPattern {
         };
         flags && subcommand && rest
     }
+}
+
+fn plain(flags: Vec<String>) -> Vec<String> {
+    flags.into_iter().map(|flag| flag.trim_start_matches('-').to_owned()).collect()
 }

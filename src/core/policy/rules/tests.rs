@@ -96,6 +96,19 @@ fn a_flag_has_the_name_that_each_program_of_a_rule_has_for_it() {
 }
 
 #[test]
+fn a_rule_leaves_programs_out_that_have_one_of_some_flags() {
+    let without = ["--delete", "-q"].map(str::to_owned).to_vec();
+    let pattern = command("git", None, None).without_flags(without);
+    let asked = rules(vec![about("git", RuleEffect::Ask, pattern)]);
+    for line in ["git -d x", "git x --delete", "git -qx", "git $X -d", "ls"] {
+        assert_eq!(judged(&asked, line), (RuleEffect::Allow, SURE), "{line}");
+    }
+    for line in ["git", "git -x", "git -- -d", "git d"] {
+        assert_eq!(judged(&asked, line), (RuleEffect::Ask, SURE), "{line}");
+    }
+}
+
+#[test]
 fn a_subcommand_is_the_first_operand_unless_an_option_may_have_a_value_before_it() {
     let pattern = CommandPattern::new(patterns(&["git"]), None, Some(patterns(&["clean"])), None);
     let denied = rules(vec![about("clean", RuleEffect::Deny, pattern)]);
@@ -163,6 +176,36 @@ fn nothing_is_allowed_but_what_is_known_whole() {
         "git status & $X",
     ] {
         assert_eq!(judged(&allowed, line), (RuleEffect::Ask, SURE), "{line}");
+    }
+}
+
+#[test]
+fn no_rule_allows_what_another_program_tells_a_shell() {
+    let programs = ["bash", "cat", "echo", "env", "find", "sh", "ssh", "tee", "timeout", "xargs"];
+    let program = CommandPattern::new(patterns(&programs), None, None, None);
+    let deny = about("rm", RuleEffect::Deny, command("rm", None, None));
+    let all = PolicyRules {
+        default: RuleEffect::Ask,
+        ..rules(vec![about("some", RuleEffect::Allow, program), deny])
+    };
+    for line in ["echo x | tee y", "sh -c 'echo x'", "ssh host", "ssh host echo x", "bash"] {
+        assert_eq!(judged(&all, line), (RuleEffect::Allow, SURE), "{line}");
+    }
+    for line in [
+        "echo 'rm x' | sh",
+        "echo 'rm x' | xargs -I% sh -c %",
+        "echo 'rm x' | xargs sh -c",
+        "echo 'rm x' | xargs env",
+        "echo 'rm x' | xargs timeout",
+        "echo 'rm x' > >(sh)",
+        "echo 'rm x' | tee >(bash)",
+        "echo 'rm x' | ssh host",
+        "ssh host < x",
+        "ssh host <<X\nrm x\nX",
+        "ssh host bash -s < x",
+        "xargs find x",
+    ] {
+        assert_eq!(judged(&all, line), (RuleEffect::Ask, UNSURE), "{line}");
     }
 }
 

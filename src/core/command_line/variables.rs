@@ -1,0 +1,77 @@
+//! Variables that a line sets. Some have a shell or a program run something else, now or later.
+
+use brush_parser::ast::{AssignmentValue, CommandPrefixOrSuffixItem};
+
+use crate::core::command_line::wrappers::lists;
+use crate::core::command_line::{ShellLineReader, UnknownPart};
+
+/// Variables whose value is a command line.
+const LINES: &str = "PROMPT_COMMAND EDITOR VISUAL FCEDIT PAGER MANPAGER SYSTEMD_PAGER SUDO_EDITOR SUDO_ASKPASS \
+    SSH_ASKPASS GIT_EDITOR GIT_SEQUENCE_EDITOR GIT_PAGER GIT_SSH GIT_SSH_COMMAND GIT_ASKPASS GIT_EXTERNAL_DIFF \
+    GIT_PROXY_COMMAND LESSOPEN LESSCLOSE";
+
+/// Variables in whose value a shell expands commands when it shows them.
+const PROMPTS: &str =
+    "PS0 PS1 PS2 PS3 PS4 PROMPT PROMPT2 PROMPT3 PROMPT4 RPROMPT RPROMPT2 RPS1 RPS2 SPROMPT prompt";
+
+/// Variables that say where programs, libraries and scripts of a shell are, which functions it calls, or how it reads a
+/// line.
+const CHANGING: &str = "PATH path BASH_ENV ENV ZDOTDIR IFS SHELLOPTS BASHOPTS FPATH fpath LD_PRELOAD LD_LIBRARY_PATH \
+    LD_AUDIT precmd_functions preexec_functions chpwd_functions periodic_functions zshexit_functions \
+    zshaddhistory_functions GIT_EXEC_PATH GIT_TEMPLATE_DIR GIT_CONFIG GIT_CONFIG_GLOBAL GIT_CONFIG_SYSTEM \
+    GIT_CONFIG_COUNT GIT_CONFIG_PARAMETERS";
+
+/// Signs that bash reads as `$` or a backquote in a prompt.
+const WRITTEN_BY_NUMBER: [&str; 3] = ["\\44", "\\044", "\\140"];
+
+impl ShellLineReader {
+    /// Takes a variable that is set, and its value if that is known.
+    pub(super) fn variable(&mut self, name: &str, value: Option<&str>) {
+        self.found.sets.insert(name.to_owned());
+        let is_function = name.starts_with("BASH_FUNC_");
+        match (lists(LINES, name), lists(PROMPTS, name), value) {
+            (true, _, Some(line)) => {
+                // A pager reads what is shown.
+                self.has_other_input = true;
+                self.inside(name, |reader| reader.script(line));
+            }
+            (_, true, Some(text)) if !WRITTEN_BY_NUMBER.iter().any(|it| text.contains(it)) => {
+                self.here_document(text);
+            }
+            (false, false, _) if !is_function && !lists(CHANGING, name) => {}
+            (..) => self.note(UnknownPart::Variable),
+        }
+    }
+
+    /// Reads what comes before the name of a program: it sets variables and redirects.
+    pub(super) fn prefix(&mut self, item: &CommandPrefixOrSuffixItem) {
+        let CommandPrefixOrSuffixItem::AssignmentWord(assignment, _) = item else {
+            self.argument(item);
+            return;
+        };
+        let whole = assignment.name.to_string();
+        let name = whole.split('[').next().unwrap_or_default();
+        // An index is computed, and so is the value of some variables.
+        let mut is_computed = whole.contains('[');
+        match &assignment.value {
+            AssignmentValue::Scalar(value) => {
+                let value = self.word(value);
+                is_computed |= value.as_ref().is_some_and(|it| it.contains('['));
+                self.variable(name, value.as_deref());
+            }
+            AssignmentValue::Array(values) => {
+                self.found.sets.insert(name.to_owned());
+                for (key, value) in values {
+                    key.iter().for_each(|key| self.arithmetic(&key.value));
+                    // A key in quotes comes as a part of the value.
+                    is_computed |= value.value.starts_with('[');
+                    let value = self.word(value);
+                    self.variable(name, value.as_deref());
+                }
+            }
+        }
+        if is_computed {
+            self.note(UnknownPart::Expansion);
+        }
+    }
+}
