@@ -26,13 +26,15 @@ impl JudgedCall<'_> {
         }
         let frame = self.session?.frame();
         let before = begun(&frame)?;
-        let is_known = before.is_some() && typed.is_some();
-        let text = before.unwrap_or_default() + &typed.unwrap_or_default();
-        let mut line = ParsedCommandLine::parse(text.trim_end_matches(['\n', '\r']));
-        if !is_known {
-            line.unknown.insert(UnknownPart::Typing);
-        }
-        Some(line)
+        Some(match before.zip(typed) {
+            Some((before, typed)) => {
+                let text = before + &typed;
+                ParsedCommandLine::parse(text.trim_end_matches(['\n', '\r']))
+            }
+            None => {
+                ParsedCommandLine { unknown: [UnknownPart::Typing].into(), ..Default::default() }
+            }
+        })
     }
 
     /// What the call types, and whether a line ends in it.
@@ -88,7 +90,9 @@ fn begun(frame: &Frame) -> Option<Typed> {
 fn shown(frame: &Frame) -> Typed {
     let (cursor, from) = (frame.cursor.value, frame.commands.value.reading_at()?);
     let line = &frame.line(cursor.row)?.value;
-    let is_whole =
-        from.row == cursor.row && line.text_between(cursor.col, u16::MAX).trim().is_empty();
-    is_whole.then(|| line.text_between(from.col, cursor.col).to_owned())
+    let is_last = line.text_between(cursor.col, u16::MAX).trim().is_empty();
+    // Blanks at the end of a row are no part of its text.
+    let blanks = cursor.col.saturating_sub(line.columns().max(from.col));
+    let text = || line.text_between(from.col, cursor.col).to_owned() + &" ".repeat(blanks.into());
+    (from.row == cursor.row && is_last).then(text)
 }
