@@ -102,6 +102,8 @@ pub enum UnknownPart {
     Variable,
     #[error("a program takes it that is not known to be a shell")]
     OtherProgram,
+    #[error("it is typed in a way, or behind something, that is not known")]
+    Typing,
 }
 
 impl UnknownPart {
@@ -122,6 +124,7 @@ impl UnknownPart {
             Self::ShellInput => "shell_input",
             Self::Variable => "variable",
             Self::OtherProgram => "other_program",
+            Self::Typing => "typing",
         }
     }
 }

@@ -38,8 +38,7 @@ pub struct ScreenFacts<'a> {
     pub keypad: bool,
     /// What runs has written to places all over the screen.
     pub painted: bool,
-    /// One of the rows above the cursor ends like a question; false unless [`Shell::settled`] and
-    /// [`Shell::reads_keys`].
+    /// A row above the cursor ends like a question; false unless [`Shell::settled`] and [`Shell::reads_keys`].
     pub asked_above: bool,
     /// The program that the session was started with has ended.
     pub exited: bool,
@@ -54,10 +53,11 @@ pub struct ShellView {
     pub readiness: Readiness,
     /// The session's own shell is at its prompt, and nothing was typed there.
     pub at_empty_line: bool,
+    /// What was typed last ended no line.
+    pub half_line: bool,
     /// A program waits for input, and a full screen stands still.
     pub waits: bool,
-    /// The program in front has read all input and waits for more, since what came at this moment. None while
-    /// no caller waits for that.
+    /// The program in front has read all input and waits for more, since then. None while no caller waits for that.
     pub idle_after: Option<Moment>,
 }
 

@@ -2,6 +2,7 @@
 
 mod approving;
 mod facts;
+mod typing;
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -231,6 +231,55 @@ async fn a_line_that_is_typed_whole_at_an_empty_prompt_is_judged_as_a_command() 
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_line_is_judged_where_it_ends_however_it_is_typed() {
+    let rules = "[[rule]]\nname = 'no-rm'\neffect = 'deny'\ncommand = { program = 'rm' }";
+    let daemon = daemon_with(rules).await;
+    let mut client = daemon.client(Era::Modern).await;
+    let created = client.structured("create_session", json!({"command": "bash"})).await;
+    let session = created["session"]["id"].as_str().unwrap().to_owned();
+    client.structured("run", json!({"session": session, "command": "true"})).await;
+    let typed = |tool: &'static str, name: &str, value: &str| {
+        let mut arguments = json!({"session": session, "until": {"idle_ms": 200}});
+        arguments[name] = value.into();
+        (tool, arguments)
+    };
+    // At the empty prompt, in one call.
+    for (tool, arguments) in [
+        typed("send_text", "text", "rm x\nls"),
+        typed("send_keys", "keys", "r m Space x Enter"),
+        ("send_text", json!({"session": session, "text": "cm0geAo=", "encoding": "base64"})),
+    ] {
+        let error = refused(&mut client, tool, arguments.clone()).await;
+        assert_eq!(error["error_code"], "policy_denied", "{arguments}: {error}");
+    }
+    // In several calls: what stands before is a part of the line.
+    let (tool, begun) = typed("send_text", "text", "rm ");
+    client.structured(tool, begun).await;
+    for (tool, arguments) in [
+        typed("send_keys", "keys", "Enter"),
+        typed("send_text", "text", "x\n"),
+        typed("send_text", "text", "\r"),
+        ("send_text", json!({"session": session, "text": "", "enter": true})),
+    ] {
+        let error = refused(&mut client, tool, arguments.clone()).await;
+        assert_eq!(error["error_code"], "policy_denied", "{arguments}: {error}");
+    }
+    // What other keys make of it is not known.
+    for keys in ["Up Enter", "Left Enter", "C-o"] {
+        let (tool, arguments) = typed("send_keys", "keys", keys);
+        let error = refused(&mut client, tool, arguments).await;
+        assert_eq!(error["error_code"], "approval_required", "{keys}: {error}");
+    }
+    let (tool, emptied) = typed("send_keys", "keys", "C-u");
+    client.structured(tool, emptied).await;
+    let (tool, begun) = typed("send_text", "text", "echo fi");
+    client.structured(tool, begun).await;
+    let (tool, ended) = typed("send_text", "text", "ne\n");
+    client.structured(tool, ended).await;
+    daemon.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn rules_judge_by_who_calls_and_by_what_is_in_front_and_where() {
     let rules = r#"
         [[rule]]

@@ -370,6 +370,7 @@ fn a_plain_line_is_known_whole() {
         "ssh host uptime < f",
         "make | tee log",
         "PAGER=cat git log",
+        "PROMPT_COMMAND=true bash",
         "PS1='\\u \\$ '",
         "A=1 make",
         "python3 -c 'print(((((((((((((((((((((((1)))))))))))))))))))))))'",

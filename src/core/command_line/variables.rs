@@ -1,5 +1,7 @@
 //! Variables that a line sets. Some have a shell or a program run something else, now or later.
 
+use std::mem;
+
 use brush_parser::ast::{AssignmentValue, CommandPrefixOrSuffixItem};
 
 use crate::core::command_line::wrappers::lists;
@@ -32,8 +34,11 @@ impl ShellLineReader {
         match (lists(LINES, name), lists(PROMPTS, name), value) {
             (true, _, Some(line)) => {
                 // A pager reads what is shown.
-                self.has_other_input = true;
+                let reads = mem::take(&mut self.shell_reads);
                 self.inside(name, |reader| reader.script(line));
+                if mem::replace(&mut self.shell_reads, reads) {
+                    self.note(UnknownPart::ShellInput);
+                }
             }
             (_, true, Some(text)) if !WRITTEN_BY_NUMBER.iter().any(|it| text.contains(it)) => {
                 self.here_document(text);

@@ -271,7 +271,8 @@ fn all_allowed(line: &ParsedCommandLine, call: &CallFacts<'_>, rules: &[&Rule]) 
         file.is_some_and(|file| patterns.into_iter().any(|patterns| patterns.matches(&file)))
     };
     // A variable may change what a program does.
-    line.is_known()
+    !rules.is_empty()
+        && line.is_known()
         && line.sets.is_empty()
         && line.calls.iter().all(is_fine)
         && line.writes.iter().all(is_written)

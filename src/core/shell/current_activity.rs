@@ -22,7 +22,8 @@ impl Shell {
         // Without marks, nobody says where the line begins.
         let is_empty = facts.commands.reading_at().is_none_or(|at| at == facts.cursor);
         let at_empty_line = is_own_shell && is_empty && !self.typed.half_line;
-        let view = ShellView { readiness, at_empty_line, waits, idle_after };
+        let half_line = self.typed.half_line;
+        let view = ShellView { readiness, at_empty_line, half_line, waits, idle_after };
         let kernel = self.seen();
         let activity = Activity {
             state,

@@ -43,18 +43,18 @@ const WHAT_MAX: usize = 2_000;
 impl<'a> JudgedCall<'a> {
     /// What the call has a shell or the system run, if the tool says that it does.
     pub(super) fn line(self) -> Option<ParsedCommandLine> {
-        let text = |name: &str| self.arguments.get(name).and_then(Value::as_str);
         match self.entry.runs {
             ToolRuns::Line(name) => {
-                let mut line = ParsedCommandLine::parse(text(name)?);
+                let text = self.arguments.get(name).and_then(Value::as_str)?;
+                let mut line = ParsedCommandLine::parse(text);
                 if self.session.is_some_and(is_for_other_program) {
                     line.unknown.insert(UnknownPart::OtherProgram);
                 }
                 Some(line)
             }
             ToolRuns::Program => self.line_of_program(),
-            ToolRuns::Text(name) => self.typed_line(text(name)?),
-            ToolRuns::Nothing | ToolRuns::Input => None,
+            ToolRuns::Text(_) | ToolRuns::Input => self.typed_line(),
+            ToolRuns::Nothing => None,
         }
     }
 
@@ -75,16 +75,6 @@ impl<'a> JudgedCall<'a> {
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let variables = variables.into_iter().flatten();
         Some(line.with_variables(variables.map(|(name, value)| (name.clone(), text(value)))))
-    }
-
-    /// The line that a text is which is typed at the empty prompt of a shell, and ended.
-    fn typed_line(self, text: &str) -> Option<ParsedCommandLine> {
-        let is = |name: &str, value: Value| self.arguments.get(name) == Some(&value);
-        let is_ended = is("enter", Value::Bool(true)) || text.ends_with(['\n', '\r']);
-        let is_text = !is("encoding", "base64".into());
-        let at_prompt = self.session.is_some_and(|session| session.frame().shell.at_empty_line);
-        (is_ended && is_text && at_prompt)
-            .then(|| ParsedCommandLine::parse(text.trim_end_matches(['\n', '\r'])))
     }
 
     /// The line that the call types, if all its programs are known and none runs others.
@@ -110,20 +100,21 @@ impl<'a> JudgedCall<'a> {
         let caller = &call.standing.caller;
         let of_token = matches!(caller.principal, PrincipalId::Token(_));
         Some(KnownCommand {
-            line: self.text()?.into(),
+            line: self.text(line)?.into(),
             tenant: caller.tenant.clone(),
             token: of_token.then(|| Arc::clone(&caller.label)),
             asked_by: asking.iter().map(|outcome| Arc::clone(&outcome.rule)).collect(),
         })
     }
 
-    /// The line that the call types, as it is written.
-    fn text(self) -> Option<&'a str> {
+    /// This line as it is written, if the call alone writes it.
+    fn text(self, line: &ParsedCommandLine) -> Option<&'a str> {
         let text = match self.entry.runs {
             ToolRuns::Line(name) | ToolRuns::Text(name) => self.arguments.get(name)?.as_str()?,
             ToolRuns::Nothing | ToolRuns::Program | ToolRuns::Input => return None,
         };
-        Some(text.trim_end_matches(['\n', '\r']))
+        let text = text.trim_end_matches(['\n', '\r']);
+        (ParsedCommandLine::parse(text) == *line).then_some(text)
     }
 
     pub(super) fn facts<'b>(
@@ -149,7 +140,11 @@ impl<'a> JudgedCall<'a> {
             Some((name.clone(), text))
         };
         let of = self.session.map_or(&standing.caller.tenant, Session::tenant).of_all();
-        let types = matches!(self.entry.runs, ToolRuns::Input | ToolRuns::Text(_));
+        let raw_input = match self.entry.runs {
+            ToolRuns::Input => true,
+            ToolRuns::Text(_) => line.is_none_or(|line| !line.unknown.is_empty()),
+            ToolRuns::Nothing | ToolRuns::Line(_) | ToolRuns::Program => false,
+        };
         CallFacts {
             client: if of_token { "" } else { &standing.caller.label },
             token: of_token.then_some(&*standing.caller.label),
@@ -170,8 +165,8 @@ impl<'a> JudgedCall<'a> {
             session: self.session.map(facts_of),
             arguments: self.arguments.iter().filter_map(text).collect::<BTreeMap<_, _>>(),
             line,
-            text: line.and_then(|_| self.text()),
-            raw_input: types && line.is_none_or(|line| !line.unknown.is_empty()),
+            text: line.and_then(|line| self.text(line)),
+            raw_input,
         }
     }
 

@@ -8,6 +8,7 @@ use base64::engine::general_purpose::STANDARD;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
+use serde_json::Value;
 
 use crate::core::keys::mouse::{MouseAction, MouseButton, MouseEvent};
 use crate::core::keys::parse::parse_keys;
@@ -81,15 +82,19 @@ impl Tool for SendText {
         }
         let content = match encoding {
             Encoding::Utf8 => Content::Text { text, paste: paste.into(), enter },
-            Encoding::Base64 => {
-                let bytes = STANDARD.decode(text).map_err(|error| {
-                    SurfaceError::argument("text", format!("not base64: {error}"))
-                })?;
-                Content::Bytes { bytes, enter }
-            }
+            Encoding::Base64 => Content::Bytes { bytes: of_base64(&text)?, enter },
         };
         write(call, content, options).await
     }
+}
+
+/// The bytes that a text is in base64.
+///
+/// # Errors
+/// It is none.
+pub fn of_base64(text: &str) -> Result<Vec<u8>, SurfaceError> {
+    let wrong = |error| SurfaceError::argument("text", format!("not base64: {error}"));
+    STANDARD.decode(text).map_err(wrong)
 }
 
 /// The text before the line end that it ends in.
@@ -201,6 +206,11 @@ impl From<KeyError> for SurfaceError {
             KeyError::Empty | KeyError::TooMany { .. } => Self::argument("keys", problem),
         }
     }
+}
+
+/// The keys that an argument names; none if it is wrong.
+pub fn keys_in(argument: &Value) -> Option<Vec<Key>> {
+    KeysWanted::deserialize(argument).ok()?.read().ok()
 }
 
 impl KeysWanted {

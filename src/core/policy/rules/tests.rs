@@ -374,6 +374,17 @@ fn a_rule_that_allows_overrides_what_asks_only_where_it_allows_the_whole_call() 
 }
 
 #[test]
+fn a_line_without_programs_is_asked_about_as_any_other() {
+    let facts = [(Fact::Tool, patterns(&["send_*"]))].into();
+    let all = rules(vec![Rule { facts, ..rule("typed", RuleEffect::Ask) }]);
+    for line in ["", "ls"] {
+        let line = ParsedCommandLine::parse(line);
+        let call = CallFacts { tool: "send_text", line: Some(&line), ..CallFacts::default() };
+        assert_eq!(all.judge(&call).effect, RuleEffect::Ask, "{:?}", call.line);
+    }
+}
+
+#[test]
 fn the_clients_person_approves_only_where_all_that_asks_says_so() {
     let touch = Rule {
         client_may_approve: true,
