@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use serde_json::{Value, json};
+use serde_json::json;
 use termgate::core::mount::{MountMode, MountTrust};
 
 use crate::daemon::harness::{TestDaemon, Wire, error_code};
@@ -140,9 +140,9 @@ async fn wrong(wire: &mut Wire, all: &Listed, seen: &[&str], writes: bool) -> Ve
             wrong.push(format!("termgate://mounts and {mount}: {told}"));
         }
         let lease = wire.call("acquire_lease", json!({"surface": mount, "ttl_ms": 1_000})).await;
-        let became = match &lease["isError"] {
-            Value::Bool(false) => "may",
-            _ => match error_code(&lease).as_str() {
+        let became = match lease["isError"] == false {
+            true => "may",
+            false => match error_code(&lease).as_str() {
                 "read_only" | "policy_denied" => "denied",
                 _ => "unseen",
             },
