@@ -62,15 +62,15 @@ async fn every_file_is_a_prompt_in_both_eras_wherever_writing_is_switched() {
 }
 
 #[tokio::test]
-async fn both_eras_are_told_that_there_are_prompts_that_never_change() {
+async fn both_eras_are_told_that_there_are_prompts_and_that_mounts_may_change_them() {
     let daemon = TestDaemon::read_only().await;
     let mut newer = daemon.client(Era::Modern).await;
     let found = newer.request("server/discover", json!({})).await.unwrap();
-    assert_eq!(found["capabilities"]["prompts"], json!({}));
+    assert_eq!(found["capabilities"]["prompts"], json!({"listChanged": true}));
     let filter = json!({"notifications": {"promptsListChanged": true}});
     newer.send("subscriptions/listen", filter).await;
     let accepted = newer.receiver.notification("notifications/subscriptions/acknowledged").await;
-    assert_eq!(accepted["notifications"], json!({}));
+    assert_eq!(accepted["notifications"], json!({"promptsListChanged": true}));
     let mut older = Wire::silent(daemon.paths.gateway(), Era::Legacy).await;
     let hello = json!({
         "protocolVersion": "2025-06-18",
@@ -78,7 +78,7 @@ async fn both_eras_are_told_that_there_are_prompts_that_never_change() {
         "clientInfo": {"name": "tester", "version": "1"},
     });
     let greeting = older.request("initialize", hello).await.unwrap();
-    assert_eq!(greeting["capabilities"]["prompts"], json!({}));
+    assert_eq!(greeting["capabilities"]["prompts"], json!({"listChanged": true}));
     daemon.stop().await;
 }
 

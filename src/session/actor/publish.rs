@@ -14,6 +14,7 @@ use std::sync::Arc;
 pub(super) struct FramePace {
     /// Output came that no frame shows yet.
     pub(super) dirty: bool,
+    /// When output was published last. A frame without output, of a lease or a program, delays none.
     pub(super) published_at: Option<Moment>,
 }
 
@@ -71,7 +72,7 @@ impl<P: Pty> Actor<P> {
     ) {
         self.remember_lease();
         self.checkpoint_for_frame();
-        self.pace.dirty = false;
+        let has_output = std::mem::take(&mut self.pace.dirty);
         let (state, before, lease) = {
             let frame = self.frames.borrow();
             let known = (*frame.lease.value == view).then(|| Arc::clone(&frame.lease.value));
@@ -80,7 +81,9 @@ impl<P: Pty> Actor<P> {
         let lease = lease.unwrap_or_else(|| Arc::new(view));
         let facts = Facts { lease, exit: self.ending.exit, activity, shell };
         if let Some(frame) = self.screen.publish(now, &facts) {
-            self.pace.published_at = Some(now);
+            if has_output {
+                self.pace.published_at = Some(now);
+            }
             self.input.mark_resumed(frame.watermark);
             // A command that ran since the frame before was another state, though a short one.
             let ran = frame.commands.value.ended_after(before).is_some();
