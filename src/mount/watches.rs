@@ -77,6 +77,19 @@ impl ResourceWatches {
         });
     }
 
+    /// The server tells the changes of this one already, from those who watched it a moment ago.
+    pub fn on_known(&self, uri: &str) {
+        if let Some(state) = self.lock().get(uri) {
+            state.send_if_modified(|state| {
+                let is_asked = *state == WatchState::Asked;
+                if is_asked {
+                    *state = WatchState::Told { changes: 0 };
+                }
+                is_asked
+            });
+        }
+    }
+
     /// The server says that this one has changed.
     pub fn on_changed(&self, uri: &str) {
         self.modify(uri, |state| match state {
@@ -186,8 +199,9 @@ mod tests {
         watches.on_changed("a");
         assert!(watches.has_asked());
         watches.on_told("a");
-        watches.on_told("b");
+        watches.on_known("b");
         assert!(!watches.has_asked());
+        watches.on_known("a");
         for watch in [&mut one, &mut two, &mut other] {
             assert_eq!(watch.begun().await, WatchState::Told { changes: 0 });
         }

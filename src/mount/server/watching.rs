@@ -37,8 +37,13 @@ impl MountTask {
             wanted.insert(WatchedThing::Lists);
         }
         for thing in &wanted {
-            if running.watches.asked.contains_key(thing) {
-                continue;
+            match (running.watches.asked.get(thing), thing) {
+                (None, _) => {}
+                (Some(AskedWatch::Told { .. }), WatchedThing::Resource(uri)) => {
+                    self.shared.watches.on_known(uri);
+                    continue;
+                }
+                (Some(_), _) => continue,
             }
             let problem = match (self.why_untold(), thing) {
                 (Some(problem), WatchedThing::Resource(_)) => Some(problem),
