@@ -11,9 +11,7 @@ use crate::gateway::Gateway;
 use crate::gateway::judging::JudgedCall;
 use crate::gateway::recording::{BegunCall, RecordedCall};
 use crate::mount::asking::ServerAsk;
-use crate::mount::handle::CallChannels;
 use crate::mount::registry::MountedTool;
-use crate::session::command::Accepted;
 use crate::session::error::SessionError;
 use crate::session::handle::Session;
 use crate::surface::argument::lease_id;
@@ -21,7 +19,6 @@ use crate::surface::call::{Call, Daemon, Touched};
 use crate::surface::error::SurfaceError;
 use crate::surface::mount_lease::MountLease;
 use crate::surface::mounted::{content_mount, seen_mounts};
-use crate::surface::person::ClientPerson;
 use crate::surface::tool::ToolEntry;
 use crate::surface::tool::relay::MountRequest;
 
@@ -53,18 +50,7 @@ impl Gateway {
         if !self.at_door(&entry, standing) {
             return Err(Denial::NoRole.into());
         }
-        let mut call = Call {
-            daemon: Arc::clone(&self.daemon),
-            standing: standing.clone(),
-            accepted: Accepted::nothing(),
-            target: None,
-            permit: None,
-            touched: Touched::default(),
-            mount_lease: None,
-            creates: None,
-            person: ClientPerson::Absent,
-            channels: CallChannels::default(),
-        };
+        let mut call = Call::new(Arc::clone(&self.daemon), standing.clone(), Touched::default());
         let judged = JudgedCall { entry: &entry, arguments: &arguments, session: None };
         let allowed = judged.judge(&self.daemon, &mut call).await;
         let recorder = self.daemon.sessions.recorder();

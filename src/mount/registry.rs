@@ -110,10 +110,15 @@ pub struct Mounts {
     contents: watch::Sender<u64>,
 }
 
+/// The names that clients know, and what they stand for.
+type ToolNames = BTreeMap<Arc<str>, Exposed>;
+
 #[derive(Debug, Default)]
 struct RunningMounts {
     mounts: BTreeMap<MountName, Mount>,
     tasks: TaskTracker,
+    /// The names of the tools, and the change for which they were made.
+    names: Option<(u64, Arc<ToolNames>)>,
 }
 
 impl Mounts {
@@ -198,17 +203,20 @@ impl Mounts {
 
     /// All tools, by the names that clients know them by.
     pub fn tools(&self) -> Vec<(Arc<str>, MountedTool)> {
-        let running = self.lock();
-        let names = exposed(running.sources()).into_iter();
-        names.filter_map(|(name, exposed)| Some((name, running.tool(&exposed)?))).collect()
+        let mut running = self.lock();
+        let names = self.names(&mut running);
+        let tool = |(name, exposed): (&Arc<str>, &Exposed)| {
+            Some((Arc::clone(name), running.tool(exposed)?))
+        };
+        names.iter().filter_map(tool).collect()
     }
 
     /// The names that several tools would have, so that none has them.
     pub fn contested(&self) -> Vec<(Arc<str>, Vec<ToolSource>)> {
-        let names = exposed(self.lock().sources()).into_iter();
-        let contested = names.filter_map(|(name, exposed)| match exposed {
+        let names = self.names(&mut self.lock());
+        let contested = names.iter().filter_map(|(name, exposed)| match exposed {
             Exposed::Tool(_) => None,
-            Exposed::Contested(sources) => Some((name, sources)),
+            Exposed::Contested(sources) => Some((Arc::clone(name), sources.clone())),
         });
         contested.collect()
     }
@@ -245,6 +253,18 @@ impl Mounts {
         let ended = timeout(END_MAX, tasks.wait()).await;
         if ended.is_err() {
             tracing::error!("a mounted server did not end");
+        }
+    }
+
+    fn names(&self, running: &mut RunningMounts) -> Arc<ToolNames> {
+        let change = self.change();
+        match &running.names {
+            Some((of, names)) if *of == change => Arc::clone(names),
+            Some(_) | None => {
+                let names = Arc::new(exposed(running.sources()));
+                running.names = Some((change, Arc::clone(&names)));
+                names
+            }
         }
     }
 

@@ -180,6 +180,22 @@ pub struct Target {
 }
 
 impl Call {
+    /// A call without any right, whose client can be neither asked nor told.
+    pub fn new(daemon: Arc<Daemon>, standing: Standing, touched: Touched) -> Self {
+        Self {
+            daemon,
+            standing,
+            accepted: Accepted::nothing(),
+            target: None,
+            permit: None,
+            touched,
+            mount_lease: None,
+            creates: None,
+            person: ClientPerson::Absent,
+            channels: CallChannels::default(),
+        }
+    }
+
     /// The session named by a parameter, or the one the door is bound to.
     ///
     /// # Errors

@@ -215,16 +215,22 @@ impl ClientAnswer {
             id: Cow<'a, str>,
             method: Option<IgnoredAny>,
             result: Option<Box<RawValue>>,
-            error: Option<AskRefusal>,
+            error: Option<Box<RawValue>>,
         }
         let AnswerMessage { jsonrpc, id, method, result, error } = object(line).ok()?;
-        let is_ours = jsonrpc == "2.0" && method.is_none() && id.starts_with(ID_PREFIX);
+        if jsonrpc != "2.0" || method.is_some() || !id.starts_with(ID_PREFIX) {
+            return None;
+        }
+        let malformed = || AskRefusal::refused("the client's answer is malformed");
         let answer = match (result, error) {
             (Some(result), None) if is_object(result.get().as_bytes()) => Ok(result),
-            (None, Some(error)) => Err(error),
-            (_, _) => return None,
+            (None, Some(error)) => {
+                Err(serde_json::from_str(error.get()).unwrap_or_else(|_| malformed()))
+            }
+            // Whoever asked would wait for another one.
+            (_, _) => Err(malformed()),
         };
-        is_ours.then(|| Self { id: id.into_owned(), answer })
+        Some(Self { id: id.into_owned(), answer })
     }
 }
 

@@ -2,15 +2,12 @@
 //! lets another call pass.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use serde_json::{Value, json};
-use termgate::config::policy;
-use termgate::core::policy::rules::PolicyRules;
-use termgate::surface::TOOL_NAMES;
 
 use crate::daemon::harness::{Era, TestDaemon, Wire, error_code, structured};
-use crate::daemon::policy::{daemon_with, journal, refused, shell};
+use crate::daemon::policy::{daemon_with, journal, refused, rules_of, shell};
 use crate::harness::home::Home;
 use crate::harness::line_client::hello;
 
@@ -275,7 +272,6 @@ async fn an_answer_of_a_person_is_recorded_with_the_decision() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_answer_is_read_however_few_requests_may_be_in_flight() {
-    let mut rules = PolicyRules::default();
     let asks = r#"
         unknown = "allow"
         [[rule]]
@@ -284,8 +280,7 @@ async fn an_answer_is_read_however_few_requests_may_be_in_flight() {
         client_may_approve = true
         tool = "send_text"
     "#;
-    let problems = policy::read(asks, Path::new("policy.toml"), TOOL_NAMES, &mut rules);
-    assert!(problems.is_empty(), "{problems:?}");
+    let rules = rules_of(asks);
     let daemon = TestDaemon::configured(|config| {
         config.allow_write = true;
         config.policy = rules.into();

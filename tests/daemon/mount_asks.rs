@@ -4,19 +4,16 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use termgate::config::policy;
 use termgate::core::mount::server::{HttpAddress, MountedServer, ServerCommand};
-use termgate::core::mount::{MountMode, MountName, MountSettings, MountTrust};
+use termgate::core::mount::{MountMode, MountSettings, MountTrust};
 use termgate::core::policy::rules::PolicyRules;
-use termgate::surface::TOOL_NAMES;
 
 use crate::daemon::harness::{Era, TestDaemon, Wire, error_code, structured};
-use crate::daemon::mounts::wait_for;
-use crate::daemon::policy::journal;
+use crate::daemon::mounts::{daemon_of, settings_of, wait_for};
+use crate::daemon::policy::{journal, rules_of};
 use crate::harness::home::Home;
 use crate::harness::line_client::hello;
 use crate::harness::waiting::until;
@@ -64,16 +61,7 @@ impl Asking {
             let http = HttpAddress { url, headers: BTreeMap::new(), socket: None };
             (MountedServer::Http(http), Some(process.unwrap()))
         };
-        let settings = MountSettings {
-            server,
-            trust: MountTrust::Trusted,
-            mode: MountMode::Shared,
-            idle_stop: Duration::ZERO,
-            initialize_timeout: Duration::from_secs(20),
-            call_timeout: Duration::from_secs(20),
-            tools: None,
-            reads: None,
-        };
+        let settings = settings_of(server, MountTrust::Trusted);
         Self { ground, process, settings }
     }
 
@@ -91,13 +79,7 @@ impl Asking {
     }
 
     async fn mounted_under(&self, rules: PolicyRules) -> TestDaemon {
-        let table = BTreeMap::from([("fake".parse::<MountName>().unwrap(), self.settings.clone())]);
-        let daemon = TestDaemon::configured(|config| {
-            config.allow_write = true;
-            config.policy = rules.into();
-            config.mounts = Arc::new(table);
-        })
-        .await;
+        let daemon = daemon_of(&self.settings, true, rules).await;
         let mut operator = daemon.operator().await;
         wait_for(&mut operator, |mount| mount["accepted"].is_u64()).await;
         daemon
@@ -222,13 +204,6 @@ fn answers(result: &Value) -> Value {
     structured(result)["answers"].clone()
 }
 
-fn rules(text: &str) -> PolicyRules {
-    let mut rules = PolicyRules::default();
-    let problems = policy::read(text, Path::new("policy.toml"), TOOL_NAMES, &mut rules);
-    assert!(problems.is_empty(), "{problems:?}");
-    rules
-}
-
 #[tokio::test]
 async fn each_question_is_answered_by_the_client_of_its_call() {
     for kind in KINDS {
@@ -325,6 +300,28 @@ async fn an_error_of_the_client_goes_to_the_server() {
     let answer = json!({"jsonrpc": "2.0", "id": asked.id, "error": error});
     client.wire.sender.raw(format!("{answer}\n").as_bytes()).await;
     assert_eq!(answers(&client.wire.answer(id).await), json!([{"error": error}]));
+    daemon.stop().await;
+}
+
+#[tokio::test]
+async fn a_malformed_answer_of_the_client_ends_the_question() {
+    let server = Asking::start("lines").await;
+    let daemon = server.mounted().await;
+    let mut client = Client::new(&daemon, Era::Legacy, all()).await;
+    for answer in [
+        json!({"result": null}),
+        json!({"result": "x"}),
+        json!({"error": "x"}),
+        json!({"result": {}, "error": {"code": 1, "message": "x"}}),
+    ] {
+        let id = client.send_asking(json!([{"method": ROOTS}])).await;
+        let asked = client.asked(ROOTS).await;
+        let mut line = answer;
+        (line["jsonrpc"], line["id"]) = (json!("2.0"), asked.id);
+        client.wire.sender.raw(format!("{line}\n").as_bytes()).await;
+        let said = answers(&client.wire.answer(id).await);
+        assert_eq!(said[0]["error"]["message"], "the client's answer is malformed", "{line}");
+    }
     daemon.stop().await;
 }
 
@@ -437,7 +434,7 @@ async fn a_rule_keeps_a_server_from_asking_and_the_journal_has_no_texts() {
         tool = "fake__sampling/createMessage"
         mount = "fake/ask"
     "#;
-    let daemon = server.mounted_under(rules(denies)).await;
+    let daemon = server.mounted_under(rules_of(denies)).await;
     let mut client = Client::new(&daemon, Era::Legacy, all()).await;
     let questions = json!([
         {"method": FORM, "params": {"mode": "url", "url": "https://a.example", "message": "secret-a"}},

@@ -1,15 +1,11 @@
 //! Resources, prompts and completion of mounted servers behind the gate.
 
-use std::path::Path;
-
 use serde_json::{Value, json};
-use termgate::config::policy;
 use termgate::core::mount::MountTrust;
-use termgate::core::policy::rules::PolicyRules;
-use termgate::surface::TOOL_NAMES;
 
 use crate::daemon::harness::{Era, TestDaemon, Wire};
 use crate::daemon::mounts::Fake;
+use crate::daemon::policy::rules_of;
 
 const ONE: &str = "termgate://mount/fake/file:///a b?c#d";
 
@@ -120,7 +116,6 @@ async fn a_program_inside_a_session_sees_none_of_it() {
 #[tokio::test]
 async fn rules_hold_for_resources_and_prompts_by_the_names_of_the_server() {
     let fake = Fake::new(MountTrust::Trusted).with_mode("content");
-    let mut rules = PolicyRules::default();
     let text = "
         [[rule]]
         name = \"no-files\"
@@ -128,8 +123,7 @@ async fn rules_hold_for_resources_and_prompts_by_the_names_of_the_server() {
         mount = [\"fake/file:///*\", \"fake/greet.me\"]
         reason = \"not here\"
     ";
-    let problems = policy::read(text, Path::new("policy.toml"), TOOL_NAMES, &mut rules);
-    assert!(problems.is_empty(), "{problems:?}");
+    let rules = rules_of(text);
     let (daemon, _) = fake.known_under(rules).await;
     let mut client = daemon.client(Era::Legacy).await;
     for (method, params) in [

@@ -4,15 +4,14 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
-use std::sync::Arc;
-use std::time::Duration;
 
 use serde_json::{Value, json};
 use termgate::core::mount::server::{HttpAddress, MountedServer, ServerCommand};
-use termgate::core::mount::{MountMode, MountName, MountSettings, MountTrust};
+use termgate::core::mount::{MountSettings, MountTrust};
+use termgate::core::policy::rules::PolicyRules;
 
 use crate::daemon::harness::{Era, TestDaemon, Wire};
-use crate::daemon::mounts::{view, wait_for};
+use crate::daemon::mounts::{daemon_of, settings_of, view, wait_for};
 use crate::harness::home::Home;
 use crate::harness::waiting::until;
 
@@ -48,7 +47,7 @@ impl NewerFake {
             args: vec![text(ground.path("server.py")), directory, "lines".into(), kind.into()],
             ..ServerCommand::default()
         };
-        let settings = settings(MountedServer::Program(program));
+        let settings = settings_of(MountedServer::Program(program), MountTrust::Trusted);
         Self { ground, settings, process: None }
     }
 
@@ -62,7 +61,11 @@ impl NewerFake {
         let port = fs::read_to_string(ground.path("ready")).unwrap();
         let url = format!("http://127.0.0.1:{port}/mcp");
         let http = HttpAddress { url, headers: BTreeMap::new(), socket: None };
-        Self { ground, settings: settings(MountedServer::Http(http)), process }
+        Self {
+            ground,
+            settings: settings_of(MountedServer::Http(http), MountTrust::Trusted),
+            process,
+        }
     }
 
     /// One for each way to a server.
@@ -77,28 +80,10 @@ impl NewerFake {
     }
 
     async fn mounted(&self) -> (TestDaemon, Wire) {
-        let table = BTreeMap::from([("fake".parse::<MountName>().unwrap(), self.settings.clone())]);
-        let daemon = TestDaemon::configured(|config| {
-            config.allow_write = true;
-            config.mounts = Arc::new(table);
-        })
-        .await;
+        let daemon = daemon_of(&self.settings, true, PolicyRules::default()).await;
         let mut operator = daemon.operator().await;
         wait_for(&mut operator, |mount| mount["accepted"].is_u64()).await;
         (daemon, operator)
-    }
-}
-
-fn settings(server: MountedServer) -> MountSettings {
-    MountSettings {
-        server,
-        trust: MountTrust::Trusted,
-        mode: MountMode::Shared,
-        idle_stop: Duration::ZERO,
-        initialize_timeout: Duration::from_secs(20),
-        call_timeout: Duration::from_secs(20),
-        tools: None,
-        reads: None,
     }
 }
 

@@ -5,14 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use termgate::config::policy;
 use termgate::core::mount::{MountMode, MountName, MountTrust};
-use termgate::core::policy::rules::PolicyRules;
 use termgate::core::policy::rules::patterns::Patterns;
-use termgate::surface::TOOL_NAMES;
 
 use crate::daemon::harness::{Era, TestDaemon, Wire, structured};
 use crate::daemon::mounts::{Fake, view, wait_for};
+use crate::daemon::policy::rules_of;
 use crate::harness::waiting::{soon, until};
 
 const LONG_MS: u64 = 600_000;
@@ -319,13 +317,6 @@ fn approval(answer: &Value) -> Value {
     let asked = refusal(answer);
     assert_eq!(asked["error_code"], "approval_required", "{asked}");
     asked["details"]["approval_id"].clone()
-}
-
-fn rules_of(text: &str) -> PolicyRules {
-    let mut rules = PolicyRules::default();
-    let problems = policy::read(text, "policy.toml".as_ref(), TOOL_NAMES, &mut rules);
-    assert!(problems.is_empty(), "{problems:?}");
-    rules
 }
 
 #[tokio::test]

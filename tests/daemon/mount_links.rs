@@ -3,15 +3,15 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::process::{Child, Command, Stdio};
-use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::json;
 use termgate::core::mount::server::{HttpAddress, MountedServer};
-use termgate::core::mount::{MountMode, MountName, MountSettings, MountTrust};
+use termgate::core::mount::{MountSettings, MountTrust};
+use termgate::core::policy::rules::PolicyRules;
 
 use crate::daemon::harness::{Era, TestDaemon, Wire};
-use crate::daemon::mounts::{view, wait_for};
+use crate::daemon::mounts::{daemon_of, settings_of, view, wait_for};
 use crate::harness::home::Home;
 use crate::harness::waiting::until;
 
@@ -49,16 +49,7 @@ impl Fake {
             "http-unix" => http("http://localhost/mcp".to_owned(), Some(ready.clone())),
             _ => MountedServer::Socket(ready.clone()),
         };
-        let settings = MountSettings {
-            server,
-            trust: MountTrust::Trusted,
-            idle_stop: Duration::ZERO,
-            initialize_timeout: Duration::from_secs(20),
-            call_timeout: Duration::from_secs(20),
-            tools: None,
-            mode: MountMode::Shared,
-            reads: None,
-        };
+        let settings = settings_of(server, MountTrust::Trusted);
         Self { ground, process, kind, port: ready, settings }
     }
 
@@ -88,12 +79,7 @@ impl Fake {
 
     /// A daemon with this mount, and its operator.
     async fn mounted(&self) -> (TestDaemon, Wire) {
-        let table = BTreeMap::from([("fake".parse::<MountName>().unwrap(), self.settings.clone())]);
-        let daemon = TestDaemon::configured(|config| {
-            config.allow_write = true;
-            config.mounts = Arc::new(table);
-        })
-        .await;
+        let daemon = daemon_of(&self.settings, true, PolicyRules::default()).await;
         let operator = daemon.operator().await;
         (daemon, operator)
     }

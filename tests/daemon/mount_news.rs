@@ -1,17 +1,14 @@
 //! What mounted servers tell of changes: their lists, and the resources that clients subscribe to.
 
-use std::path::Path;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use termgate::config::policy;
 use termgate::core::mount::{MountMode, MountTrust};
-use termgate::core::policy::rules::PolicyRules;
-use termgate::surface::TOOL_NAMES;
 use tokio::time::Instant;
 
 use crate::daemon::harness::{Era, TestDaemon, Wire};
 use crate::daemon::mounts::Fake;
+use crate::daemon::policy::rules_of;
 use crate::harness::waiting::until;
 
 const ONE: &str = "termgate://mount/fake/file:///a b?c#d";
@@ -243,7 +240,6 @@ async fn a_server_that_does_not_tell_changes_is_not_acknowledged() {
 #[tokio::test]
 async fn those_who_may_not_read_a_resource_may_not_subscribe_to_it() {
     let fake = fake();
-    let mut rules = PolicyRules::default();
     let text = "
         [[rule]]
         name = \"no-files\"
@@ -252,8 +248,7 @@ async fn those_who_may_not_read_a_resource_may_not_subscribe_to_it() {
         mount = \"fake/file:///*\"
         reason = \"not here\"
     ";
-    let problems = policy::read(text, Path::new("policy.toml"), TOOL_NAMES, &mut rules);
-    assert!(problems.is_empty(), "{problems:?}");
+    let rules = rules_of(text);
     let (daemon, _) = fake.known_under(rules).await;
     let mut client = daemon.client(Era::Legacy).await;
     let refused = client.request("resources/subscribe", json!({"uri": ONE})).await.unwrap_err();

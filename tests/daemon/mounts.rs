@@ -63,16 +63,7 @@ impl Fake {
             env,
             ..ServerCommand::default()
         };
-        let settings = MountSettings {
-            server: MountedServer::Program(program),
-            trust,
-            mode: MountMode::Shared,
-            idle_stop: Duration::ZERO,
-            initialize_timeout: Duration::from_secs(20),
-            call_timeout: Duration::from_secs(20),
-            tools: None,
-            reads: None,
-        };
+        let settings = settings_of(MountedServer::Program(program), trust);
         let fake = Self { ground, settings };
         fake.lists(|name| format!("does {name}"));
         fake
@@ -108,12 +99,7 @@ impl Fake {
 
     /// A daemon with this mount, once its state is this.
     pub(crate) async fn mounted(&self, writable: bool) -> TestDaemon {
-        let table = BTreeMap::from([("fake".parse::<MountName>().unwrap(), self.settings.clone())]);
-        TestDaemon::configured(|config| {
-            config.allow_write = writable;
-            config.mounts = Arc::new(table);
-        })
-        .await
+        daemon_of(&self.settings, writable, PolicyRules::default()).await
     }
 
     /// The same, once its tools are known.
@@ -123,13 +109,7 @@ impl Fake {
 
     /// The same under these rules, where writing is on.
     pub(crate) async fn known_under(&self, rules: PolicyRules) -> (TestDaemon, Wire) {
-        let table = BTreeMap::from([("fake".parse::<MountName>().unwrap(), self.settings.clone())]);
-        let daemon = TestDaemon::configured(|config| {
-            config.allow_write = true;
-            config.policy = rules.into();
-            config.mounts = Arc::new(table);
-        });
-        Self::once_known(daemon.await).await
+        Self::once_known(daemon_of(&self.settings, true, rules).await).await
     }
 
     async fn once_known(daemon: TestDaemon) -> (TestDaemon, Wire) {
@@ -138,6 +118,35 @@ impl Fake {
             .await;
         (daemon, operator)
     }
+}
+
+/// The settings of a mount of this server, for tests.
+pub(crate) fn settings_of(server: MountedServer, trust: MountTrust) -> MountSettings {
+    MountSettings {
+        server,
+        trust,
+        mode: MountMode::Shared,
+        idle_stop: Duration::ZERO,
+        initialize_timeout: Duration::from_secs(20),
+        call_timeout: Duration::from_secs(20),
+        tools: None,
+        reads: None,
+    }
+}
+
+/// A daemon with the mount `fake` under these rules.
+pub(crate) async fn daemon_of(
+    settings: &MountSettings,
+    writable: bool,
+    rules: PolicyRules,
+) -> TestDaemon {
+    let table = BTreeMap::from([("fake".parse::<MountName>().unwrap(), settings.clone())]);
+    TestDaemon::configured(|config| {
+        config.allow_write = writable;
+        config.policy = rules.into();
+        config.mounts = Arc::new(table);
+    })
+    .await
 }
 
 /// What an operator is told of the mount.

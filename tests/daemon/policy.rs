@@ -9,14 +9,19 @@ use termgate::surface::TOOL_NAMES;
 
 use crate::daemon::harness::{Era, TestDaemon, Wire, structured};
 
-/// A daemon that allows writing, with the rules of this policy file.
-pub(crate) async fn daemon_with(text: &str) -> TestDaemon {
+/// The rules of a policy file.
+pub(crate) fn rules_of(text: &str) -> PolicyRules {
     let mut rules = PolicyRules::default();
     let problems = policy::read(text, Path::new("policy.toml"), TOOL_NAMES, &mut rules);
     assert!(problems.is_empty(), "{problems:?}");
+    rules
+}
+
+/// A daemon that allows writing, with the rules of this policy file.
+pub(crate) async fn daemon_with(text: &str) -> TestDaemon {
     TestDaemon::configured(|config| {
         config.allow_write = true;
-        config.policy = rules.into();
+        config.policy = rules_of(text).into();
     })
     .await
 }
@@ -148,6 +153,25 @@ async fn rules_judge_by_session_tool_and_door_and_not_what_people_type() {
     let mut operator = daemon.operator().await;
     let kill = json!({"session": session, "action": "kill"});
     operator.structured("manage_session", kill).await;
+    daemon.stop().await;
+}
+
+#[tokio::test]
+async fn variables_of_a_new_session_are_judged_by_what_they_run() {
+    let daemon = daemon_with(NO_RECURSIVE_RM).await;
+    let mut client = daemon.client(Era::Modern).await;
+    for (name, value, is_refused) in
+        [("PROMPT_COMMAND", "rm -rf /nowhere", true), ("NOTE", "rm -rf /nowhere", false)]
+    {
+        for mut wanted in [json!({}), json!({"command": "cat"})] {
+            wanted["env"] = json!({name: value});
+            let created = client.call("create_session", wanted.clone()).await;
+            assert_eq!(created["isError"], is_refused, "{wanted} {created}");
+            if is_refused {
+                assert_eq!(created["structuredContent"]["error_code"], "policy_denied");
+            }
+        }
+    }
     daemon.stop().await;
 }
 

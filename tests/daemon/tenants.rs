@@ -9,16 +9,14 @@ use nix::sys::signal::Signal;
 use nix::unistd::getuid;
 use serde_json::{Value, json};
 use termgate::config::accounts::Accounts;
-use termgate::config::policy;
 use termgate::config::tenants::read;
 use termgate::core::mount::MountTable;
-use termgate::core::policy::rules::PolicyRules;
 use termgate::core::policy::tenants::Tenants as Configured;
 use termgate::core::quota::Quota;
 use termgate::core::token::TokenScope;
-use termgate::surface::TOOL_NAMES;
 
 use crate::daemon::harness::{Era, TestDaemon, Wire, error_code};
+use crate::daemon::policy::rules_of;
 use crate::daemon::tokens::{Tokens, owner};
 use crate::harness::home::Home;
 use crate::harness::line_client::hello;
@@ -70,9 +68,7 @@ impl House {
     }
 
     pub(crate) async fn with_mounts(tenants: &str, rules: &str, mounts: MountTable) -> Self {
-        let (tenants, mut policy) = (tenants_of(tenants), PolicyRules::default());
-        let problems = policy::read(rules, "policy.toml".as_ref(), TOOL_NAMES, &mut policy);
-        assert!(problems.is_empty(), "{problems:?}");
+        let (tenants, policy) = (tenants_of(tenants), rules_of(rules));
         let daemon = TestDaemon::configured(|config| {
             config.allow_write = true;
             config.calls = Quota::new(0, 0);

@@ -62,32 +62,25 @@ pub struct Decision {
 /// drives out those of another.
 #[derive(Debug, Default)]
 pub struct DecisionLog {
-    last: VecDeque<Arc<Decision>>,
+    /// Of each tenant that has some, the oldest first.
+    last: BTreeMap<TenantId, VecDeque<Arc<Decision>>>,
 }
 
 impl DecisionLog {
     /// Keeps a decision.
     pub fn add(&mut self, decision: Arc<Decision>) {
-        self.last.push_back(decision);
-        if self.last.len() > DECISIONS_MAX
-            && let Some(oldest) = self.oldest_of_most()
+        self.last.entry(decision.tenant.clone()).or_default().push_back(decision);
+        let kept: usize = self.last.values().map(VecDeque::len).sum();
+        if kept > DECISIONS_MAX
+            && let Some(most) = self.last.values_mut().max_by_key(|own| own.len())
         {
-            self.last.remove(oldest);
+            most.pop_front();
         }
-    }
-
-    /// Where the oldest decision stands of the tenant that has the most.
-    fn oldest_of_most(&self) -> Option<usize> {
-        let mut kept: BTreeMap<&TenantId, usize> = BTreeMap::new();
-        for decision in &self.last {
-            *kept.entry(&decision.tenant).or_default() += 1;
-        }
-        let most = kept.values().max()?;
-        self.last.iter().position(|decision| kept.get(&decision.tenant) == Some(most))
+        self.last.retain(|_, own| !own.is_empty());
     }
 
     pub fn find(&self, id: DecisionId) -> Option<Arc<Decision>> {
-        self.last.iter().rev().find(|decision| decision.id == id).cloned()
+        self.last.values().flatten().find(|decision| decision.id == id).cloned()
     }
 }
 

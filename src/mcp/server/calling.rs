@@ -123,18 +123,8 @@ impl Server {
         person: ClientPerson,
         channels: CallChannels,
     ) -> Call {
-        Call {
-            daemon: Arc::clone(self.shared.gateway.daemon()),
-            standing,
-            accepted: Accepted::nothing(),
-            target: None,
-            permit: None,
-            touched: Arc::clone(&self.touched),
-            mount_lease: None,
-            creates: None,
-            person,
-            channels,
-        }
+        let daemon = Arc::clone(self.shared.gateway.daemon());
+        Call { person, channels, ..Call::new(daemon, standing, Arc::clone(&self.touched)) }
     }
 
     /// Makes a call in its turn and returns the outbox space of its answer.

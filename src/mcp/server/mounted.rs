@@ -25,9 +25,7 @@ use crate::mcp::server::mounted_call::{MountedEnd, MountedRequest};
 use crate::mcp::server::{LARGE_READ_ROOM, Server};
 use crate::mcp::shared::ServerShared;
 use crate::mount::error::MountError;
-use crate::mount::handle::CallChannels;
 use crate::mount::watches::ResourceWatch;
-use crate::session::command::Accepted;
 use crate::surface::call::{Call, Touched};
 use crate::surface::error::SurfaceError;
 use crate::surface::mount_content::{ContentList, MountContent, mount_content};
@@ -274,18 +272,7 @@ async fn begin_watch(
     arguments: JsonObject,
 ) -> Result<ResourceWatch, SurfaceError> {
     let gateway = &shared.gateway;
-    let call = Call {
-        daemon: Arc::clone(gateway.daemon()),
-        standing,
-        accepted: Accepted::nothing(),
-        target: None,
-        permit: None,
-        touched,
-        mount_lease: None,
-        creates: None,
-        person: ClientPerson::Absent,
-        channels: CallChannels::default(),
-    };
+    let call = Call::new(Arc::clone(gateway.daemon()), standing, touched);
     let mut counted = Counted::of(shared, Arc::clone(&entry.name));
     let begun = match gateway.call(entry, call, arguments).await {
         Ok(ToolAnswer::Watching(watch)) => Ok(watch),

@@ -20,6 +20,8 @@ const CANCELLED_MAX: usize = 2 * CALLS_MAX;
 #[derive(Debug, Default)]
 pub(super) struct Draining {
     cancelled: BTreeMap<u64, CancelledCall>,
+    /// Until when calls count that there was no room for.
+    forgotten_until: Option<Instant>,
     waiting: VecDeque<ServerCall>,
 }
 
@@ -35,8 +37,8 @@ impl Draining {
     /// Notes a call that was cancelled while the server had it.
     pub(super) fn on_cancelled(&mut self, id: u64, call: &ServerCall, now: Instant) {
         if self.cancelled.len() == CANCELLED_MAX {
-            // The one that has had the most time.
-            self.cancelled.pop_first();
+            let forgotten = self.cancelled.pop_first().map(|(_, call)| call.until);
+            self.forgotten_until = self.forgotten_until.max(forgotten);
         }
         let (epoch, client) = (call.under.map(|it| it.epoch), call.client());
         let until = now + CANCELLED_WAIT;
@@ -51,21 +53,25 @@ impl Draining {
     /// Forgets the calls that were waited for long enough.
     pub(super) fn on_time(&mut self, now: Instant) {
         self.cancelled.retain(|_, call| now < call.until);
+        self.forgotten_until.take_if(|until| *until <= now);
     }
 
     /// When to call [`Draining::on_time`] next.
     pub(super) fn deadline(&self) -> Option<Instant> {
-        self.cancelled.values().map(|call| call.until).min()
+        let known = self.cancelled.values().map(|call| call.until);
+        known.chain(self.forgotten_until).min()
     }
 
     /// Whether a call of this epoch has to wait.
     pub(super) fn blocks(&self, epoch: Epoch) -> bool {
-        self.cancelled.values().any(|call| call.epoch.is_some_and(|it| it < epoch))
+        let is_earlier = |call: &CancelledCall| call.epoch.is_some_and(|it| it < epoch);
+        self.forgotten_until.is_some() || self.cancelled.values().any(is_earlier)
     }
 
-    /// The clients of the cancelled calls.
+    /// The clients of the cancelled calls; of those that were forgotten, nobody knows.
     pub(super) fn clients(&self) -> impl Iterator<Item = Option<ConnectionId>> {
-        self.cancelled.values().map(|call| call.client)
+        let known = self.cancelled.values().map(|call| call.client);
+        known.chain(self.forgotten_until.map(|_| None))
     }
 
     /// Has a call wait until nothing blocks it.
@@ -90,5 +96,37 @@ impl Draining {
             Some(under) if self.blocks(under.epoch) => VecDeque::new(),
             Some(_) | None => std::mem::take(&mut self.waiting),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::sync::oneshot;
+
+    use super::*;
+
+    fn call(id: u64) -> ServerCall {
+        let (reply, _) = oneshot::channel();
+        let params = serde_json::Map::new();
+        ServerCall { id, method: "a", params, progress: None, asker: None, under: None, reply }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_there_was_no_room_for_counts_as_anybodys_as_long_as_the_others() {
+        let (mut draining, now) = (Draining::default(), Instant::now());
+        for id in 0..CANCELLED_MAX as u64 {
+            draining.on_cancelled(id, &call(id), now);
+        }
+        assert!(!draining.blocks(Epoch(1)));
+        draining.on_cancelled(CANCELLED_MAX as u64, &call(0), now);
+        for id in 0..=CANCELLED_MAX as u64 {
+            draining.on_answered(id);
+        }
+        assert_eq!(draining.clients().collect::<Vec<_>>(), [None]);
+        assert!(draining.blocks(Epoch(1)));
+        assert_eq!(draining.deadline(), Some(now + CANCELLED_WAIT));
+        draining.on_time(now + CANCELLED_WAIT);
+        assert_eq!((draining.clients().count(), draining.deadline()), (0, None));
+        assert!(!draining.blocks(Epoch(1)));
     }
 }

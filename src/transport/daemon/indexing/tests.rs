@@ -12,7 +12,6 @@ use crate::core::ids::{ConnectionId, PrincipalId, TenantId};
 use crate::core::moment::Moment;
 use crate::core::policy::{Door, Reach, Standing};
 use crate::core::screen::{Facts, Origin, Screen, ScreenLimits};
-use crate::session::command::Accepted;
 use crate::store::journal::writer::Journal;
 use crate::surface::call::Call;
 use crate::surface::tool::ToolAnswer;
@@ -133,18 +132,7 @@ fn standing(uid: u32, door: Door, reach: Reach) -> Standing {
 /// The texts that a caller finds in the whole daemon.
 async fn found(assembly: &Assembly, standing: &Standing, arguments: Value) -> Vec<String> {
     let gateway = &assembly.doors.shared.gateway;
-    let call = Call {
-        daemon: Arc::clone(gateway.daemon()),
-        standing: standing.clone(),
-        accepted: Accepted::nothing(),
-        target: None,
-        permit: None,
-        touched: Arc::default(),
-        mount_lease: None,
-        creates: None,
-        person: Default::default(),
-        channels: Default::default(),
-    };
+    let call = Call::new(Arc::clone(gateway.daemon()), standing.clone(), Arc::default());
     let Value::Object(arguments) = arguments else { panic!("no arguments") };
     let search = gateway.entry("search", standing).expect("it is for everybody");
     let answer = match gateway.call(&search, call, arguments).await {
