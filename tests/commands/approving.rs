@@ -89,6 +89,8 @@ fn an_agents_recursive_remove_waits_for_a_person_who_lets_it_pass_with_a_key() {
     seat.types("\x1cy");
     assert_eq!(agent.answer(3)["exit_code"], 0);
     assert!(!build.exists());
+    // The question is gone from the status line, so that the next is a new one.
+    seat.until_status("has the keyboard");
     // The next one is denied, and so is what asks again.
     std::fs::create_dir(&build).unwrap();
     agent.call(4, "run", &remove);
