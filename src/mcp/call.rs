@@ -6,7 +6,6 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::future::Future;
-use std::io;
 
 use rmcp::ErrorData;
 use rmcp::model::{JsonObject, ProtocolVersion, RequestMetaObject};
@@ -152,52 +151,59 @@ impl ToolResult {
     /// Writes the result as JSON.
     ///
     /// # Errors
-    /// When the structured content has no JSON form, or nothing can be written there.
-    pub fn write_json(&self, to: &mut dyn io::Write) -> io::Result<()> {
+    /// When the structured content has no JSON form.
+    pub fn write_json(&self, to: &mut Vec<u8>) -> serde_json::Result<()> {
         let (text, structured, is_error) = match &self.body {
             ResultBody::Own { text, structured, is_error } => (text, structured, is_error),
             ResultBody::Relayed(result) => return self.write_relayed(result.get(), to),
             ResultBody::Asking { questions, state } => {
-                to.write_all(br#"{"resultType":"input_required","inputRequests":"#)?;
+                to.extend_from_slice(br#"{"resultType":"input_required","inputRequests":"#);
                 serde_json::to_writer(&mut *to, questions)?;
-                to.write_all(br#","requestState":"#)?;
+                to.extend_from_slice(br#","requestState":"#);
                 serde_json::to_writer(&mut *to, state)?;
-                return to.write_all(b"}");
+                to.push(b'}');
+                return Ok(());
             }
         };
-        to.write_all(b"{")?;
+        to.push(b'{');
         if self.era == Era::Modern {
-            to.write_all(br#""resultType":"complete","#)?;
+            to.extend_from_slice(br#""resultType":"complete","#);
         }
-        to.write_all(br#""content":[{"type":"text","text":"#)?;
+        to.extend_from_slice(br#""content":[{"type":"text","text":"#);
         serde_json::to_writer(&mut *to, text)?;
-        to.write_all(br#"}],"structuredContent":"#)?;
+        to.extend_from_slice(br#"}],"structuredContent":"#);
         structured.write_json(to)?;
-        write!(to, r#","isError":{is_error}"#)?;
+        to.extend_from_slice(br#","isError":"#);
+        serde_json::to_writer(&mut *to, is_error)?;
         if let Some(envelope) = &self.envelope {
-            write!(to, r#","_meta":{{"{ENVELOPE_KEY}":"#)?;
+            to.extend_from_slice(br#","_meta":{"#);
+            serde_json::to_writer(&mut *to, ENVELOPE_KEY)?;
+            to.push(b':');
             serde_json::to_writer(&mut *to, envelope)?;
-            to.write_all(b"}")?;
+            to.push(b'}');
         }
-        to.write_all(b"}")
+        to.push(b'}');
+        Ok(())
     }
 
-    fn write_relayed(&self, result: &str, to: &mut dyn io::Write) -> io::Result<()> {
+    fn write_relayed(&self, result: &str, to: &mut Vec<u8>) -> serde_json::Result<()> {
         let kind: ResultKind = serde_json::from_str(result)?;
         let members = result.strip_prefix('{').filter(|_| self.era == Era::Modern);
         match (members, kind.result_type) {
             (Some(members), None) => {
                 let is_empty = members.trim_start().starts_with('}');
-                let comma = if is_empty { "" } else { "," };
-                write!(to, r#"{{"resultType":"complete"{comma}{members}"#)
+                to.extend_from_slice(br#"{"resultType":"complete""#);
+                to.extend_from_slice(if is_empty { b"" } else { b"," });
+                to.extend_from_slice(members.as_bytes());
             }
             (None, Some(_)) if self.era == Era::Legacy => {
                 // Only the newer era has this member.
                 let mut members: BTreeMap<Cow<'_, str>, &RawValue> = serde_json::from_str(result)?;
                 members.remove("resultType");
-                Ok(serde_json::to_writer(to, &members)?)
+                serde_json::to_writer(to, &members)?;
             }
-            (_, _) => to.write_all(result.as_bytes()),
+            (_, _) => to.extend_from_slice(result.as_bytes()),
         }
+        Ok(())
     }
 }

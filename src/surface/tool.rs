@@ -8,7 +8,6 @@ pub mod relay;
 
 use std::fmt;
 use std::future::Future;
-use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 
@@ -111,13 +110,13 @@ pub trait StructuredContent: fmt::Debug + Send {
     /// Writes it as JSON.
     ///
     /// # Errors
-    /// When it has no JSON form, or cannot be written there.
-    fn write_json(&self, to: &mut dyn io::Write) -> io::Result<()>;
+    /// When it has no JSON form.
+    fn write_json(&self, to: &mut Vec<u8>) -> serde_json::Result<()>;
 }
 
 impl<T: Serialize + fmt::Debug + Send> StructuredContent for T {
-    fn write_json(&self, to: &mut dyn io::Write) -> io::Result<()> {
-        Ok(serde_json::to_writer(to, self)?)
+    fn write_json(&self, to: &mut Vec<u8>) -> serde_json::Result<()> {
+        serde_json::to_writer(to, self)
     }
 }
 

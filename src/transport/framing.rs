@@ -5,9 +5,9 @@
 pub mod lines;
 
 use std::borrow::Cow;
-use std::io;
+use std::mem;
 
-use bytes::{BufMut, Bytes, BytesMut};
+use bytes::Bytes;
 use rmcp::model::{ErrorCode, ErrorData, RequestId};
 use serde::de::{DeserializeOwned, Error, IgnoredAny, Unexpected};
 use serde::{Deserialize, Serialize};
@@ -119,28 +119,32 @@ pub fn answer_line<T: Serialize>(id: &RequestId, answer: Result<&T, &ErrorData>)
     }
 }
 
-/// The line of a tool's result. Written lines free their part of the buffer, so that most need no allocation.
-pub fn result_line(buffer: &mut BytesMut, id: &RequestId, result: &ToolResult) -> Bytes {
+/// The line of a tool's result. A connection keeps the buffer that it is written into.
+pub fn result_line(buffer: &mut Vec<u8>, id: &RequestId, result: &ToolResult) -> Bytes {
     /// A connection keeps no larger buffer.
     const KEPT_MAX: usize = 16 * 1024;
     buffer.reserve(LINE_BYTES);
-    let line = match write_result(&mut buffer.writer(), id, result) {
-        Ok(()) => buffer.split().freeze(),
+    let line = match write_result(buffer, id, result) {
+        Ok(()) if buffer.len() > KEPT_MAX => mem::take(buffer).into(),
+        Ok(()) => Bytes::copy_from_slice(buffer),
         Err(_) => without_json_form(Some(id)),
     };
     buffer.clear();
-    if line.len() > KEPT_MAX {
-        *buffer = BytesMut::new();
-    }
     line
 }
 
-fn write_result(line: &mut dyn io::Write, id: &RequestId, result: &ToolResult) -> io::Result<()> {
-    line.write_all(br#"{"jsonrpc":"2.0","id":"#)?;
+/// Writes pieces into memory of a known kind: behind `dyn Write`, each piece costs a call and a loop.
+fn write_result(
+    line: &mut Vec<u8>,
+    id: &RequestId,
+    result: &ToolResult,
+) -> serde_json::Result<()> {
+    line.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);
     serde_json::to_writer(&mut *line, id)?;
-    line.write_all(br#","result":"#)?;
+    line.extend_from_slice(br#","result":"#);
     result.write_json(line)?;
-    line.write_all(b"}\n")
+    line.extend_from_slice(b"}\n");
+    Ok(())
 }
 
 /// The line of a message. `id` is the request that it answers, if any.

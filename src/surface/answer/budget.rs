@@ -26,7 +26,7 @@ pub const IN_LIST: TextBounds = TextBounds { title: 160, command: 240, cwd: 160 
 
 /// How many bytes a text takes in JSON, without its quotes.
 pub fn escaped_bytes(text: &str) -> usize {
-    text.chars().map(escaped).sum()
+    text.bytes().map(escaped_byte).sum()
 }
 
 /// The beginning of a text that takes so many bytes in JSON at most.
@@ -123,10 +123,15 @@ impl io::Write for ByteCount {
 }
 
 fn escaped(character: char) -> usize {
-    match character {
-        '"' | '\\' | '\n' | '\r' | '\t' | '\u{8}' | '\u{c}' => 2,
-        '\0'..='\u{1f}' => 6,
-        _ => character.len_utf8(),
+    u8::try_from(character).ok().filter(u8::is_ascii).map_or(character.len_utf8(), escaped_byte)
+}
+
+/// How many bytes this byte of a text takes in JSON. Those of characters beyond ASCII stay as they are.
+fn escaped_byte(byte: u8) -> usize {
+    match byte {
+        b'"' | b'\\' | b'\n' | b'\r' | b'\t' | 8 | 12 => 2,
+        0..=0x1f => 6,
+        _ => 1,
     }
 }
 

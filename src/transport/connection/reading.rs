@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use futures_util::future::{AbortHandle, Abortable};
 use futures_util::stream::FuturesUnordered;
 use futures_util::{FutureExt, StreamExt};
@@ -61,7 +61,7 @@ pub(super) struct RequestReader<'a, H, R> {
     calls: FuturesUnordered<RunningCall<'a>>,
     library: Library,
     /// Where answers are written.
-    buffer: BytesMut,
+    buffer: Vec<u8>,
     greeted: bool,
     winding_up: Duration,
 }
@@ -85,7 +85,7 @@ impl<'a, H: CallHandler + Sync, R: AsyncRead + Send + Unpin> RequestReader<'a, H
             in_flight,
             calls: FuturesUnordered::from_iter([never]),
             library,
-            buffer: BytesMut::new(),
+            buffer: Vec::new(),
             greeted: false,
             winding_up: limits.winding_up,
         }
