@@ -7,7 +7,7 @@ use crate::core::counted::counted;
 use crate::core::policy::{Door, Reach, Standing};
 use crate::session::registry::Registry;
 use crate::session::registry::silent::Known;
-use crate::surface::answer::budget::{IN_LIST, escaped_bytes, fitting, json_bytes, room_left};
+use crate::surface::answer::budget::{IN_LIST, escaped_bytes, json_bytes, room_left};
 use crate::surface::answer::session::ALONE;
 use crate::surface::call::{Call, find_known, seen_known};
 use crate::surface::error::SurfaceError;
@@ -110,20 +110,21 @@ impl ListSessions {
 }
 
 impl SessionList {
-    /// As many of the sessions as one result has room for.
+    /// As many of the sessions as one result has room for: the first in any case, so one alone is not measured.
     fn within(all: impl ExactSizeIterator<Item = SessionWire>, write_allowed: bool) -> Self {
         let bytes =
             |it: &SessionWire| json_bytes(it) + escaped_bytes(&it.summary()) + BETWEEN_BYTES;
         let (count, mut sessions) = (all.len(), Vec::new());
-        // Nothing is written of those after the first that does not fit.
-        let costs = all.map(|session| {
-            let cost = bytes(&session);
+        let mut room = room_left(&"", "");
+        for session in all {
+            let cost = if count > 1 { bytes(&session) } else { 0 };
+            if cost > room && !sessions.is_empty() {
+                break;
+            }
+            room = room.saturating_sub(cost);
             sessions.push(session);
-            cost
-        });
-        let fits = fitting(costs, room_left(&"", "")).count;
-        sessions.truncate(fits);
-        let left_out = Some(count - fits).filter(|left| *left > 0);
+        }
+        let left_out = Some(count - sessions.len()).filter(|left| *left > 0);
         Self { sessions, write_allowed, left_out, listed: Vec::new(), untrusted: Untrusted }
     }
 
