@@ -425,6 +425,40 @@ async fn a_sandboxed_server_sees_no_daemon_and_ends_with_all_its_processes() {
     }
 }
 
+/// Has the server be started by this line of a shell, with its own command line as `"$@"`.
+fn started_by(fake: &mut Fake, line: &str) {
+    if let MountedServer::Program(program) = &mut fake.settings.server {
+        let own = [vec![program.command.clone()], program.args.clone()].concat();
+        let shell = ["-c", line, "sh"].map(str::to_owned);
+        (program.command, program.args) = ("sh".to_owned(), [shell.to_vec(), own].concat());
+    }
+}
+
+#[tokio::test]
+async fn a_server_has_ended_when_its_program_has_whoever_holds_its_output() {
+    for trust in [MountTrust::Trusted, MountTrust::Sandboxed] {
+        let mut fake = Fake::new(trust);
+        started_by(&mut fake, "sleep 1000 & exec \"$@\"");
+        let (daemon, mut operator) = fake.known(true).await;
+        let mut client = daemon.client(Era::Legacy).await;
+        assert_eq!(client.error_code("fake__exit", json!({})).await, "upstream_restarted");
+        let mount = wait_for(&mut operator, |mount| mount["status"] == "stopped").await;
+        assert_eq!(mount["problem"], "it ended", "{mount}");
+        daemon.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn a_server_may_take_a_moment_to_end_also_in_a_sandbox() {
+    for trust in [MountTrust::Trusted, MountTrust::Sandboxed] {
+        let mut fake = Fake::new(trust);
+        started_by(&mut fake, "trap '' TERM; \"$@\"; sleep 0.5; : > \"$STARTS.over\"");
+        let (daemon, _) = fake.known(true).await;
+        daemon.stop().await;
+        assert!(fake.ground.path("starts.over").exists(), "{trust:?}");
+    }
+}
+
 /// The processes below one, by their numbers outside of a sandbox.
 fn descendants(of: i32) -> Vec<i32> {
     let children = fs::read_to_string(format!("/proc/{of}/task/{of}/children")).unwrap();

@@ -12,6 +12,7 @@ use std::path::PathBuf;
 use std::pin::Pin;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
@@ -119,6 +120,8 @@ impl ServerProgram {
 pub struct ServerProcess {
     server: Arc<dyn HostedServer>,
     group: Option<Pid>,
+    /// Whether it was asked to end.
+    is_asked: Arc<AtomicBool>,
     _pipes: JoinSet<()>,
 }
 
@@ -137,7 +140,8 @@ impl ServerProcess {
         let (mut child, server) = started.map_err(|error| wrong(error.to_string()))?;
         let group = Some(Pid::from_raw(child.id().cast_signed()));
         let (lines, unwritten, read) = Lines::new();
-        let mut process = Self { server, group, _pipes: JoinSet::new() };
+        let is_asked = Arc::default();
+        let mut process = Self { server, group, is_asked, _pipes: JoinSet::new() };
         let pipes = &mut process._pipes;
         let join = || -> io::Result<()> {
             if let Some(stdin) = child.stdin.take() {
@@ -145,14 +149,9 @@ impl ServerProcess {
             }
             if let Some(stdout) = child.stdout.take() {
                 let pipe = ChildStdout::from_std(stdout)?;
-                let server = Arc::clone(&process.server);
-                // That of a sandbox is of more than one process, and ends with the last.
-                let ended: BoxedWait<'_> = match program.is_sandboxed {
-                    true => Box::pin(std::future::pending()),
-                    false => Box::pin(async move { server.ended().await }),
-                };
-                let ended = Some(ended);
-                pipes.spawn(read_lines(OwnOutput { pipe, ended }, read));
+                let is_asked = program.is_sandboxed.then(|| Arc::clone(&process.is_asked));
+                let ended: BoxedWait<'_> = Box::pin(ended(Arc::clone(&process.server), is_asked));
+                pipes.spawn(read_lines(OwnOutput { pipe, ended: Some(ended) }, read));
             }
             if let Some(stderr) = child.stderr.take() {
                 pipes.spawn(keep_log(ChildStderr::from_std(stderr)?, log.clone()));
@@ -171,9 +170,9 @@ impl ServerProcess {
     pub async fn end(mut self, mut lines: Lines) {
         lines.close();
         let Some(group) = self.group else { return };
+        self.is_asked.store(true, Ordering::Relaxed);
         let _ = killpg(group, Signal::SIGTERM);
         let ending = async {
-            // The maker of its sandbox ends before it does.
             while lines.next().await.is_some() {}
             while !has_ended(group) {
                 sleep(LOOK).await;
@@ -192,6 +191,15 @@ impl Drop for ServerProcess {
         if let Some(group) = self.group {
             let _ = killpg(group, Signal::SIGKILL);
         }
+    }
+}
+
+/// Waits for the end of a server. The maker of a sandbox ends with the server in it, but before it once both were asked to
+/// end: then only its output says when it has ended.
+async fn ended(server: Arc<dyn HostedServer>, of_sandbox: Option<Arc<AtomicBool>>) {
+    server.ended().await;
+    if of_sandbox.is_some_and(|is_asked| is_asked.load(Ordering::Relaxed)) {
+        std::future::pending().await
     }
 }
 
