@@ -88,6 +88,11 @@ impl RuntimePaths {
         self.root.join("h")
     }
 
+    /// The directory of the marks of mounted servers that run.
+    pub fn servers(&self) -> PathBuf {
+        self.root.join("servers")
+    }
+
     /// The directory of the shell integration scripts.
     pub fn shell(&self) -> PathBuf {
         self.root.join("shell")

@@ -63,6 +63,8 @@ pub async fn serve_stdio(
         state: None,
         recordings: state.join("recordings").join("stdio"),
         accepted: state.join("mounts").join("stdio"),
+        // Several processes like this one may run.
+        servers: None,
         // Those sessions cannot be sandboxed.
         sandbox: SandboxPlaces::default(),
         scripts: scripts.as_ref().map(|scripts| scripts.directory().to_owned()),

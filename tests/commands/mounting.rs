@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::Path;
+use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
 
@@ -108,16 +109,13 @@ fn unreaped(parent: i32) -> Vec<String> {
     pids.map(|pid| stat(&pid)).filter(|it| it.contains(&format!(") Z {parent} "))).collect()
 }
 
-#[test]
-fn whatever_a_server_has_started_ends_with_it() {
-    let home = Home::new();
-    home.configure("allow_write = true\n");
-    let daemon = home.daemon();
-    // One in its group, one beside it, and one that nobody waits for: their parents end before them.
+/// A server that starts three processes which stay: one in its group, one beside it, and one that nobody waits for. Their
+/// parents end before them. Returns what finds all four.
+fn add_server_that_starts(home: &Home) -> impl Fn() -> Vec<i32> + use<> {
     let word = home.path("started").display().to_string();
     let stays = format!("'import time, sys; time.sleep(1000)' {word}");
     let script = home.path("server.sh");
-    let python = server(&home, "counts");
+    let python = server(home, "counts");
     let starts = format!(
         "python3 -c {stays} & setsid python3 -c {stays} & env -i setsid -f $(command -v python3) -c {stays}\n\
          (sleep 0.3; true) & exec python3 {python}\n"
@@ -125,11 +123,20 @@ fn whatever_a_server_has_started_ends_with_it() {
     fs::write(&script, starts).unwrap();
     home.run(&format!("mounts add counter -- sh {}", script.display()));
     home.printed("config reload");
-    let of_server = || {
+    move || {
         let mut all = named(&[word.as_bytes(), python.as_bytes()]);
         all.retain(|pid| !command_line(*pid).contains("termgate"));
         all
-    };
+    }
+}
+
+#[test]
+fn whatever_a_server_has_started_ends_with_it() {
+    let home = Home::new();
+    home.configure("allow_write = true\n");
+    let daemon = home.daemon();
+    let of_server = add_server_that_starts(&home);
+    let python = home.path("server.py").display().to_string();
     for end in ["restart", "crash", "remove"] {
         until("a server with all that it starts", || of_server().len() == 4);
         let before = of_server();
@@ -151,4 +158,28 @@ fn whatever_a_server_has_started_ends_with_it() {
         }
     }
     until("all to be reaped", || unreaped(daemon.pid()).is_empty());
+}
+
+#[test]
+fn what_the_servers_of_a_killed_daemon_have_left_ends_with_the_start_of_the_next() {
+    let home = Home::new();
+    home.configure("allow_write = true\n");
+    let daemon = home.daemon();
+    let of_server = add_server_that_starts(&home);
+    until("a server with all that it starts", || of_server().len() == 4);
+    let left = of_server();
+    daemon.killed();
+    home.run("mounts remove counter");
+    until("the end of the server", || of_server().len() == 3);
+    // It looks like one of them, and is none.
+    let mut stranger = Command::new("sh");
+    stranger.args(["-c", "read -r _"]).arg(home.path("started")).stdin(Stdio::piped());
+    let mut stranger = stranger.spawn().unwrap();
+    let _next = home.daemon();
+    until("the end of what was left", || left.iter().all(|pid| !lives(*pid)));
+    assert!(stranger.try_wait().unwrap().is_none());
+    stranger.kill().unwrap();
+    stranger.wait().unwrap();
+    let marks = || fs::read_dir(home.runtime("servers")).unwrap().count();
+    until("the marks to be forgotten", || marks() == 0);
 }

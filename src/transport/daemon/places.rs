@@ -34,6 +34,8 @@ pub(in crate::transport) struct Places {
     pub(in crate::transport) recordings: PathBuf,
     /// The directory of what was accepted of mounts.
     pub(in crate::transport) accepted: PathBuf,
+    /// The directory of the marks of mounted servers, if another daemon may look there.
+    pub(in crate::transport) servers: Option<PathBuf>,
 }
 
 impl Places {
@@ -41,7 +43,8 @@ impl Places {
     pub(super) fn kept(paths: &RuntimePaths, state: Option<PathBuf>) -> Self {
         let recordings = paths.recordings(state.as_deref());
         let accepted = paths.mounts(state.as_deref());
-        Self { state, recordings, accepted, ..Self::default() }
+        let servers = Some(paths.servers());
+        Self { state, recordings, accepted, servers, ..Self::default() }
     }
 
     /// The mounts of the configuration, which start here.
@@ -50,10 +53,11 @@ impl Places {
             environment: self.environment.clone(),
             default_cwd: self.default_cwd.clone(),
             accepted: self.accepted.clone(),
-            host: Some(Arc::new(OwnHost {
-                sandbox: self.sandbox.clone(),
-                environment: self.environment.clone(),
-            })),
+            host: Some(Arc::new(OwnHost::new(
+                self.sandbox.clone(),
+                self.environment.clone(),
+                self.servers.clone(),
+            ))),
         });
         mounts.set(&config.mounts);
         mounts

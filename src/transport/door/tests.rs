@@ -56,6 +56,7 @@ async fn what_a_client_took_after_its_right_had_ended_ends_with_its_connection()
         holding: None,
         sandbox: SandboxPlaces::default(),
         scripts: None,
+        servers: None,
         state: None,
     };
     let config = Config { allow_write: true, ..Config::built_in() };
