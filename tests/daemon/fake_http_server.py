@@ -2,13 +2,15 @@
 
 python3 fake_http_server.py DIRECTORY http PORT | http-unix | lines
 """
-import json, os, queue, socket, socketserver, sys, threading, uuid
+import json, os, queue, socket, socketserver, sys, threading, time, uuid
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 directory, kind = sys.argv[1], sys.argv[2]
 sessions, own_messages = set(), queue.Queue()
 TOOLS = ["echo", "progress", "hang", "garbage", "endless", "refuse", "unavailable", "forget",
-         "crash", "drop", "polled", "changed", "headers", "moved"]
+         "crash", "drop", "polled", "changed", "headers", "moved", "long"]
+# How many long answers were read half way, and not to their end, at the same time; and the most that were.
+halves, most_halves, halves_lock = 0, 0, threading.Lock()
 
 
 def note(text):
@@ -146,6 +148,32 @@ class Http(BaseHTTPRequestHandler):
             return self.answered(known)
         self.call(id, message["params"])
 
+    def long(self, id, is_stream):
+        """Answers 4 MiB, half of which is more than all buffers on the way have."""
+        global halves, most_halves
+        whole = json.dumps(text(id, "x" * 4 * 1024 * 1024)).encode()
+        if is_stream:
+            self.stream()
+            write, whole = self.chunk, b"data: %s\n\n" % whole
+        else:
+            self.send_response(200)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(whole)))
+            self.end_headers()
+            write = self.wfile.write
+        half = len(whole) // 2
+        write(whole[:half])
+        with halves_lock:
+            halves += 1
+            most_halves = max(most_halves, halves)
+            note(f"most halves {most_halves}")
+        time.sleep(0.3)
+        write(whole[half:])
+        with halves_lock:
+            halves -= 1
+        if is_stream:
+            self.end()
+
     def call(self, id, params):
         name = params["name"]
         note(name)
@@ -192,6 +220,8 @@ class Http(BaseHTTPRequestHandler):
             self.answered(result(id, {"content": []}))
         elif name == "headers":
             self.answered(result(id, {"content": [], "structuredContent": dict(self.headers)}))
+        elif name == "long":
+            self.long(id, params["arguments"].get("stream"))
         else:
             self.plain(307, headers=[("Location", "http://127.0.0.2:1/mcp")])
 
@@ -215,6 +245,8 @@ class Lines(socketserver.StreamRequestHandler):
 
 class UnixHttp(ThreadingHTTPServer):
     address_family = socket.AF_UNIX
+    # How many connect at once.
+    request_queue_size = 64
 
     def server_bind(self):
         socketserver.TCPServer.server_bind(self)

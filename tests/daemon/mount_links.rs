@@ -209,6 +209,27 @@ async fn each_way_to_fail_ends_that_call_and_no_other() {
 }
 
 #[tokio::test]
+async fn many_long_answers_are_read_a_few_at_a_time() {
+    let fake = Fake::start("http-unix").await;
+    let (daemon, _) = fake.known().await;
+    let mut client = daemon.client(Era::Legacy).await;
+    let mut asked = Vec::new();
+    for number in 0..12 {
+        let is_stream = number % 2 == 0;
+        asked.push(client.send_call("fake__long", json!({"stream": is_stream})).await);
+    }
+    until("long answers", || fake.heard().contains("most halves 4")).await;
+    // A short answer waits for none of them.
+    client.call("fake__echo", json!({})).await;
+    for id in asked {
+        let answer = client.answer(id).await;
+        assert_eq!(answer["content"][0]["text"].as_str().unwrap().len(), 4 * 1024 * 1024);
+    }
+    assert!(!fake.heard().contains("most halves 5"), "{}", fake.heard());
+    daemon.stop().await;
+}
+
+#[tokio::test]
 async fn a_lost_session_is_a_restart() {
     let mut fake = Fake::start("http").await;
     let (daemon, mut operator) = fake.known().await;

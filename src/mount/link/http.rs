@@ -5,6 +5,7 @@
 pub mod client;
 mod events;
 mod exchange;
+mod long_messages;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

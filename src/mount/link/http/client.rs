@@ -25,6 +25,7 @@ use tokio::net::UnixStream;
 use tower_service::Service;
 
 use crate::core::mount::server::check_url;
+use crate::mount::link::http::long_messages::LongMessages;
 
 /// How long a connection may take.
 const CONNECT_MAX: Duration = Duration::from_secs(10);
@@ -43,6 +44,8 @@ pub struct HttpServer {
     /// Marked as secrets.
     headers: HeaderMap,
     socket: Option<PathBuf>,
+    /// Those of the mount, which may have several servers there.
+    long: LongMessages,
 }
 
 impl HttpServer {
@@ -72,7 +75,7 @@ impl HttpServer {
                 .map_err(|_| format!("headers: `{name}` is not the name of a header"))?;
             map.insert(id, value);
         }
-        Ok(Self { uri, headers: map, socket })
+        Ok(Self { uri, headers: map, socket, long: LongMessages::new() })
     }
 }
 
@@ -92,6 +95,8 @@ pub(super) struct HttpClient {
     /// Where the server is, after its redirects.
     uri: Mutex<Uri>,
     headers: HeaderMap,
+    /// The places for what it answers.
+    pub(super) long: LongMessages,
 }
 
 #[derive(Debug)]
@@ -125,7 +130,7 @@ impl HttpClient {
             None => Dialer::Tcp(builder.build(tcp)),
         };
         let (uri, headers) = (Mutex::new(server.uri.clone()), server.headers.clone());
-        Ok(Self { dialer, uri, headers })
+        Ok(Self { dialer, uri, headers, long: server.long.clone() })
     }
 
     /// Sends a request, with these headers beside those of the server.

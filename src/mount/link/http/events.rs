@@ -42,8 +42,13 @@ impl EventReader {
         self.pause
     }
 
+    /// How many bytes it holds of a message that is not complete.
+    pub(super) fn held(&self) -> usize {
+        self.line.len() + self.data.len()
+    }
+
     /// Forgets what was not complete at the end of a stream; the next one begins with a whole line.
-    pub(super) fn resume(&mut self) {
+    pub(super) fn end(&mut self) {
         let (id, pause) = (self.id.take(), self.pause);
         *self = Self { id, pause, ..Self::default() };
     }
@@ -172,7 +177,7 @@ mod tests {
         let mut reader = EventReader::default();
         let first = reader.feed(b"id: 1\ndata: one\n\nid: 2\ndata: t").unwrap();
         assert_eq!((first, reader.last_id()), (vec![b"one".to_vec()], Some("1")));
-        reader.resume();
+        reader.end();
         let second = reader.feed(b"id: 2\ndata: two\n\n").unwrap();
         assert_eq!((second, reader.last_id()), (vec![b"two".to_vec()], Some("2")));
     }

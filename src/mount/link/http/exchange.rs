@@ -16,6 +16,7 @@ use tokio::time::{sleep, timeout};
 
 use crate::mount::link::http::client::{HttpClient, NoResponse};
 use crate::mount::link::http::events::EventReader;
+use crate::mount::link::http::long_messages::MessagePlace;
 use crate::mount::link::lines::{FromServer, MESSAGE_MAX, TOO_LONG};
 use crate::mount::log::ServerLog;
 
@@ -135,7 +136,6 @@ impl HttpSession {
         loop {
             match self.stream(reader.last_id()).await {
                 Ok(response) => {
-                    reader.resume();
                     (has_listened, pause) = (true, PAUSE);
                     if let Err(problem) = self.relay(response, &mut reader, None, to).await {
                         self.note(&format!("its own messages are not read: {problem}"));
@@ -189,7 +189,8 @@ impl HttpSession {
             self.headers().insert(SESSION, session);
         }
         if !is_of_type(&response, EVENTS) {
-            let body = read_whole(response.into_body(), MESSAGE_MAX).await?;
+            let mut place = self.client.long.place();
+            let body = read_whole(response.into_body(), MESSAGE_MAX, &mut place).await?;
             let is_answer = self.is_answer(&body, wanted);
             if !body.is_empty() {
                 let _ = to.send(within(wanted.id, body)).await;
@@ -213,7 +214,6 @@ impl HttpSession {
                 NoAnswer::Refused { message, .. } => NoAnswer::Lost(message),
                 lost @ (NoAnswer::Lost(_) | NoAnswer::Gone(_)) => lost,
             })?;
-            reader.resume();
         }
     }
 
@@ -256,7 +256,8 @@ impl HttpSession {
         if status.is_success() {
             return Ok(response);
         }
-        let body = read_whole(response.into_body(), REFUSAL_MAX).await.unwrap_or_default();
+        let (body, mut place) = (response.into_body(), self.client.long.place());
+        let body = read_whole(body, REFUSAL_MAX, &mut place).await.unwrap_or_default();
         Err(refusal(status, &body, has_session))
     }
 
@@ -268,9 +269,10 @@ impl HttpSession {
         wanted: Option<&WantedAnswer>,
         to: &mpsc::Sender<FromServer>,
     ) -> Result<StreamEnd, String> {
-        let mut body = response.into_body();
+        let (mut body, mut place) = (response.into_body(), self.client.long.place());
         while let Some(Ok(frame)) = body.frame().await {
             let Some(bytes) = frame.data_ref() else { continue };
+            place.hold(reader.held() + bytes.len()).await;
             for message in reader.feed(bytes).map_err(|_| TOO_LONG.to_owned())? {
                 let is_answer = wanted.is_some_and(|wanted| self.is_answer(&message, wanted));
                 let read = match wanted {
@@ -282,7 +284,9 @@ impl HttpSession {
                     return Ok(StreamEnd::Answer);
                 }
             }
+            place.keep(reader.held());
         }
+        reader.end();
         Ok(StreamEnd::End)
     }
 
@@ -369,8 +373,12 @@ fn within(request: u64, message: Vec<u8>) -> FromServer {
     FromServer::Within { request, line: as_line(message) }
 }
 
-/// The bytes of a body, if they are not too many.
-async fn read_whole(mut body: Incoming, most: usize) -> Result<Vec<u8>, NoAnswer> {
+/// The bytes of a body, if they are not too many. They are in its place.
+async fn read_whole(
+    mut body: Incoming,
+    most: usize,
+    place: &mut MessagePlace<'_>,
+) -> Result<Vec<u8>, NoAnswer> {
     let mut bytes = Vec::new();
     while let Some(frame) = body.frame().await {
         let frame = frame.map_err(|error| NoAnswer::Lost(error.to_string()))?;
@@ -378,6 +386,7 @@ async fn read_whole(mut body: Incoming, most: usize) -> Result<Vec<u8>, NoAnswer
         if bytes.len() + part.len() > most {
             return Err(NoAnswer::Lost(TOO_LONG.to_owned()));
         }
+        place.hold(bytes.len() + part.len()).await;
         bytes.extend_from_slice(part);
     }
     Ok(bytes)
