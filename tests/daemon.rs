@@ -35,6 +35,7 @@ mod daemon {
     mod kept_switches;
     mod leases;
     mod limits;
+    mod mount_addresses;
     mod mount_asks;
     mod mount_content;
     mod mount_eras;

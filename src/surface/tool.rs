@@ -4,6 +4,7 @@
 //! A tool is a type that implements [`Tool`]; [`ToolEntry`] is the same with its types erased, so that
 //! a list can hold all of them.
 
+mod addresses;
 pub mod relay;
 
 use std::fmt;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use rmcp::model::{
     CacheScope, CompleteRequestParams, CompletionInfo, GetPromptRequestParams, GetPromptResponse,
     InputRequiredResult, JsonObject, ReadResourceRequestParams, ReadResourceResponse,
-    ReadResourceResult, Reference, ResourceContents,
+    ReadResourceResult, Reference,
 };
 use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer};
@@ -14,7 +14,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use crate::core::mount::MountName;
-use crate::core::mount::naming::{exposed_address, mount_of_address};
+use crate::core::mount::naming::mount_of_address;
 use crate::core::policy::Standing;
 use crate::gateway::CallOutcome;
 use crate::mcp::call::{CallHandler, Era};
@@ -79,38 +79,18 @@ impl Server {
         let entry = self.shared.gateway.content_entry(&standing, mount, asked)?;
         let (answers, state) = (request.input_responses.clone(), request.request_state.clone());
         let arguments = JsonObject::from_iter([("uri".to_owned(), Value::from(own))]);
+        let returned = Returned { answers, state };
         let relayed =
-            self.relayed(entry, (standing, arguments), Returned { answers, state }, context);
+            self.relayed::<ReadResourceResult>(entry, (standing, arguments), returned, context);
         Some(match relayed.await {
             Ok(RelayedContent::Done(result)) => {
-                Ok(self.exposed_contents(mount, result, context).await.into())
+                let room = self.connection.outbox.room(LARGE_READ_ROOM).await;
+                self.connection.outbox.attach(&context.id, room);
+                Ok(result.with_ttl_ms(0).with_cache_scope(CacheScope::Private).into())
             }
             Ok(RelayedContent::Asks(result)) => Ok(ReadResourceResponse::InputRequired(result)),
             Err(error) => Err(error),
         })
-    }
-
-    /// The contents of a resource of a mount, under the addresses that clients know.
-    async fn exposed_contents(
-        &self,
-        mount: &str,
-        mut result: ReadResourceResult,
-        context: &RequestContext<RoleServer>,
-    ) -> ReadResourceResult {
-        let room = self.connection.outbox.room(LARGE_READ_ROOM).await;
-        self.connection.outbox.attach(&context.id, room);
-        let name = mount.parse::<MountName>().ok();
-        for content in &mut result.contents {
-            if let (
-                Some(name),
-                ResourceContents::TextResourceContents { uri, .. }
-                | ResourceContents::BlobResourceContents { uri, .. },
-            ) = (&name, content)
-            {
-                *uri = exposed_address(name, uri);
-            }
-        }
-        result.with_ttl_ms(0).with_cache_scope(CacheScope::Private)
     }
 
     /// Fills in a prompt of a mount; `None` if the name is that of none.

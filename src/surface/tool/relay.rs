@@ -16,6 +16,7 @@ use crate::surface::call::Call;
 use crate::surface::error::SurfaceError;
 use crate::surface::mount_lease::LeasedCall;
 use crate::surface::tool::ToolAccess;
+use crate::surface::tool::addresses::{exposed, of_prompt, of_resource, of_tool};
 
 /// The member of `_meta` that marks the result of an untrusted server.
 const UNTRUSTED_KEY: &str = "dev.termgate/untrusted";
@@ -63,7 +64,7 @@ impl MountRequest {
     }
 }
 
-/// Calls the tool, or asks for what else it is. The result of a trusted server is unchanged.
+/// Calls the tool, or asks for what else it is. Of the result of a trusted server, only addresses of resources change.
 ///
 /// # Errors
 /// [`SurfaceError::Mount`], [`SurfaceError::MountLease`] if it needs a lease that the caller does not have, or
@@ -103,7 +104,7 @@ pub(super) async fn relay(
     if let Some(leased) = &mut leased {
         leased.done();
     }
-    checked(tool, result).ok_or_else(|| {
+    checked(tool, request, result).ok_or_else(|| {
         let (code, message) = (0, "its result is malformed".to_owned());
         MountError::Refused { mount: tool.mount.name().clone(), code, message }.into()
     })
@@ -166,11 +167,22 @@ fn untrusted(tool: &MountedTool, mut error: MountError) -> MountError {
 }
 
 /// The result for the client; `None` if it is no object.
-fn checked(tool: &MountedTool, result: Box<RawValue>) -> Option<Box<RawValue>> {
-    match tool.mount.settings().trust {
+fn checked(
+    tool: &MountedTool,
+    request: MountRequest,
+    result: Box<RawValue>,
+) -> Option<Box<RawValue>> {
+    let result = match tool.mount.settings().trust {
         MountTrust::Trusted => result.get().starts_with('{').then_some(result),
         MountTrust::Untrusted | MountTrust::Sandboxed => marked(&result),
-    }
+    }?;
+    let find = match request {
+        MountRequest::Tool => of_tool,
+        MountRequest::Prompt => of_prompt,
+        MountRequest::Resource => of_resource,
+        MountRequest::Watch | MountRequest::Completion => return Some(result),
+    };
+    Some(exposed(tool.mount.name(), result, find))
 }
 
 /// A result with all characters visible and the mark of what is data and no instruction.
