@@ -15,4 +15,5 @@ pub mod protocol;
 pub mod registry;
 mod server;
 pub mod servers;
+pub mod shares;
 pub mod watches;

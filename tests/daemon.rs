@@ -43,6 +43,7 @@ mod daemon {
     mod mount_links;
     mod mount_modes;
     mod mount_news;
+    mod mount_shares;
     mod mounts;
     mod observe;
     mod order;

@@ -16,6 +16,9 @@ pub enum MountError {
     /// Too many calls wait for the server.
     #[error("too many calls wait for the mount `{mount}`")]
     Busy { mount: MountName },
+    /// One client has too many calls of the server.
+    #[error("{most} calls of this client wait for the mount `{mount}` already")]
+    TooManyCalls { mount: MountName, most: usize },
     /// The server ended before it answered.
     #[error("the mount `{mount}` ended before it answered")]
     Restarted { mount: MountName },
@@ -34,7 +37,7 @@ pub enum MountError {
     /// The server asks for input in an answer.
     #[error("the mount `{mount}` asks for input, which is not passed on")]
     AsksForInput { mount: MountName },
-    /// Too many resources of the mount are subscribed to.
+    /// Too many resources of the mount are subscribed to, by all or by this client.
     #[error("too many resources of the mount `{mount}` are subscribed to")]
     TooManyWatched { mount: MountName },
     /// The server refused the call with an error of the protocol.
@@ -50,6 +53,7 @@ impl MountError {
             Self::Unavailable { .. }
             | Self::Changed { .. }
             | Self::Busy { .. }
+            | Self::TooManyCalls { .. }
             | Self::StateLost { .. }
             | Self::Untold { .. }
             | Self::AsksForInput { .. }

@@ -17,10 +17,14 @@ use crate::mount::eras::ServerEra;
 use crate::mount::error::{ManageError, MountError};
 use crate::mount::fence::{CallLease, Fence};
 use crate::mount::log::ServerLog;
+use crate::mount::shares::{ClientShare, ClientShares, MountClient};
 use crate::mount::watches::{ResourceWatch, ResourceWatches, WatchState};
 
 /// How many calls of one mount wait or run.
 pub const CALLS_MAX: usize = 64;
+
+/// How many of them one client may have.
+pub const CALLS_OF_CLIENT_MAX: usize = CALLS_MAX / 2;
 
 /// What the server of a mount is doing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -187,6 +191,8 @@ pub struct MountShared {
     pub tools: Arc<watch::Sender<MountTools>>,
     /// The calls that wait or run.
     pub calls: AtomicUsize,
+    /// How many calls each client has.
+    pub shares: Arc<ClientShares>,
     pub log: ServerLog,
     /// Cancelled when the mount is removed or the daemon ends.
     pub stop: CancellationToken,
@@ -215,6 +221,7 @@ impl MountShared {
             view: watch::Sender::default(),
             tools,
             calls: AtomicUsize::new(0),
+            shares: Arc::default(),
             log,
             stop: CancellationToken::new(),
             given_up: Mutex::default(),
@@ -258,6 +265,17 @@ impl MountServer {
         self.shared.calls.load(Ordering::Relaxed)
     }
 
+    /// Takes the place of one call of this client, which is to be held as long as its request.
+    ///
+    /// # Errors
+    /// [`MountError::TooManyCalls`].
+    pub fn place_for(&self, client: &MountClient) -> Result<ClientShare, MountError> {
+        let MountShared { name, shares, .. } = &*self.shared;
+        let most = CALLS_OF_CLIENT_MAX;
+        let too_many = || MountError::TooManyCalls { mount: name.clone(), most };
+        shares.take(client, most).ok_or_else(too_many)
+    }
+
     /// Asks the server this, and starts it if need be. Dropping this cancels the request.
     ///
     /// # Errors
@@ -290,10 +308,14 @@ impl MountServer {
     ///
     /// # Errors
     /// [`MountError`] if it does not run, does not tell changes or refuses, or too many resources are watched.
-    pub async fn watch(&self, uri: &str) -> Result<ResourceWatch, MountError> {
+    pub async fn watch(
+        &self,
+        client: &MountClient,
+        uri: &str,
+    ) -> Result<ResourceWatch, MountError> {
         let MountShared { name, watches, stop, .. } = &*self.shared;
         let too_many = || MountError::TooManyWatched { mount: name.clone() };
-        let mut watch = watches.watch(uri).ok_or_else(too_many)?;
+        let mut watch = watches.watch(client, uri).ok_or_else(too_many)?;
         let begun = tokio::select! {
             begun = watch.begun() => begun,
             () = stop.cancelled() => WatchState::Asked,

@@ -8,14 +8,17 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{Notify, watch};
 
 use crate::mount::error::MountError;
+use crate::mount::shares::{ClientShare, ClientShares, MountClient};
 
-/// How many resources of one server are watched.
+/// How many resources of one server are watched, and how many by one client.
 pub const WATCHED_MAX: usize = 64;
+pub const WATCHED_BY_CLIENT_MAX: usize = WATCHED_MAX / 2;
 
 /// How it stands with a resource that clients watch.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum WatchState {
     /// The server has not said yet that it tells its changes.
+    #[default]
     Asked,
     /// How often it has changed, or may have changed while the server did not run.
     Told { changes: u64 },
@@ -26,26 +29,36 @@ pub enum WatchState {
 /// The resources of one server that are watched, by its own addresses for them. None of them has ended.
 #[derive(Debug, Default)]
 pub struct ResourceWatches {
-    watched: Mutex<BTreeMap<Arc<str>, watch::Sender<WatchState>>>,
+    watched: Mutex<BTreeMap<Arc<str>, WatchedResource>>,
     changed: Notify,
 }
 
+/// A resource that is watched.
+#[derive(Debug, Default)]
+struct WatchedResource {
+    state: watch::Sender<WatchState>,
+    /// Who watches it.
+    clients: Arc<ClientShares>,
+}
+
 impl ResourceWatches {
-    /// Watches a resource, together with all others who do; `None` if the server has too many that are watched.
-    pub fn watch(self: &Arc<Self>, uri: &str) -> Option<ResourceWatch> {
+    /// Watches a resource for this client, together with all others who do; `None` if too many are watched, by all or by
+    /// this client.
+    pub fn watch(self: &Arc<Self>, client: &MountClient, uri: &str) -> Option<ResourceWatch> {
         let mut watched = self.lock();
-        let state = match watched.get(uri) {
-            Some(state) => state.subscribe(),
-            None if watched.len() == WATCHED_MAX => return None,
-            None => {
-                let (sender, state) = watch::channel(WatchState::Asked);
-                watched.insert(Arc::from(uri), sender);
-                state
-            }
-        };
+        let has = |uri: &str| watched.get(uri).is_some_and(|it| it.clients.has(client));
+        let of_client = watched.values().filter(|it| it.clients.has(client)).count();
+        if !has(uri) && of_client >= WATCHED_BY_CLIENT_MAX
+            || !watched.contains_key(uri) && watched.len() == WATCHED_MAX
+        {
+            return None;
+        }
+        let resource = watched.entry(Arc::from(uri)).or_default();
+        let share = resource.clients.take(client, usize::MAX)?;
+        let state = resource.state.subscribe();
         drop(watched);
         self.changed.notify_one();
-        Some(ResourceWatch { state, _leaving: Leaving(Arc::clone(self)) })
+        Some(ResourceWatch { state, _share: share, _leaving: Leaving(Arc::clone(self)) })
     }
 
     /// The addresses of all that are watched.
@@ -59,7 +72,7 @@ impl ResourceWatches {
 
     /// Whether the server has yet to say of one that it tells its changes.
     pub fn has_asked(&self) -> bool {
-        self.lock().values().any(|state| *state.borrow() == WatchState::Asked)
+        self.lock().values().any(|it| *it.state.borrow() == WatchState::Asked)
     }
 
     /// Waits until another resource is watched, or one no longer.
@@ -79,7 +92,7 @@ impl ResourceWatches {
 
     /// The server tells the changes of this one already, from those who watched it a moment ago.
     pub fn on_known(&self, uri: &str) {
-        if let Some(state) = self.lock().get(uri) {
+        if let Some(WatchedResource { state, .. }) = self.lock().get(uri) {
             state.send_if_modified(|state| {
                 let is_asked = *state == WatchState::Asked;
                 if is_asked {
@@ -100,7 +113,7 @@ impl ResourceWatches {
 
     /// Ends the watches of this one.
     pub fn end(&self, uri: &str, error: MountError) {
-        if let Some(state) = self.lock().remove(uri) {
+        if let Some(WatchedResource { state, .. }) = self.lock().remove(uri) {
             state.send_replace(WatchState::Ended(error));
         }
     }
@@ -116,7 +129,7 @@ impl ResourceWatches {
     }
 
     fn end_if(&self, error: &MountError, ends: impl Fn(&str, &WatchState) -> bool) {
-        self.lock().retain(|uri, state| {
+        self.lock().retain(|uri, WatchedResource { state, .. }| {
             let stays = !ends(uri, &state.borrow());
             if !stays {
                 state.send_replace(WatchState::Ended(error.clone()));
@@ -126,12 +139,12 @@ impl ResourceWatches {
     }
 
     fn modify(&self, uri: &str, change: impl FnOnce(&mut WatchState)) {
-        if let Some(state) = self.lock().get(uri) {
+        if let Some(WatchedResource { state, .. }) = self.lock().get(uri) {
             state.send_modify(change);
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<Arc<str>, watch::Sender<WatchState>>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<Arc<str>, WatchedResource>> {
         self.watched.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -141,6 +154,7 @@ impl ResourceWatches {
 pub struct ResourceWatch {
     // Dropped before the next member looks who is left.
     state: watch::Receiver<WatchState>,
+    _share: ClientShare,
     _leaving: Leaving,
 }
 
@@ -166,7 +180,7 @@ impl Drop for Leaving {
     fn drop(&mut self) {
         let mut watched = self.0.lock();
         let before = watched.len();
-        watched.retain(|_, state| state.receiver_count() > 0);
+        watched.retain(|_, resource| resource.state.receiver_count() > 0);
         let is_changed = watched.len() != before;
         drop(watched);
         if is_changed {
@@ -182,6 +196,12 @@ mod tests {
     use tokio::time::timeout;
 
     use super::*;
+    use crate::core::ids::PrincipalId;
+
+    /// A client of its own for each number.
+    fn client(number: u64) -> MountClient {
+        MountClient::One(PrincipalId::Connection(number))
+    }
 
     fn ended() -> MountError {
         MountError::Restarted { mount: "fake".parse().unwrap() }
@@ -194,8 +214,8 @@ mod tests {
     #[tokio::test]
     async fn all_who_watch_a_resource_hear_of_its_changes_and_of_no_other() {
         let watches = Arc::new(ResourceWatches::default());
-        let (mut one, mut two) = (watches.watch("a").unwrap(), watches.watch("a").unwrap());
-        let mut other = watches.watch("b").unwrap();
+        let [mut one, mut two] = [1, 2].map(|number| watches.watch(&client(number), "a").unwrap());
+        let mut other = watches.watch(&client(1), "b").unwrap();
         watches.on_changed("a");
         assert!(watches.has_asked());
         watches.on_told("a");
@@ -221,13 +241,14 @@ mod tests {
     #[tokio::test]
     async fn a_watch_that_ended_is_begun_anew_by_the_next_client() {
         let watches = Arc::new(ResourceWatches::default());
-        let (mut one, mut two) = (watches.watch("a").unwrap(), watches.watch("b").unwrap());
+        let watch = |uri| watches.watch(&client(1), uri).unwrap();
+        let (mut one, mut two) = (watch("a"), watch("b"));
         watches.on_told("b");
         two.begun().await;
         watches.end_asked(&ended(), |uri| uri == "a");
         assert_eq!(one.begun().await, WatchState::Ended(ended()));
         assert!(is_still(&mut two).await);
-        let mut again = watches.watch("a").unwrap();
+        let mut again = watch("a");
         watches.on_told("a");
         assert_eq!(again.begun().await, WatchState::Told { changes: 0 });
         watches.end_all(&ended());
@@ -239,11 +260,16 @@ mod tests {
     #[test]
     fn no_more_resources_are_watched_than_may_be() {
         let watches = Arc::new(ResourceWatches::default());
-        let all: Vec<_> =
-            (0..WATCHED_MAX).map(|n| watches.watch(&n.to_string()).unwrap()).collect();
-        assert!(watches.watch("more").is_none());
-        assert!(watches.watch("0").is_some());
-        drop(all);
-        assert!(watches.watch("more").is_some());
+        let watch = |number, uri: usize| watches.watch(&client(number), &uri.to_string());
+        let half: Vec<_> = (0..32).map(|uri| watch(1, uri).unwrap()).collect();
+        assert!(watch(1, 32).is_none(), "one client has no more than half");
+        // What it watches already takes no other place, and what another watches is one of it.
+        assert!(watch(1, 0).is_some() && watch(2, 0).is_some());
+        let other: Vec<_> = (32..64).map(|uri| watch(2, uri).unwrap()).collect();
+        assert!(watch(1, 32).is_none() && watch(3, 64).is_none() && watch(3, 0).is_some());
+        drop(half);
+        assert!(watch(1, 32).is_some() && watch(3, 64).is_some());
+        drop(other);
+        assert!(watches.is_empty());
     }
 }

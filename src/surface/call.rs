@@ -19,6 +19,7 @@ use crate::core::policy::roles::GoneSession;
 use crate::core::policy::{Door, Permit, Standing};
 use crate::mount::handle::CallChannels;
 use crate::mount::registry::Mounts;
+use crate::mount::shares::MountClient;
 use crate::session::command::Accepted;
 use crate::session::drain::Departure;
 use crate::session::error::SessionError;
@@ -143,6 +144,15 @@ impl Daemon {
     /// The moment it is.
     pub fn now(&self) -> Moment {
         self.sessions.clock().now()
+    }
+
+    /// Whose share of the places of a mount a caller has.
+    pub fn mount_client(&self, caller: &Caller) -> MountClient {
+        if caller.tenant == *self.sessions.own_tenant() {
+            MountClient::One(caller.principal)
+        } else {
+            MountClient::Tenant(caller.tenant.clone())
+        }
     }
 }
 

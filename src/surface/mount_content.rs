@@ -9,11 +9,13 @@ use std::time::Duration;
 use serde_json::{Map, Value};
 use tokio::task::JoinSet;
 
+use crate::core::caller::Caller;
 use crate::core::ids::PrincipalId;
 use crate::core::mount::naming::{Exposed, ToolSource, exposed, exposed_address};
 use crate::core::mount::{MountName, MountTrust};
 use crate::mount::handle::CallChannels;
 use crate::mount::servers::Mount;
+use crate::mount::shares::MountClient;
 use crate::surface::answer::budget::json_bytes;
 use crate::surface::call::Daemon;
 use crate::surface::tool::relay::visible;
@@ -90,16 +92,17 @@ pub struct MountContent {
 pub async fn mount_content(
     daemon: &Daemon,
     mounts: Vec<Mount>,
-    client: PrincipalId,
+    caller: &Caller,
     list: ContentList,
 ) -> Vec<MountContent> {
+    let (principal, client) = (caller.principal, daemon.mount_client(caller));
     let mut asked = JoinSet::new();
     let until = daemon.now() + LIST_WAIT;
     for mount in mounts.into_iter().filter(|mount| mount.has_capability(list.capability())) {
-        let clock = daemon.sessions.clock().clone();
+        let (clock, client) = (daemon.sessions.clock().clone(), client.clone());
         asked.spawn(async move {
             let found = tokio::select! {
-                found = entries(&mount, client, list) => found,
+                found = entries(&mount, (principal, client), list) => found,
                 () = clock.sleep_until(until) => None,
             };
             (mount.name().clone(), exposed_entries(&mount, found.unwrap_or_default(), list))
@@ -118,8 +121,13 @@ pub async fn mount_content(
 }
 
 /// What a server lists, page by page; `None` if it does not answer well.
-async fn entries(mount: &Mount, client: PrincipalId, list: ContentList) -> Option<Vec<Value>> {
-    let server = mount.server_for(client).ok()?;
+async fn entries(
+    mount: &Mount,
+    (principal, client): (PrincipalId, MountClient),
+    list: ContentList,
+) -> Option<Vec<Value>> {
+    let server = mount.server_for(principal).ok()?;
+    let _place = server.place_for(&client).ok()?;
     let (mut found, mut bytes, mut params) = (Vec::new(), 0, Map::new());
     for _ in 0..PAGES_MAX {
         let page =

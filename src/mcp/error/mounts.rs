@@ -29,7 +29,9 @@ pub(super) fn mount(error: &MountError) -> ErrorWire {
                  termgate mounts accept {mount}"
             ),
         ),
-        MountError::Busy { .. } => ErrorWire::because(Code::Busy, error).retry_after(RETRY_MS),
+        MountError::Busy { .. } | MountError::TooManyCalls { .. } => {
+            ErrorWire::because(Code::Busy, error).retry_after(RETRY_MS)
+        }
         MountError::Restarted { .. } => with_hint(
             Code::UpstreamRestarted,
             "The call may have taken effect, and the server has lost its state. Look before you repeat it."

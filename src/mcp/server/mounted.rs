@@ -61,8 +61,7 @@ impl Server {
             return Ok(Vec::new());
         }
         gateway.admit(standing)?;
-        let client = standing.caller.principal;
-        let found = mount_content(gateway.daemon(), mounts, client, list).await;
+        let found = mount_content(gateway.daemon(), mounts, &standing.caller, list).await;
         let listed = found.into_iter().map(|it| serde_json::from_value(it.definition));
         Ok(listed.filter_map(Result::ok).collect())
     }
@@ -162,8 +161,8 @@ impl Server {
         let gateway = &self.shared.gateway;
         let mut mounts = content_mounts(gateway.daemon(), standing, MountRequest::Prompt);
         mounts.retain(|it| it.name().as_str() == mount);
-        let client = standing.caller.principal;
-        let listed = mount_content(gateway.daemon(), mounts, client, ContentList::Prompts).await;
+        let listed =
+            mount_content(gateway.daemon(), mounts, &standing.caller, ContentList::Prompts).await;
         let prompt = listed.into_iter().find(|it| it.exposed == name)?;
         Some((mount.to_owned(), prompt))
     }

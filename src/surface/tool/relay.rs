@@ -86,6 +86,7 @@ pub(super) async fn relay(
     let params = request.params(&tool.tool, arguments);
     let under = leased.as_ref().map(LeasedCall::under);
     let server = tool.mount.server_for(call.standing.caller.principal)?;
+    let _place = server.place_for(&call.daemon.mount_client(&call.standing.caller))?;
     let calling = server.request(request.method(), params, channels, under);
     let ended = async {
         match under {
@@ -121,7 +122,8 @@ pub(super) async fn watch(
     // As for a call.
     call.accept();
     let server = tool.mount.server_of_news(call.standing.caller.principal)?;
-    Ok(server.watch(&tool.tool).await.map_err(|error| untrusted(tool, error))?)
+    let client = call.daemon.mount_client(&call.standing.caller);
+    Ok(server.watch(&client, &tool.tool).await.map_err(|error| untrusted(tool, error))?)
 }
 
 /// Begins a call of a mount that has a lease.
