@@ -245,8 +245,8 @@ class Lines(socketserver.StreamRequestHandler):
 
 class UnixHttp(ThreadingHTTPServer):
     address_family = socket.AF_UNIX
-    # How many connect at once.
-    request_queue_size = 64
+    # How many may connect before they are let in: fewer than call at a time.
+    request_queue_size = 5
 
     def server_bind(self):
         socketserver.TCPServer.server_bind(self)

@@ -22,6 +22,7 @@ use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use tokio::net::UnixStream;
+use tokio::time::{sleep, timeout};
 use tower_service::Service;
 
 use crate::core::mount::server::check_url;
@@ -29,6 +30,9 @@ use crate::mount::link::http::long_messages::LongMessages;
 
 /// How long a connection may take.
 const CONNECT_MAX: Duration = Duration::from_secs(10);
+
+/// The time between two attempts at a socket where too many connect.
+const CONNECT_AGAIN: Duration = Duration::from_millis(20);
 
 /// How many idle connections are kept, and for how long.
 const IDLE_CONNECTIONS_MAX: usize = 4;
@@ -210,7 +214,20 @@ impl Service<Uri> for UnixConnector {
 
     fn call(&mut self, _: Uri) -> Self::Future {
         let path = Arc::clone(&self.0);
-        Box::pin(async move { UnixStream::connect(&path).await.map(TokioIo::new) })
+        Box::pin(async move {
+            let connected = timeout(CONNECT_MAX, connect(&path)).await;
+            Ok(TokioIo::new(connected.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))?))
+        })
+    }
+}
+
+/// Connects to a socket, also if more connect to it than it lets in at once.
+async fn connect(path: &Path) -> io::Result<UnixStream> {
+    loop {
+        match UnixStream::connect(path).await {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => sleep(CONNECT_AGAIN).await,
+            connected => return connected,
+        }
     }
 }
 
