@@ -9,6 +9,7 @@ pub mod eras;
 pub mod error;
 pub mod fence;
 pub mod handle;
+pub mod inputs;
 pub mod link;
 pub mod log;
 pub mod protocol;

@@ -39,6 +39,7 @@ mod daemon {
     mod mount_asks;
     mod mount_content;
     mod mount_eras;
+    mod mount_inputs;
     mod mount_leases;
     mod mount_links;
     mod mount_modes;

@@ -6,6 +6,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
+use crate::mount::asking::capabilities;
 use crate::mount::protocol::request;
 
 /// The revision of the older era that every server of it knows, and the one of the newer era.
@@ -26,14 +27,14 @@ pub enum ServerEra {
 }
 
 impl ServerEra {
-    /// A request as a line.
-    pub fn request(self, id: u64, method: &str, mut params: Map<String, Value>) -> Vec<u8> {
+    /// A request as a line. The parameters get what the era wants beside them.
+    pub fn request(self, id: u64, method: &str, params: &mut Map<String, Value>) -> Vec<u8> {
         match self {
             Self::Older => {}
             Self::Newer => {
                 let meta = params.entry("_meta").or_insert_with(|| json!({}));
                 meta[format!("{RESERVED}protocolVersion")] = json!(NEWER_REVISION);
-                meta[format!("{RESERVED}clientCapabilities")] = json!({});
+                meta[format!("{RESERVED}clientCapabilities")] = capabilities();
                 meta[format!("{RESERVED}clientInfo")] = client_info();
             }
         }
@@ -51,16 +52,29 @@ pub fn named_revision(meta: &Value) -> Option<&str> {
     meta.get(format!("{RESERVED}protocolVersion"))?.as_str()
 }
 
-/// Whether a result asks for input before the request can be answered.
-pub fn asks_for_input(result: &RawValue) -> bool {
-    #[derive(Deserialize)]
-    #[serde(rename_all = "camelCase")]
-    struct ResultKind<'a> {
-        #[serde(borrow)]
-        result_type: Option<Cow<'a, str>>,
+/// What a result of the newer era is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ResultKind {
+    Final,
+    /// The server asks, and the request is to be made again with the answers.
+    InputRequired,
+}
+
+impl ResultKind {
+    pub fn of(result: &RawValue) -> Self {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Kind<'a> {
+            #[serde(borrow)]
+            result_type: Option<Cow<'a, str>>,
+        }
+        let kind =
+            serde_json::from_str::<Kind<'_>>(result.get()).ok().and_then(|it| it.result_type);
+        match kind.as_deref() {
+            Some("input_required") => Self::InputRequired,
+            Some(_) | None => Self::Final,
+        }
     }
-    let kind = serde_json::from_str::<ResultKind<'_>>(result.get());
-    kind.is_ok_and(|kind| kind.result_type.as_deref() == Some("input_required"))
 }
 
 /// The request that opened the subscription to which a notification belongs.
@@ -77,14 +91,14 @@ mod tests {
         let params = json!({"name": "a", "_meta": {"progressToken": 7}});
         let Value::Object(params) = params else { panic!() };
         let of = |era: ServerEra| -> Value {
-            serde_json::from_slice(&era.request(1, "tools/call", params.clone())).unwrap()
+            serde_json::from_slice(&era.request(1, "tools/call", &mut params.clone())).unwrap()
         };
         assert_eq!(of(ServerEra::Older)["params"], json!(params));
         let newer = of(ServerEra::Newer);
         let meta = &newer["params"]["_meta"];
         assert_eq!(meta["progressToken"], 7);
         assert_eq!(named_revision(meta), Some(NEWER_REVISION));
-        assert_eq!(meta["io.modelcontextprotocol/clientCapabilities"], json!({}));
+        assert_eq!(meta["io.modelcontextprotocol/clientCapabilities"], capabilities());
         assert_eq!(meta["io.modelcontextprotocol/clientInfo"]["name"], "termgate");
     }
 }

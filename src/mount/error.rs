@@ -34,9 +34,9 @@ pub enum MountError {
     /// The server does not tell when its resources change.
     #[error("the mount `{mount}` does not tell when its resources change")]
     Untold { mount: MountName },
-    /// The server asks for input in an answer.
-    #[error("the mount `{mount}` asks for input, which is not passed on")]
-    AsksForInput { mount: MountName },
+    /// The server asks for input instead of an answer, and does not get it.
+    #[error("the mount `{mount}` asks for input that it does not get: {problem}")]
+    NoInput { mount: MountName, problem: String },
     /// Too many resources of the mount are subscribed to, by all or by this client.
     #[error("too many resources of the mount `{mount}` are subscribed to")]
     TooManyWatched { mount: MountName },
@@ -49,14 +49,16 @@ impl MountError {
     /// Whether the call may have had an effect.
     pub fn had_effect(&self) -> bool {
         match self {
-            Self::Restarted { .. } | Self::LeaseEnded { .. } | Self::TimedOut { .. } => true,
+            Self::Restarted { .. }
+            | Self::LeaseEnded { .. }
+            | Self::TimedOut { .. }
+            | Self::NoInput { .. } => true,
             Self::Unavailable { .. }
             | Self::Changed { .. }
             | Self::Busy { .. }
             | Self::TooManyCalls { .. }
             | Self::StateLost { .. }
             | Self::Untold { .. }
-            | Self::AsksForInput { .. }
             | Self::TooManyWatched { .. }
             | Self::Refused { .. } => false,
         }

@@ -1,5 +1,7 @@
 //! The messages between the daemon and a server: JSON-RPC, one message per line.
 
+use std::fmt::Display;
+
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
@@ -82,15 +84,13 @@ pub fn answer_to(id: &Value, method: &str) -> Vec<u8> {
     answer(id, &Err(AskRefusal::not_offered(format!("unknown method {method}"))))
 }
 
-/// The answer of a client, whose result keeps its bytes.
-pub fn answer(id: &Value, answer: &AskAnswer) -> Vec<u8> {
-    match answer {
-        Ok(result) => {
-            let result = result.get().replace(['\n', '\r'], " ");
-            format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{result}}}\n").into_bytes()
-        }
-        Err(refusal) => line(&json!({"jsonrpc": "2.0", "id": id, "error": refusal})),
-    }
+/// The answer of a client to the request with this id, which is written as JSON. A result keeps its bytes.
+pub fn answer(id: impl Display, answer: &AskAnswer) -> Vec<u8> {
+    let (member, value) = match answer {
+        Ok(result) => ("result", result.get().replace(['\n', '\r'], " ")),
+        Err(refusal) => ("error", json!(refusal).to_string()),
+    };
+    format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"{member}\":{value}}}\n").into_bytes()
 }
 
 fn line(message: &Value) -> Vec<u8> {
@@ -129,7 +129,7 @@ mod tests {
     #[test]
     fn an_answer_of_a_client_keeps_its_bytes_on_one_line() {
         let said = RawValue::from_string("{\"a\":\n 1.0}".to_owned()).unwrap();
-        let line = answer(&json!("x"), &Ok(said));
+        let line = answer(json!("x"), &Ok(said));
         assert_eq!(line, b"{\"jsonrpc\":\"2.0\",\"id\":\"x\",\"result\":{\"a\":  1.0}}\n");
     }
 }

@@ -1,10 +1,12 @@
 //! The task of a mount: it starts the server when it is needed, relays calls, and ends it.
 
+mod answering;
 mod asked;
 mod asking;
 mod calling;
 mod draining;
 mod greeting;
+mod inputs;
 mod learning;
 mod questions;
 mod running;
@@ -24,14 +26,13 @@ use crate::core::ids::LeaseId;
 use crate::core::moment::Moment;
 use crate::core::mount::restarts::Restarts;
 use crate::mount::definitions::{AcceptedTools, ToolSet};
-use crate::mount::eras::{ServerEra, asks_for_input};
 use crate::mount::error::MountError;
 use crate::mount::handle::{
     ListChanges, MountCommand, MountShared, MountStatus, ServerCall, stopping,
 };
 use crate::mount::link::lines::FromServer;
 use crate::mount::link::{ServerAddress, ServerLink};
-use crate::mount::protocol::{ServerMessage, ServerRefusal, parse};
+use crate::mount::protocol::{ServerMessage, parse};
 use crate::mount::server::asked::AskedWatches;
 use crate::mount::server::draining::Draining;
 use crate::mount::server::questions::OpenQuestions;
@@ -273,16 +274,8 @@ impl MountTask {
             running.draining.deadline().is_some() || running.watches.deadline().is_some();
         running.draining.on_time(now);
         self.on_watch_time(running, now);
-        let overdue = running.pending.iter().filter(|(_, pending)| pending.until <= now);
-        let overdue: Vec<u64> = overdue.map(|(id, _)| *id).collect();
-        for id in &overdue {
-            if let Some(PendingCall { call, .. }) = running.pending.remove(id) {
-                running.cancel(*id, &call);
-                let (mount, after) = (self.shared.name.clone(), self.shared.settings.call_timeout);
-                let _ = call.reply.send(Err(MountError::TimedOut { mount, after }));
-            }
-        }
-        if was_waiting || !overdue.is_empty() || !running.pending.is_empty() {
+        let was_overdue = self.on_call_time(running, now);
+        if was_waiting || was_overdue || !running.pending.is_empty() {
             return None;
         }
         let is_watched = !self.shared.watches.is_empty();
@@ -322,21 +315,7 @@ impl MountTask {
                 }
                 let result = self.on_watch_answer(running, id, result)?;
                 running.draining.on_answered(id);
-                // An unknown number is that of a call that was given up.
-                let PendingCall { call, .. } = running.pending.remove(&id)?;
-                running.end_questions(id);
-                running.used = Instant::now();
-                let mount = self.shared.name.clone();
-                let answered = match result {
-                    Ok(result) if running.era == ServerEra::Newer && asks_for_input(&result) => {
-                        Err(MountError::AsksForInput { mount })
-                    }
-                    Ok(result) => Ok(result),
-                    Err(ServerRefusal { code, message }) => {
-                        Err(MountError::Refused { mount, code, message })
-                    }
-                };
-                let _ = call.reply.send(answered);
+                self.on_answer(running, id, result);
                 None
             }
         }
@@ -350,11 +329,7 @@ impl MountTask {
         if self.on_watch_lost(running, id) {
             return None;
         }
-        let PendingCall { call, .. } = running.pending.remove(&id)?;
-        running.end_questions(id);
-        self.shared.log.add(format!("[termgate] no answer: {problem}").as_bytes());
-        let mount = self.shared.name.clone();
-        let _ = call.reply.send(Err(MountError::Restarted { mount }));
+        self.on_call_lost(running, id, &problem);
         None
     }
 

@@ -56,6 +56,34 @@ def leave(id):
             note("left")
 
 
+def ask(id, params, how):
+    """Asks the questions of one round after the other. All that it knows of the call is in the state."""
+    before = params.get("requestState")
+    state = json.loads(before or '{"round": 0, "answers": []}')
+    responses = params.get("inputResponses")
+    if responses is not None:
+        note("answers " + json.dumps(responses, sort_keys=True))
+        state["answers"].append(responses)
+    rounds, at = how["rounds"], state["round"]
+    if how.get("for ever"):
+        rounds = rounds * (at + 1)
+    if how.get("stateless"):
+        at = 0 if responses is None else len(rounds)
+    if at < len(rounds):
+        asked = {"resultType": "input_required"} | rounds[at]
+        if not how.get("stateless"):
+            asked["requestState"] = json.dumps(state | {"round": at + 1})
+        return result(id, asked)
+    meta = {"token": params["_meta"].get("progressToken"), "state": before is not None}
+    return result(id, {"content": [], "structuredContent": {"answers": state["answers"]} | meta})
+
+
+def questions_of(method):
+    """What resources and prompts ask before they are answered."""
+    return {"rounds": [{"inputRequests": {"who": {"method": "elicitation/create", "params": {
+        "message": method, "requestedSchema": {"type": "object", "properties": {}}}}}}]}
+
+
 def call(id, params):
     """The answer of a tool; None if there is none."""
     name, arguments = params["name"], params.get("arguments", {})
@@ -78,7 +106,7 @@ def call(id, params):
                 del open_subscriptions[id_of]
                 say(result(id_of, {}))
     elif name == "ask":
-        return result(id, {"resultType": "input_required", "requestState": "s", "inputRequests": {}})
+        return ask(id, params, arguments)
     elif name == "params":
         return result(id, {"content": [], "structuredContent": {"params": params}})
     return result(id, {"content": [{"type": "text", "text": "done"}]})
@@ -102,10 +130,19 @@ def answer(message, say):
                                      for name in TOOLS]})
     if method == "resources/list":
         return result(id, {"resources": [{"uri": "one", "name": "one"}]})
+    if params.get("uri") == "asks" or params.get("name") == "asks":
+        said = ask(id, params, questions_of(method))
+        if "structuredContent" not in said["result"]:
+            return said
+        text = json.dumps(said["result"]["structuredContent"])
+        if method == "resources/read":
+            return result(id, {"contents": [{"uri": params["uri"], "text": text}]})
+        content = {"type": "text", "text": text}
+        return result(id, {"messages": [{"role": "user", "content": content}]})
     if method == "resources/read":
         return result(id, {"contents": [{"uri": params["uri"], "text": "read"}]})
     if method == "prompts/list":
-        return result(id, {"prompts": [{"name": "greet"}]})
+        return result(id, {"prompts": [{"name": "greet"}, {"name": "asks"}]})
     if method == "prompts/get":
         text = {"role": "user", "content": {"type": "text", "text": "hello"}}
         return result(id, {"messages": [text]})

@@ -23,9 +23,9 @@ const SERVER: &str = include_str!("asking_server.py");
 const KINDS: [&str; 2] = ["lines", "http"];
 
 /// The methods by which servers ask.
-const FORM: &str = "elicitation/create";
-const SAMPLE: &str = "sampling/createMessage";
-const ROOTS: &str = "roots/list";
+pub(crate) const FORM: &str = "elicitation/create";
+pub(crate) const SAMPLE: &str = "sampling/createMessage";
+pub(crate) const ROOTS: &str = "roots/list";
 
 /// A server that asks. Dropping it ends it.
 struct Asking {
@@ -86,27 +86,27 @@ impl Asking {
     }
 }
 
-fn all() -> Value {
+pub(crate) fn all() -> Value {
     json!({"elicitation": {"form": {}, "url": {}}, "sampling": {}, "roots": {}})
 }
 
 /// A client that has declared this, and answers what it is asked.
-struct Client {
-    wire: Wire,
+pub(crate) struct Client {
+    pub(crate) wire: Wire,
     capabilities: Value,
 }
 
 /// A question as a client gets it.
 #[derive(Debug)]
-struct Question {
-    method: String,
-    params: Value,
+pub(crate) struct Question {
+    pub(crate) method: String,
+    pub(crate) params: Value,
     /// The id of the request, or the name in the result.
-    id: Value,
+    pub(crate) id: Value,
 }
 
 impl Client {
-    async fn new(daemon: &TestDaemon, era: Era, capabilities: Value) -> Self {
+    pub(crate) async fn new(daemon: &TestDaemon, era: Era, capabilities: Value) -> Self {
         let mut wire = Wire::silent(daemon.paths.gateway(), era).await;
         if era == Era::Legacy {
             let mut hello = hello("tester");
@@ -119,7 +119,7 @@ impl Client {
         Self { wire, capabilities }
     }
 
-    async fn send(&mut self, method: &str, mut params: Value) -> u64 {
+    pub(crate) async fn send(&mut self, method: &str, mut params: Value) -> u64 {
         if self.wire.sender.era() == Era::Modern {
             params["_meta"]["io.modelcontextprotocol/clientCapabilities"] =
                 self.capabilities.clone();
@@ -132,13 +132,13 @@ impl Client {
     }
 
     /// The next question of the older era.
-    async fn asked(&mut self, method: &str) -> Question {
+    pub(crate) async fn asked(&mut self, method: &str) -> Question {
         let mut asked = self.wire.receiver.first(|message| message["method"] == method).await;
         let (params, id) = (asked["params"].take(), asked["id"].take());
         Question { method: method.to_owned(), params, id }
     }
 
-    async fn answers(&mut self, id: &Value, result: &Value) {
+    pub(crate) async fn answers(&mut self, id: &Value, result: &Value) {
         let answer = json!({"jsonrpc": "2.0", "id": id, "result": result});
         self.wire.sender.raw(format!("{answer}\n").as_bytes()).await;
     }
@@ -175,7 +175,7 @@ fn asking(questions: Value) -> Value {
 }
 
 /// The questions of a result of the newer era.
-fn returned(result: &Value) -> Vec<Question> {
+pub(crate) fn returned(result: &Value) -> Vec<Question> {
     assert_eq!(result["resultType"], "input_required", "{result}");
     let question = |(name, asked): (&String, &Value)| Question {
         method: asked["method"].as_str().unwrap().to_owned(),
@@ -186,7 +186,7 @@ fn returned(result: &Value) -> Vec<Question> {
 }
 
 /// The parameters of a call that is made again with these answers.
-fn brings<'a>(
+pub(crate) fn brings<'a>(
     mut params: Value,
     asked: &Value,
     answers: impl IntoIterator<Item = (&'a Question, &'a Value)>,
@@ -200,7 +200,7 @@ fn brings<'a>(
 }
 
 /// What the server says that it was answered.
-fn answers(result: &Value) -> Value {
+pub(crate) fn answers(result: &Value) -> Value {
     structured(result)["answers"].clone()
 }
 

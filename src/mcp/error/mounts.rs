@@ -58,9 +58,11 @@ pub(super) fn mount(error: &MountError) -> ErrorWire {
         MountError::Refused { code: INVALID_PARAMS, .. } => {
             ErrorWire::because(Code::InvalidArgument, error)
         }
-        MountError::Refused { .. } | MountError::AsksForInput { .. } => {
-            ErrorWire::because(Code::UpstreamError, error)
-        }
+        MountError::NoInput { .. } => with_hint(
+            Code::UpstreamError,
+            "The call may have taken effect. Look before you repeat it.".to_owned(),
+        ),
+        MountError::Refused { .. } => ErrorWire::because(Code::UpstreamError, error),
     }
 }
 

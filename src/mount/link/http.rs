@@ -228,8 +228,8 @@ mod tests {
     #[test]
     fn requests_of_the_newer_era_have_their_headers() {
         let headers = |method: &str, params: Value| {
-            let Value::Object(params) = params else { panic!() };
-            let line = ServerEra::Newer.request(1, method, params);
+            let Value::Object(mut params) = params else { panic!() };
+            let line = ServerEra::Newer.request(1, method, &mut params);
             let HttpMessage::Request { headers: Some(headers), .. } = HttpMessage::of(&line) else {
                 panic!()
             };

@@ -10,10 +10,10 @@ use crate::mount::asking::{
     ANSWER_BYTES_MAX, ANSWER_WAIT, AskAnswer, AskRefusal, OPEN_MAX, QUESTION_BYTES_MAX,
     QUESTIONS_MAX, ServerAsk, ServerQuestion, asking_call,
 };
-use crate::mount::fence::EpochGate;
+use crate::mount::fence::{CallLease, EpochGate};
 use crate::mount::protocol::{ServerRequest, answer, answer_to};
 use crate::mount::server::MountTask;
-use crate::mount::server::questions::QuestionAnswer;
+use crate::mount::server::questions::{QuestionAnswer, QuestionKey};
 use crate::mount::server::running::{PendingCall, RunningServer};
 
 impl MountTask {
@@ -38,16 +38,31 @@ impl MountTask {
         }
     }
 
-    /// Hands an answer to the server, unless the lease of its call is over.
-    pub(super) fn on_client_answer(&self, running: &RunningServer, answered: QuestionAnswer) {
-        let QuestionAnswer { id, under, answer: said } = answered;
-        let too_long =
-            |it: &AskAnswer| it.as_ref().is_ok_and(|it| it.get().len() > ANSWER_BYTES_MAX);
-        let line = if too_long(&said) {
-            answer(&id, &Err(AskRefusal::refused("the client's answer is too long")))
-        } else {
-            answer(&id, &said)
-        };
+    /// Hands an answer to the server.
+    pub(super) fn on_client_answer(
+        &mut self,
+        running: &mut RunningServer,
+        answered: QuestionAnswer,
+    ) {
+        let QuestionAnswer { key, under, answer } = answered;
+        let is_too_long = answer.as_ref().is_ok_and(|it| it.get().len() > ANSWER_BYTES_MAX);
+        let too_long = || Err(AskRefusal::refused("the client's answer is too long"));
+        let answer = if is_too_long { too_long() } else { answer };
+        match key {
+            QuestionKey::Request(id) => self.answer_request(running, &id, under, &answer),
+            QuestionKey::Result { call, name } => self.on_input(running, call, (name, answer)),
+        }
+    }
+
+    /// Answers a request of the server, unless the lease of its call is over.
+    fn answer_request(
+        &self,
+        running: &RunningServer,
+        id: &str,
+        under: Option<CallLease>,
+        said: &AskAnswer,
+    ) {
+        let line = answer(id, said);
         // As above. An error has nothing of the client.
         let _ = match under.filter(|_| said.is_ok()) {
             None => Some(running.link.send(line)),
@@ -66,47 +81,66 @@ impl RunningServer {
         &mut self,
         id: &Value,
         within: Option<u64>,
-        (ask, params): (ServerAsk, Map<String, Value>),
+        question: (ServerAsk, Map<String, Value>),
     ) -> Result<(), AskRefusal> {
-        if self.questions.is_open(id) {
+        let key = QuestionKey::of(id);
+        if self.questions.is_open(&key) {
             return Err(AskRefusal::malformed("a question with this id is open"));
         }
-        if serde_json::to_vec(&params).map_or(0, |it| it.len()) > QUESTION_BYTES_MAX {
-            return Err(AskRefusal::malformed("the question is too long"));
-        }
+        let within = within.map(|request| self.call_of(request).unwrap_or(request));
         let calls = self.pending.iter().map(|(id, it)| (*id, it.call.client()));
         let call_id = asking_call(calls, self.draining.clients(), within)?;
-        let too_many = || AskRefusal::refused("this call asks too much");
-        let is_full = self.questions.of_call(call_id) >= OPEN_MAX;
-        let pending = self.pending.get_mut(&call_id).filter(|it| it.asked < QUESTIONS_MAX);
-        let PendingCall { call, until, asked } =
-            pending.filter(|_| !is_full).ok_or_else(too_many)?;
-        let asker = call.asker.as_ref().ok_or_else(too_many)?;
-        let (reply, answer) = oneshot::channel();
-        let put = asker.questions.try_send(ServerQuestion { ask, params, reply });
-        put.map_err(|error| match error {
-            mpsc::error::TrySendError::Full(_) => too_many(),
-            mpsc::error::TrySendError::Closed(_) => AskRefusal::refused("the call is over"),
-        })?;
-        *asked += 1;
-        *until = (*until).max(Instant::now() + ANSWER_WAIT);
-        self.questions.add(id, (call_id, call.under), answer);
+        let open = self.questions.of_call(call_id);
+        let over = || AskRefusal::refused("this request is over");
+        let pending = self.pending.get_mut(&call_id).ok_or_else(over)?;
+        let answer = pending.put(open, question)?;
+        self.questions.add(key, (call_id, pending.call.under), answer);
         Ok(())
     }
 
     /// Answers what was asked during a call that is over, and takes it back from its client.
     pub(super) fn end_questions(&mut self, call: u64) {
-        for id in self.questions.end_call(call) {
-            let over = Err(AskRefusal::refused("the call is over"));
-            // A server that does not read has to do without.
-            let _ = self.link.send(answer(&id, &over));
+        for key in self.questions.end_call(call) {
+            if let QuestionKey::Request(id) = key {
+                let over = Err(AskRefusal::refused("the call is over"));
+                // A server that does not read has to do without.
+                let _ = self.link.send(answer(id, &over));
+            }
         }
     }
 
     /// Takes a question back.
     pub(super) fn on_cancelled(&mut self, params: Option<&Value>) {
         if let Some(id) = params.and_then(|params| params.get("requestId")) {
-            self.questions.cancel(id);
+            self.questions.cancel(&QuestionKey::of(id));
         }
+    }
+}
+
+impl PendingCall {
+    /// Puts a question to the client, beside those that are open. Returns where its answer comes.
+    pub(super) fn put(
+        &mut self,
+        open: usize,
+        (ask, params): (ServerAsk, Map<String, Value>),
+    ) -> Result<oneshot::Receiver<AskAnswer>, AskRefusal> {
+        if serde_json::to_vec(&params).map_or(0, |it| it.len()) > QUESTION_BYTES_MAX {
+            return Err(AskRefusal::malformed("the question is too long"));
+        }
+        let too_many = || AskRefusal::refused("this call asks too much");
+        if open >= OPEN_MAX || self.asked >= QUESTIONS_MAX {
+            return Err(too_many());
+        }
+        let nobody = || AskRefusal::refused("nobody can be asked during this request");
+        let asker = self.call.asker.as_ref().ok_or_else(nobody)?;
+        let (reply, answer) = oneshot::channel();
+        let put = asker.questions.try_send(ServerQuestion { ask, params, reply });
+        put.map_err(|error| match error {
+            mpsc::error::TrySendError::Full(_) => too_many(),
+            mpsc::error::TrySendError::Closed(_) => AskRefusal::refused("the call is over"),
+        })?;
+        self.asked += 1;
+        self.until = self.until.max(Instant::now() + ANSWER_WAIT);
+        Ok(answer)
     }
 }

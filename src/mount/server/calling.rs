@@ -9,6 +9,7 @@ use uuid::Uuid;
 
 use crate::core::ids::LeaseId;
 use crate::core::mount::MountMode;
+use crate::mount::eras::ServerEra;
 use crate::mount::error::MountError;
 use crate::mount::fence::EpochGate;
 use crate::mount::handle::ServerCall;
@@ -68,11 +69,26 @@ impl MountTask {
             let _ = call.reply.send(Err(MountError::StateLost { mount }));
             return;
         }
-        let mut params = std::mem::take(&mut call.params);
         if call.progress.is_some() {
-            params.insert("_meta".to_owned(), json!({"progressToken": call.id}));
+            call.params.insert("_meta".to_owned(), json!({"progressToken": call.id}));
         }
-        let line = running.era.request(call.id, call.method, params);
+        let mut pending = PendingCall::new(call);
+        let number = pending.call.id;
+        let made = self.make_request(running, &mut pending, number);
+        running.used = Instant::now();
+        self.go_on(running, pending, made.map(|()| None));
+    }
+
+    /// Makes the request of a call, with the parameters that it has by now, unless its lease is over.
+    pub(super) fn make_request(
+        &mut self,
+        running: &mut RunningServer,
+        pending: &mut PendingCall,
+        number: u64,
+    ) -> Result<(), MountError> {
+        let mount = || self.shared.name.clone();
+        let call = &mut pending.call;
+        let line = running.era.request(number, call.method, &mut call.params);
         let sent = match call.under {
             None => Some(running.link.send(line)),
             Some(under) => {
@@ -81,18 +97,18 @@ impl MountTask {
                 fence.pass(under.epoch, || running.link.send_through(line, gate))
             }
         };
-        let problem = match sent {
-            Some(Ok(())) => None,
-            Some(Err(NotReading)) => Some(MountError::Busy { mount }),
-            None => Some(MountError::LeaseEnded { mount }),
-        };
-        if let Some(problem) = problem {
-            let _ = call.reply.send(Err(problem));
-            return;
+        match sent {
+            Some(Ok(())) => {}
+            Some(Err(NotReading)) => return Err(MountError::Busy { mount: mount() }),
+            None => return Err(MountError::LeaseEnded { mount: mount() }),
         }
-        running.used = Instant::now();
-        let until = running.used + self.shared.settings.call_timeout;
-        running.pending.insert(call.id, PendingCall { call, until, asked: 0 });
+        pending.request = Some(number);
+        if running.era == ServerEra::Older {
+            // It is made once.
+            pending.call.params.clear();
+        }
+        pending.until = pending.until.max(Instant::now() + self.shared.settings.call_timeout);
+        Ok(())
     }
 
     /// Cancels the calls that their callers have given up.
@@ -100,8 +116,9 @@ impl MountTask {
         let mut given_up = self.shared.given_up.lock().unwrap_or_else(PoisonError::into_inner);
         let given_up: BTreeSet<u64> = std::mem::take(&mut given_up);
         for id in given_up {
-            if let Some(PendingCall { call, .. }) = running.pending.remove(&id) {
-                running.cancel(id, &call);
+            if let Some(pending) = running.pending.remove(&id) {
+                let mount = self.shared.name.clone();
+                running.end_call(pending, Err(MountError::Restarted { mount }));
             }
         }
     }

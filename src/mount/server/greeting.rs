@@ -53,7 +53,7 @@ impl Listing {
 
     pub(super) fn request(&self) -> Vec<u8> {
         let cursor = self.cursor.iter().map(|cursor| ("cursor".to_owned(), json!(cursor)));
-        self.era.request(self.id, "tools/list", cursor.collect())
+        self.era.request(self.id, "tools/list", &mut cursor.collect())
     }
 
     /// Adds a page. Returns all tools, or the request for the next page.
@@ -135,7 +135,7 @@ async fn hello(
     let mut discover = None;
     if probes {
         let id = shared.number();
-        send(link, ServerEra::Newer.request(id, "server/discover", Map::new()))?;
+        send(link, ServerEra::Newer.request(id, "server/discover", &mut Map::new()))?;
         discover = Some(id);
     }
     let (mut initialize, mut refused) = (None, None);

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
@@ -10,6 +11,7 @@ use crate::core::mount::MountName;
 use crate::mount::eras::ServerEra;
 use crate::mount::error::MountError;
 use crate::mount::handle::{CALLS_MAX, CallProgress, ServerCall};
+use crate::mount::inputs::InputRound;
 use crate::mount::link::ServerLink;
 use crate::mount::protocol::notification;
 use crate::mount::server::asked::AskedWatches;
@@ -35,19 +37,62 @@ pub(super) struct RunningServer {
     pub(super) used: Instant,
 }
 
+/// A call that the server has to answer.
 pub(super) struct PendingCall {
     pub(super) call: ServerCall,
     pub(super) until: Instant,
+    /// The request that the server has to answer for it.
+    pub(super) request: Option<u64>,
     /// How much the server has asked during it.
     pub(super) asked: usize,
+    /// How often the server has asked with a result.
+    pub(super) rounds: usize,
+    /// What its client is to answer before the request is made again.
+    pub(super) round: Option<InputRound>,
+}
+
+impl PendingCall {
+    pub(super) fn new(call: ServerCall) -> Self {
+        let until = Instant::now();
+        Self { call, until, request: None, asked: 0, rounds: 0, round: None }
+    }
+
+    /// Whether it waits for nothing but its client.
+    pub(super) fn is_asking(&self) -> bool {
+        self.request.is_none()
+    }
 }
 
 impl RunningServer {
-    /// Cancels a call at the server.
-    pub(super) fn cancel(&mut self, id: u64, call: &ServerCall) {
-        self.draining.on_cancelled(id, call, Instant::now());
-        self.end_questions(id);
-        self.give_up(id);
+    /// The call that has this request.
+    pub(super) fn call_of(&self, request: u64) -> Option<u64> {
+        let found = self.pending.iter().find(|(_, it)| it.request == Some(request));
+        found.map(|(call, _)| *call)
+    }
+
+    /// Takes the call that has this request, which is answered, or will not be.
+    pub(super) fn take_answered(&mut self, request: u64) -> Option<PendingCall> {
+        let mut pending = self.pending.remove(&self.call_of(request)?)?;
+        pending.request = None;
+        Some(pending)
+    }
+
+    /// Ends a call: what it still has at the server is cancelled, and what the server has asked during it is taken back.
+    pub(super) fn end_call(
+        &mut self,
+        pending: PendingCall,
+        answer: Result<Box<RawValue>, MountError>,
+    ) {
+        let PendingCall { call, request, .. } = pending;
+        if let Some(request) = request {
+            self.draining.on_cancelled(request, &call, Instant::now());
+        }
+        self.end_questions(call.id);
+        if let Some(request) = request {
+            self.give_up(request);
+        }
+        // Whoever has gone needs no answer.
+        let _ = call.reply.send(answer);
     }
 
     /// Gives up a request.
@@ -64,15 +109,11 @@ impl RunningServer {
 
     /// Cancels the calls of earlier holders.
     pub(super) fn cancel_before(&mut self, epoch: Epoch, mount: &MountName) {
-        let of_former = |it: &PendingCall| it.call.under.is_some_and(|under| under.epoch < epoch);
-        let former: Vec<u64> =
-            self.pending.iter().filter(|(_, it)| of_former(it)).map(|(id, _)| *id).collect();
-        for id in former {
-            if let Some(PendingCall { call, .. }) = self.pending.remove(&id) {
-                self.cancel(id, &call);
-                let mount = mount.clone();
-                let _ = call.reply.send(Err(MountError::LeaseEnded { mount }));
-            }
+        let is_former = |it: &PendingCall| it.call.under.is_some_and(|under| under.epoch < epoch);
+        let former = self.pending.extract_if(.., |_, pending| is_former(pending));
+        let former: Vec<PendingCall> = former.map(|(_, pending)| pending).collect();
+        for pending in former {
+            self.end_call(pending, Err(MountError::LeaseEnded { mount: mount.clone() }));
         }
     }
 

@@ -119,8 +119,8 @@ impl MountTask {
         (step, method, params): (WatchStep, &str, Value),
     ) -> Result<(), MountError> {
         let id = self.shared.number();
-        let Value::Object(params) = params else { return Ok(()) };
-        let sent = running.link.send(running.era.request(id, method, params));
+        let Value::Object(mut params) = params else { return Ok(()) };
+        let sent = running.link.send(running.era.request(id, method, &mut params));
         sent.map_err(|_| MountError::Busy { mount: self.shared.name.clone() })?;
         let until = Instant::now() + self.shared.settings.call_timeout;
         running.watches.asked.insert(thing.clone(), AskedWatch::Waiting { id, step, until });

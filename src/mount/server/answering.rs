@@ -1,0 +1,91 @@
+//! The answers of a server to the requests of calls, and what becomes of the calls.
+
+use serde_json::value::RawValue;
+use tokio::time::Instant;
+
+use crate::mount::eras::{ResultKind, ServerEra};
+use crate::mount::error::MountError;
+use crate::mount::protocol::ServerRefusal;
+use crate::mount::server::MountTask;
+use crate::mount::server::running::{PendingCall, RunningServer};
+
+/// What comes of a step of a call: its result, or nothing yet.
+pub(super) type CallStep = Result<Option<Box<RawValue>>, MountError>;
+
+impl MountTask {
+    /// Takes the answer to a request of a call.
+    pub(super) fn on_answer(
+        &mut self,
+        running: &mut RunningServer,
+        request: u64,
+        result: Result<Box<RawValue>, ServerRefusal>,
+    ) {
+        // An unknown number is that of a call that was given up.
+        let Some(mut pending) = running.take_answered(request) else { return };
+        running.used = Instant::now();
+        let step = match result {
+            Ok(result) => self.on_result(running, &mut pending, result),
+            Err(ServerRefusal { code, message }) => {
+                Err(MountError::Refused { mount: self.shared.name.clone(), code, message })
+            }
+        };
+        self.go_on(running, pending, step);
+    }
+
+    fn on_result(
+        &mut self,
+        running: &mut RunningServer,
+        pending: &mut PendingCall,
+        result: Box<RawValue>,
+    ) -> CallStep {
+        match running.era {
+            ServerEra::Older => Ok(Some(result)),
+            ServerEra::Newer => match ResultKind::of(&result) {
+                ResultKind::Final => Ok(Some(result)),
+                ResultKind::InputRequired => {
+                    self.on_input_required(running, pending, &result)?;
+                    Ok(None)
+                }
+            },
+        }
+    }
+
+    /// Has a call wait on, or ends it.
+    pub(super) fn go_on(&self, running: &mut RunningServer, pending: PendingCall, step: CallStep) {
+        match step.transpose() {
+            None => _ = running.pending.insert(pending.call.id, pending),
+            Some(answer) => running.end_call(pending, answer),
+        }
+    }
+
+    /// A request of a call will not be answered.
+    pub(super) fn on_call_lost(&self, running: &mut RunningServer, request: u64, problem: &str) {
+        let Some(pending) = running.take_answered(request) else { return };
+        self.shared.log.add(format!("[termgate] no answer: {problem}").as_bytes());
+        let mount = self.shared.name.clone();
+        running.end_call(pending, Err(MountError::Restarted { mount }));
+    }
+
+    /// Cancels the calls that were not answered in time. Returns whether there were any.
+    pub(super) fn on_call_time(&self, running: &mut RunningServer, now: Instant) -> bool {
+        let overdue = running.pending.extract_if(.., |_, pending| pending.until <= now);
+        let overdue: Vec<PendingCall> = overdue.map(|(_, pending)| pending).collect();
+        let is_any = !overdue.is_empty();
+        for pending in overdue {
+            let error = if pending.is_asking() {
+                self.no_input("the client did not answer in time".to_owned())
+            } else {
+                let (mount, after) = (self.shared.name.clone(), self.shared.settings.call_timeout);
+                MountError::TimedOut { mount, after }
+            };
+            running.end_call(pending, Err(error));
+        }
+        is_any
+    }
+
+    /// The error of a server that says what is not of the protocol.
+    pub(super) fn malformed(&self, what: &str, problem: &str) -> MountError {
+        let message = format!("its {what} is malformed: {problem}");
+        MountError::Refused { mount: self.shared.name.clone(), code: 0, message }
+    }
+}
