@@ -17,4 +17,5 @@ pub mod registry;
 mod server;
 pub mod servers;
 pub mod shares;
+pub mod tasks;
 pub mod watches;

@@ -45,6 +45,7 @@ mod daemon {
     mod mount_modes;
     mod mount_news;
     mod mount_shares;
+    mod mount_tasks;
     mod mounts;
     mod observe;
     mod order;

@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 
 use crate::mount::asking::capabilities;
 use crate::mount::protocol::request;
+use crate::mount::tasks::TASKS_EXTENSION;
 
 /// The revision of the older era that every server of it knows, and the one of the newer era.
 pub const OLDER_REVISION: &str = "2025-11-25";
@@ -34,12 +35,19 @@ impl ServerEra {
             Self::Newer => {
                 let meta = params.entry("_meta").or_insert_with(|| json!({}));
                 meta[format!("{RESERVED}protocolVersion")] = json!(NEWER_REVISION);
-                meta[format!("{RESERVED}clientCapabilities")] = capabilities();
+                meta[format!("{RESERVED}clientCapabilities")] = newer_capabilities();
                 meta[format!("{RESERVED}clientInfo")] = client_info();
             }
         }
         request(id, method, params)
     }
+}
+
+/// What servers of the newer era are told that they may do.
+fn newer_capabilities() -> Value {
+    let mut all = capabilities();
+    all["extensions"] = json!({TASKS_EXTENSION: {}});
+    all
 }
 
 /// How the daemon calls itself.
@@ -58,6 +66,8 @@ pub enum ResultKind {
     Final,
     /// The server asks, and the request is to be made again with the answers.
     InputRequired,
+    /// The server has begun a task, whose result is the result.
+    Task,
 }
 
 impl ResultKind {
@@ -72,6 +82,7 @@ impl ResultKind {
             serde_json::from_str::<Kind<'_>>(result.get()).ok().and_then(|it| it.result_type);
         match kind.as_deref() {
             Some("input_required") => Self::InputRequired,
+            Some("task") => Self::Task,
             Some(_) | None => Self::Final,
         }
     }
@@ -98,7 +109,7 @@ mod tests {
         let meta = &newer["params"]["_meta"];
         assert_eq!(meta["progressToken"], 7);
         assert_eq!(named_revision(meta), Some(NEWER_REVISION));
-        assert_eq!(meta["io.modelcontextprotocol/clientCapabilities"], capabilities());
+        assert_eq!(meta["io.modelcontextprotocol/clientCapabilities"], newer_capabilities());
         assert_eq!(meta["io.modelcontextprotocol/clientInfo"]["name"], "termgate");
     }
 }

@@ -99,6 +99,8 @@ pub struct Greeting {
     pub capabilities: Vec<&'static str>,
     /// What it declared to tell.
     pub news: Vec<ServerNews>,
+    /// Whether its tools may be called as tasks, which servers of the newer era decide themselves.
+    pub runs_tasks: bool,
     /// How it says that it is used, 4,096 bytes at most.
     pub instructions: Option<String>,
 }

@@ -11,6 +11,7 @@ mod learning;
 mod questions;
 mod running;
 mod starting;
+mod tasks;
 mod watching;
 
 use std::collections::BTreeMap;
@@ -182,6 +183,7 @@ impl MountTask {
         let greeting = self.shared.view.borrow().greeting.clone();
         let era = greeting.map(|it| it.era).unwrap_or_default();
         let mut running = RunningServer {
+            shared: Arc::clone(&self.shared),
             link,
             era,
             pending,
@@ -260,7 +262,7 @@ impl MountTask {
 
     /// When the next call times out, or the server has been idle for long enough.
     fn deadline(&self, running: &RunningServer) -> Instant {
-        let first = running.pending.values().map(|pending| pending.until).min();
+        let first = running.pending.values().map(PendingCall::deadline).min();
         let others = running.draining.deadline().into_iter().chain(running.watches.deadline());
         let first = first.into_iter().chain(others).min();
         let idle = self.shared.settings.idle_stop;

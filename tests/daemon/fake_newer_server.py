@@ -10,9 +10,11 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 directory, way = sys.argv[1], sys.argv[2]
 kind = sys.argv[3] if way == "lines" else "newer"
 P = "io.modelcontextprotocol/"
-TOOLS = ["echo", "hang", "tell", "drop", "ask", "changed", "params"]
+TOOLS = ["echo", "hang", "tell", "drop", "ask", "changed", "params", "task", "maybe"]
 # The subscriptions by the ids of their requests: what each wants to be told, and where.
 open_subscriptions, lock = {}, threading.RLock()
+# What is left of each task: its states, one after the other.
+tasks = {}
 
 
 def note(text):
@@ -78,6 +80,38 @@ def ask(id, params, how):
     return result(id, {"content": [], "structuredContent": {"answers": state["answers"]} | meta})
 
 
+def state(task, step):
+    """A task as it is in this state."""
+    time = {"createdAt": "2026-07-28T10:00:00Z", "lastUpdatedAt": "2026-07-28T10:00:00Z"}
+    return {"taskId": task, "ttlMs": None, "pollIntervalMs": 100} | time | step
+
+
+def begin_task(id, steps):
+    task = f"task {len(tasks)}"
+    tasks[task] = steps
+    return result(id, {"resultType": "task"} | state(task, {"status": "working"}))
+
+
+def of_task(method, id, params):
+    """The answer to a request about a task; None if there is none, and an empty one if it gets lost."""
+    note(method)
+    steps = tasks[params["taskId"]]
+    if method == "tasks/cancel":
+        return result(id, {})
+    step = steps[0]
+    if method == "tasks/update":
+        note("answers " + json.dumps(params["inputResponses"], sort_keys=True))
+        steps.pop(0)
+        return result(id, {})
+    if step.get("die"):
+        os._exit(1)
+    if step.get("silent"):
+        return None
+    if len(steps) > 1 and step["status"] != "input_required":
+        steps.pop(0)
+    return "" if step.get("lose") else result(id, state(params["taskId"], step))
+
+
 def questions_of(method):
     """What resources and prompts ask before they are answered."""
     return {"rounds": [{"inputRequests": {"who": {"method": "elicitation/create", "params": {
@@ -107,6 +141,8 @@ def call(id, params):
                 say(result(id_of, {}))
     elif name == "ask":
         return ask(id, params, arguments)
+    elif name == "task":
+        return begin_task(id, arguments["steps"])
     elif name == "params":
         return result(id, {"content": [], "structuredContent": {"params": params}})
     return result(id, {"content": [{"type": "text", "text": "done"}]})
@@ -130,6 +166,10 @@ def answer(message, say):
                                      for name in TOOLS]})
     if method == "resources/list":
         return result(id, {"resources": [{"uri": "one", "name": "one"}]})
+    if method in ("tasks/get", "tasks/update", "tasks/cancel"):
+        return of_task(method, id, params)
+    if params.get("uri") == "task":
+        return begin_task(id, [{"status": "working"}])
     if params.get("uri") == "asks" or params.get("name") == "asks":
         said = ask(id, params, questions_of(method))
         if "structuredContent" not in said["result"]:
@@ -257,6 +297,8 @@ class Http(BaseHTTPRequestHandler):
                   "Mcp-Session-Id": None}
         if method in ("tools/call", "prompts/get", "resources/read"):
             wanted["Mcp-Name"] = params.get("name", params.get("uri"))
+        if method.startswith("tasks/"):
+            wanted["Mcp-Name"] = params["taskId"]
         if method == "initialize" or any(self.headers.get(k) != v for k, v in wanted.items()):
             return self.plain(400, error(message["id"], -32020, "the headers are wrong"))
         if method == "subscriptions/listen":
@@ -265,6 +307,8 @@ class Http(BaseHTTPRequestHandler):
             self.until_closed()
             return leave(message["id"])
         said = answer(message, None)
+        if said == "":
+            return self.plain(503)
         if said:
             return self.plain(200, said)
         self.until_closed()

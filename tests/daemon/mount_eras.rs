@@ -134,8 +134,8 @@ async fn a_newer_server_is_told_what_the_client_is() {
     let result = client.request("tools/call", asked).await.unwrap();
     let meta = &result["structuredContent"]["params"]["_meta"];
     assert!(meta["progressToken"].is_u64(), "{meta}");
-    let declared =
-        json!({"elicitation": {"form": {}, "url": {}}, "sampling": {"tools": {}}, "roots": {}});
+    let declared = json!({"elicitation": {"form": {}, "url": {}}, "sampling": {"tools": {}}, "roots": {},
+        "extensions": {"io.modelcontextprotocol/tasks": {}}});
     assert_eq!(meta["io.modelcontextprotocol/clientCapabilities"], declared);
     assert_eq!(meta["io.modelcontextprotocol/clientInfo"]["name"], "termgate");
     daemon.stop().await;

@@ -75,6 +75,7 @@ struct HttpMessageParams {
     meta: Value,
     name: Option<Value>,
     uri: Option<Value>,
+    task_id: Option<Value>,
 }
 
 impl HttpMessage {
@@ -102,6 +103,7 @@ fn newer_headers(method: &str, params: &HttpMessageParams) -> Option<HeaderMap> 
     let name = match method {
         "tools/call" | "prompts/get" => params.name.as_ref(),
         "resources/read" => params.uri.as_ref(),
+        "tasks/get" | "tasks/update" | "tasks/cancel" => params.task_id.as_ref(),
         _ => None,
     };
     let name = name.and_then(Value::as_str);
@@ -243,6 +245,7 @@ mod tests {
             ("tools/call", json!({"name": "a b"}), Some("a b")),
             ("prompts/get", json!({"name": "\u{e9}"}), Some("=?base64?w6k=?=")),
             ("resources/read", json!({"uri": " x"}), Some("=?base64?IHg=?=")),
+            ("tasks/get", json!({"taskId": "t", "name": "x"}), Some("t")),
             (
                 "tools/call",
                 json!({"name": "=?base64?eA==?="}),

@@ -7,7 +7,7 @@ use crate::mount::eras::{ResultKind, ServerEra};
 use crate::mount::error::MountError;
 use crate::mount::protocol::ServerRefusal;
 use crate::mount::server::MountTask;
-use crate::mount::server::running::{PendingCall, RunningServer};
+use crate::mount::server::running::{CallRequest, PendingCall, RunningServer};
 
 /// What comes of a step of a call: its result, or nothing yet.
 pub(super) type CallStep = Result<Option<Box<RawValue>>, MountError>;
@@ -21,12 +21,16 @@ impl MountTask {
         result: Result<Box<RawValue>, ServerRefusal>,
     ) {
         // An unknown number is that of a call that was given up.
-        let Some(mut pending) = running.take_answered(request) else { return };
+        let Some((mut pending, kind)) = running.take_answered(request) else { return };
         running.used = Instant::now();
         let step = match result {
-            Ok(result) => self.on_result(running, &mut pending, result),
-            Err(ServerRefusal { code, message }) => {
-                Err(MountError::Refused { mount: self.shared.name.clone(), code, message })
+            Ok(result) => self.on_result(running, &mut pending, (kind, result)),
+            Err(refusal) => {
+                if kind != CallRequest::TaskUpdate {
+                    // There is no task, or none any more.
+                    pending.task = None;
+                }
+                Err(self.refused(refusal))
             }
         };
         self.go_on(running, pending, step);
@@ -36,17 +40,28 @@ impl MountTask {
         &mut self,
         running: &mut RunningServer,
         pending: &mut PendingCall,
-        result: Box<RawValue>,
+        (kind, result): (CallRequest, Box<RawValue>),
     ) -> CallStep {
-        match running.era {
-            ServerEra::Older => Ok(Some(result)),
-            ServerEra::Newer => match ResultKind::of(&result) {
+        match kind {
+            CallRequest::Call if running.era == ServerEra::Older => Ok(Some(result)),
+            CallRequest::Call => match ResultKind::of(&result) {
                 ResultKind::Final => Ok(Some(result)),
                 ResultKind::InputRequired => {
                     self.on_input_required(running, pending, &result)?;
                     Ok(None)
                 }
+                ResultKind::Task => {
+                    self.on_task_begun(pending, &result)?;
+                    Ok(None)
+                }
             },
+            CallRequest::TaskCall => Ok(self.on_task_call(pending, result)),
+            CallRequest::TaskGet => self.on_task_state(running, pending, &result),
+            CallRequest::TaskUpdate => Ok(None),
+            CallRequest::TaskResult => {
+                pending.task = None;
+                Ok(Some(result))
+            }
         }
     }
 
@@ -60,14 +75,21 @@ impl MountTask {
 
     /// A request of a call will not be answered.
     pub(super) fn on_call_lost(&self, running: &mut RunningServer, request: u64, problem: &str) {
-        let Some(pending) = running.take_answered(request) else { return };
+        let Some((mut pending, kind)) = running.take_answered(request) else { return };
         self.shared.log.add(format!("[termgate] no answer: {problem}").as_bytes());
+        if kind == CallRequest::TaskGet
+            && let Some(task) = &mut pending.task
+        {
+            task.on_silence(Instant::now());
+            return self.go_on(running, pending, Ok(None));
+        }
         let mount = self.shared.name.clone();
         running.end_call(pending, Err(MountError::Restarted { mount }));
     }
 
-    /// Cancels the calls that were not answered in time. Returns whether there were any.
+    /// Asks about tasks, and cancels the calls that were not answered in time. Returns whether there were any.
     pub(super) fn on_call_time(&self, running: &mut RunningServer, now: Instant) -> bool {
+        self.poll_tasks(running, now);
         let overdue = running.pending.extract_if(.., |_, pending| pending.until <= now);
         let overdue: Vec<PendingCall> = overdue.map(|(_, pending)| pending).collect();
         let is_any = !overdue.is_empty();
@@ -81,6 +103,11 @@ impl MountTask {
             running.end_call(pending, Err(error));
         }
         is_any
+    }
+
+    pub(super) fn refused(&self, refusal: ServerRefusal) -> MountError {
+        let ServerRefusal { code, message } = refusal;
+        MountError::Refused { mount: self.shared.name.clone(), code, message }
     }
 
     /// The error of a server that says what is not of the protocol.

@@ -16,6 +16,9 @@ use crate::mount::server::MountTask;
 use crate::mount::server::questions::{QuestionAnswer, QuestionKey};
 use crate::mount::server::running::{PendingCall, RunningServer};
 
+/// Where a request of the older era names the task that it belongs to, in `_meta`.
+const RELATED_TASK: &str = "io.modelcontextprotocol/related-task";
+
 impl MountTask {
     /// Has the client of a call asked, or answers the server at once. `within` is the request in whose stream it asks.
     pub(super) fn on_asked(
@@ -87,11 +90,14 @@ impl RunningServer {
         if self.questions.is_open(&key) {
             return Err(AskRefusal::malformed("a question with this id is open"));
         }
-        let within = within.map(|request| self.call_of(request).unwrap_or(request));
+        let over = || AskRefusal::refused("this request is over");
+        let within = match related_task(&question.1) {
+            Some(task) => Some(self.call_of_task(task).ok_or_else(over)?),
+            None => within.map(|request| self.call_of(request).unwrap_or(request)),
+        };
         let calls = self.pending.iter().map(|(id, it)| (*id, it.call.client()));
         let call_id = asking_call(calls, self.draining.clients(), within)?;
         let open = self.questions.of_call(call_id);
-        let over = || AskRefusal::refused("this request is over");
         let pending = self.pending.get_mut(&call_id).ok_or_else(over)?;
         let answer = pending.put(open, question)?;
         self.questions.add(key, (call_id, pending.call.under), answer);
@@ -115,6 +121,11 @@ impl RunningServer {
             self.questions.cancel(&QuestionKey::of(id));
         }
     }
+}
+
+/// The task that a server of the older era says its question belongs to.
+fn related_task(params: &Map<String, Value>) -> Option<&str> {
+    params.get("_meta")?.get(RELATED_TASK)?.get("taskId")?.as_str()
 }
 
 impl PendingCall {

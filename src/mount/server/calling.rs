@@ -16,7 +16,8 @@ use crate::mount::handle::ServerCall;
 use crate::mount::link::lines::NotReading;
 use crate::mount::protocol::TOOL_CALL;
 use crate::mount::server::MountTask;
-use crate::mount::server::running::{PendingCall, RunningServer};
+use crate::mount::server::running::{CallRequest, PendingCall, RunningServer};
+use crate::mount::tasks::TASK_MAX;
 
 /// Stands for the lease of the only client of a server.
 const OF_CLIENT: LeaseId = LeaseId(Uuid::nil());
@@ -54,7 +55,7 @@ impl MountTask {
             return;
         }
         if let Some(under) = call.under {
-            running.cancel_before(under.epoch, &self.shared.name);
+            running.cancel_before(under.epoch);
             if running.draining.blocks(under.epoch) {
                 running.draining.wait(call);
                 return;
@@ -72,24 +73,45 @@ impl MountTask {
         if call.progress.is_some() {
             call.params.insert("_meta".to_owned(), json!({"progressToken": call.id}));
         }
+        let mut kind = CallRequest::Call;
+        if self.is_task(&call) {
+            call.params.insert("task".to_owned(), json!({"ttl": TASK_MAX.as_millis() as u64}));
+            kind = CallRequest::TaskCall;
+        }
         let mut pending = PendingCall::new(call);
         let number = pending.call.id;
-        let made = self.make_request(running, &mut pending, number);
+        let made = self.make_request(running, &mut pending, (number, kind));
         running.used = Instant::now();
         self.go_on(running, pending, made.map(|()| None));
     }
 
-    /// Makes the request of a call, with the parameters that it has by now, unless its lease is over.
+    /// Makes the request of a call, with the parameters that it has by now.
     pub(super) fn make_request(
-        &mut self,
-        running: &mut RunningServer,
+        &self,
+        running: &RunningServer,
         pending: &mut PendingCall,
-        number: u64,
+        (number, kind): (u64, CallRequest),
     ) -> Result<(), MountError> {
-        let mount = || self.shared.name.clone();
         let call = &mut pending.call;
         let line = running.era.request(number, call.method, &mut call.params);
-        let sent = match call.under {
+        if running.era == ServerEra::Older {
+            // It is made once.
+            call.params.clear();
+        }
+        self.send(running, pending, (number, kind, line))?;
+        pending.until = pending.until.max(Instant::now() + self.shared.settings.call_timeout);
+        Ok(())
+    }
+
+    /// Sends a request for a call, unless its lease is over.
+    pub(super) fn send(
+        &self,
+        running: &RunningServer,
+        pending: &mut PendingCall,
+        (number, kind, line): (u64, CallRequest, Vec<u8>),
+    ) -> Result<(), MountError> {
+        let mount = || self.shared.name.clone();
+        let sent = match pending.call.under {
             None => Some(running.link.send(line)),
             Some(under) => {
                 let gate = EpochGate::new(Arc::clone(&self.shared.fence), under.epoch);
@@ -98,17 +120,13 @@ impl MountTask {
             }
         };
         match sent {
-            Some(Ok(())) => {}
-            Some(Err(NotReading)) => return Err(MountError::Busy { mount: mount() }),
-            None => return Err(MountError::LeaseEnded { mount: mount() }),
+            Some(Ok(())) => {
+                pending.requests.insert(number, kind);
+                Ok(())
+            }
+            Some(Err(NotReading)) => Err(MountError::Busy { mount: mount() }),
+            None => Err(MountError::LeaseEnded { mount: mount() }),
         }
-        pending.request = Some(number);
-        if running.era == ServerEra::Older {
-            // It is made once.
-            pending.call.params.clear();
-        }
-        pending.until = pending.until.max(Instant::now() + self.shared.settings.call_timeout);
-        Ok(())
     }
 
     /// Cancels the calls that their callers have given up.

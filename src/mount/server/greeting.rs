@@ -23,6 +23,9 @@ const PAGES_MAX: usize = 32;
 const CAPABILITIES: [&str; 6] =
     ["completions", "logging", "prompts", "resources", "tasks", "tools"];
 
+/// Where a server of the older era declares that tools may be called as tasks.
+const TASK_CALLS: &str = "/tasks/requests/tools/call";
+
 /// How long a server may be silent about the newer greeting before it gets the older one too.
 const PROBE_MAX: Duration = Duration::from_secs(1);
 
@@ -203,8 +206,10 @@ fn greeting(result: &Value, era: ServerEra) -> Greeting {
     let tells = |news: &ServerNews| {
         result["capabilities"].pointer(news.pointer()) == Some(&Value::Bool(true))
     };
+    let runs = result["capabilities"].pointer(TASK_CALLS).is_some_and(|it| !it.is_null());
     Greeting {
         era,
+        runs_tasks: runs && era == ServerEra::Older,
         capabilities: CAPABILITIES.into_iter().filter(declares).collect(),
         news: ServerNews::ALL.into_iter().filter(tells).collect(),
         instructions: instructions.map(kept),

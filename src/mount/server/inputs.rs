@@ -1,4 +1,5 @@
-//! What a server asks with a result: the client of the call is asked, and the request is made again with the answers.
+//! What a server asks with a result: the client of the call is asked, and the request is made again with the answers, or
+//! its task gets them.
 
 use serde_json::value::RawValue;
 
@@ -7,7 +8,7 @@ use crate::mount::error::MountError;
 use crate::mount::inputs::{InputRequest, InputRequests, InputRequired, ROUNDS_MAX};
 use crate::mount::server::MountTask;
 use crate::mount::server::questions::QuestionKey;
-use crate::mount::server::running::{PendingCall, RunningServer};
+use crate::mount::server::running::{CallRequest, PendingCall, RunningServer};
 
 impl MountTask {
     /// The server asks before it answers a request.
@@ -33,7 +34,7 @@ impl MountTask {
     }
 
     /// Puts the questions of a result to the client.
-    fn ask_inputs(
+    pub(super) fn ask_inputs(
         &self,
         running: &mut RunningServer,
         pending: &mut PendingCall,
@@ -81,7 +82,7 @@ impl MountTask {
         self.bring_inputs(running, pending)
     }
 
-    /// Makes the request again, once all its questions are answered.
+    /// Makes the request again, once all its questions are answered; or brings a task the answers.
     fn bring_inputs(
         &mut self,
         running: &mut RunningServer,
@@ -94,8 +95,14 @@ impl MountTask {
                 Err(self.no_input("its tools have changed meanwhile".to_owned()))
             }
             Some(round) => {
-                round.fill(&mut pending.call.params);
-                self.make_request(running, pending, self.shared.number())
+                let number = self.shared.number();
+                let Some(task) = &pending.task else {
+                    round.fill(&mut pending.call.params);
+                    return self.make_request(running, pending, (number, CallRequest::Call));
+                };
+                let mut params = task.params();
+                round.fill(&mut params);
+                self.ask_task(running, pending, (CallRequest::TaskUpdate, params))
             }
         }
     }

@@ -1,16 +1,16 @@
 //! A running server, and what it has to answer.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use crate::core::ids::Epoch;
-use crate::core::mount::MountName;
 use crate::mount::eras::ServerEra;
 use crate::mount::error::MountError;
-use crate::mount::handle::{CALLS_MAX, CallProgress, ServerCall};
+use crate::mount::handle::{CALLS_MAX, CallProgress, MountShared, ServerCall};
 use crate::mount::inputs::InputRound;
 use crate::mount::link::ServerLink;
 use crate::mount::protocol::notification;
@@ -18,9 +18,11 @@ use crate::mount::server::asked::AskedWatches;
 use crate::mount::server::draining::Draining;
 use crate::mount::server::greeting::Listing;
 use crate::mount::server::questions::OpenQuestions;
+use crate::mount::tasks::CallTask;
 
 /// A running server with the calls that it has to answer.
 pub(super) struct RunningServer {
+    pub(super) shared: Arc<MountShared>,
     pub(super) link: ServerLink,
     pub(super) era: ServerEra,
     pub(super) pending: BTreeMap<u64, PendingCall>,
@@ -41,40 +43,73 @@ pub(super) struct RunningServer {
 pub(super) struct PendingCall {
     pub(super) call: ServerCall,
     pub(super) until: Instant,
-    /// The request that the server has to answer for it.
-    pub(super) request: Option<u64>,
+    /// The requests that the server has to answer for it.
+    pub(super) requests: BTreeMap<u64, CallRequest>,
     /// How much the server has asked during it.
     pub(super) asked: usize,
     /// How often the server has asked with a result.
     pub(super) rounds: usize,
-    /// What its client is to answer before the request is made again.
+    /// What its client is to answer before the server goes on.
     pub(super) round: Option<InputRound>,
+    /// The task as which the server runs it.
+    pub(super) task: Option<CallTask>,
+    /// Whether the server tells how far it has come.
+    pub(super) has_progress: bool,
+}
+
+/// A request to the server for a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum CallRequest {
+    /// That of the call.
+    Call,
+    /// The same, which a server of the older era is to answer with a task.
+    TaskCall,
+    /// How the task is doing.
+    TaskGet,
+    /// The answers to what the task asks.
+    TaskUpdate,
+    /// The result of the task, which a server of the older era gives separately.
+    TaskResult,
 }
 
 impl PendingCall {
     pub(super) fn new(call: ServerCall) -> Self {
-        let until = Instant::now();
-        Self { call, until, request: None, asked: 0, rounds: 0, round: None }
+        Self {
+            call,
+            until: Instant::now(),
+            requests: BTreeMap::new(),
+            asked: 0,
+            rounds: 0,
+            round: None,
+            task: None,
+            has_progress: false,
+        }
     }
 
     /// Whether it waits for nothing but its client.
     pub(super) fn is_asking(&self) -> bool {
-        self.request.is_none()
+        self.requests.is_empty() && self.task.is_none()
+    }
+
+    /// When something is to be done about it.
+    pub(super) fn deadline(&self) -> Instant {
+        let poll_at = self.task.as_ref().and_then(|task| task.poll_at);
+        poll_at.map_or(self.until, |at| at.min(self.until))
     }
 }
 
 impl RunningServer {
     /// The call that has this request.
     pub(super) fn call_of(&self, request: u64) -> Option<u64> {
-        let found = self.pending.iter().find(|(_, it)| it.request == Some(request));
+        let found = self.pending.iter().find(|(_, it)| it.requests.contains_key(&request));
         found.map(|(call, _)| *call)
     }
 
     /// Takes the call that has this request, which is answered, or will not be.
-    pub(super) fn take_answered(&mut self, request: u64) -> Option<PendingCall> {
+    pub(super) fn take_answered(&mut self, request: u64) -> Option<(PendingCall, CallRequest)> {
         let mut pending = self.pending.remove(&self.call_of(request)?)?;
-        pending.request = None;
-        Some(pending)
+        let kind = pending.requests.remove(&request)?;
+        Some((pending, kind))
     }
 
     /// Ends a call: what it still has at the server is cancelled, and what the server has asked during it is taken back.
@@ -83,14 +118,19 @@ impl RunningServer {
         pending: PendingCall,
         answer: Result<Box<RawValue>, MountError>,
     ) {
-        let PendingCall { call, request, .. } = pending;
-        if let Some(request) = request {
-            self.draining.on_cancelled(request, &call, Instant::now());
+        let PendingCall { call, requests, task, .. } = pending;
+        let now = Instant::now();
+        if let Some(task) = task {
+            // It is over when the server says so, as an ordinary call is.
+            let number = self.shared.number();
+            self.draining.on_cancelled(number, &call, now);
+            // A server that does not read is not told.
+            let _ = self.link.send(self.era.request(number, "tasks/cancel", &mut task.params()));
+        } else {
+            requests.keys().for_each(|number| self.draining.on_cancelled(*number, &call, now));
         }
         self.end_questions(call.id);
-        if let Some(request) = request {
-            self.give_up(request);
-        }
+        requests.keys().for_each(|number| self.give_up(*number));
         // Whoever has gone needs no answer.
         let _ = call.reply.send(answer);
     }
@@ -108,23 +148,23 @@ impl RunningServer {
     }
 
     /// Cancels the calls of earlier holders.
-    pub(super) fn cancel_before(&mut self, epoch: Epoch, mount: &MountName) {
+    pub(super) fn cancel_before(&mut self, epoch: Epoch) {
         let is_former = |it: &PendingCall| it.call.under.is_some_and(|under| under.epoch < epoch);
         let former = self.pending.extract_if(.., |_, pending| is_former(pending));
         let former: Vec<PendingCall> = former.map(|(_, pending)| pending).collect();
         for pending in former {
-            self.end_call(pending, Err(MountError::LeaseEnded { mount: mount.clone() }));
+            let mount = self.shared.name.clone();
+            self.end_call(pending, Err(MountError::LeaseEnded { mount }));
         }
     }
 
     /// Hands a server's progress to the caller, unless it is behind.
-    pub(super) fn on_progress(&self, params: Option<Value>) {
+    pub(super) fn on_progress(&mut self, params: Option<Value>) {
         let Some(Value::Object(mut members)) = params else { return };
         let id = members.remove("progressToken").and_then(|token| token.as_u64());
-        let progress = id
-            .and_then(|id| self.pending.get(&id))
-            .and_then(|pending| pending.call.progress.as_ref());
-        if let Some(progress) = progress {
+        let Some(pending) = id.and_then(|id| self.pending.get_mut(&id)) else { return };
+        pending.has_progress = true;
+        if let Some(progress) = &pending.call.progress {
             let _ = progress.try_send(CallProgress { members });
         }
     }
