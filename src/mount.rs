@@ -12,6 +12,7 @@ pub mod handle;
 pub mod inputs;
 pub mod link;
 pub mod log;
+pub mod mirrored;
 pub mod protocol;
 pub mod registry;
 mod server;

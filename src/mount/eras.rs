@@ -37,6 +37,8 @@ impl ServerEra {
                 meta[format!("{RESERVED}protocolVersion")] = json!(NEWER_REVISION);
                 meta[format!("{RESERVED}clientCapabilities")] = newer_capabilities();
                 meta[format!("{RESERVED}clientInfo")] = client_info();
+                // Without this, a server says nothing for its log.
+                meta[format!("{RESERVED}logLevel")] = json!("info");
             }
         }
         request(id, method, params)

@@ -87,6 +87,19 @@ impl ServerLink {
         self.lines.send(line, Some(gate))
     }
 
+    /// Sends a call, through a gate as [`ServerLink::send_through`] if it has one. Over HTTP it has these headers.
+    ///
+    /// # Errors
+    /// [`NotReading`] if too much waits already.
+    pub fn send_call(
+        &self,
+        line: Vec<u8>,
+        gate: Option<EpochGate>,
+        headers: Vec<(String, String)>,
+    ) -> Result<(), NotReading> {
+        self.lines.send_with(line, gate, headers)
+    }
+
     /// What comes next. Cancelling this loses nothing.
     pub async fn next(&mut self) -> FromServer {
         self.lines.next().await.unwrap_or_else(|| FromServer::Closed("it ended".to_owned()))

@@ -134,11 +134,7 @@ pub fn result_line(buffer: &mut Vec<u8>, id: &RequestId, result: &ToolResult) ->
 }
 
 /// Writes pieces into memory of a known kind: behind `dyn Write`, each piece costs a call and a loop.
-fn write_result(
-    line: &mut Vec<u8>,
-    id: &RequestId,
-    result: &ToolResult,
-) -> serde_json::Result<()> {
+fn write_result(line: &mut Vec<u8>, id: &RequestId, result: &ToolResult) -> serde_json::Result<()> {
     line.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);
     serde_json::to_writer(&mut *line, id)?;
     line.extend_from_slice(br#","result":"#);

@@ -10,7 +10,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 directory, way = sys.argv[1], sys.argv[2]
 kind = sys.argv[3] if way == "lines" else "newer"
 P = "io.modelcontextprotocol/"
-TOOLS = ["echo", "hang", "tell", "drop", "ask", "changed", "params", "task", "maybe"]
+TOOLS = ["echo", "hang", "tell", "drop", "ask", "changed", "params", "task", "maybe", "log", "headers"]
 # The subscriptions by the ids of their requests: what each wants to be told, and where.
 open_subscriptions, lock = {}, threading.RLock()
 # What is left of each task: its states, one after the other.
@@ -162,7 +162,9 @@ def answer(message, say):
                            "capabilities": {"tools": told, "prompts": told,
                                             "resources": told | {"subscribe": True}}})
     if method == "tools/list":
-        return result(id, {"tools": [{"name": name, "inputSchema": {"type": "object"}}
+        region = {"region": {"type": "string", "x-mcp-header": "Region"}}
+        schemas = {"headers": {"type": "object", "properties": region}}
+        return result(id, {"tools": [{"name": name, "inputSchema": schemas.get(name, {"type": "object"})}
                                      for name in TOOLS]})
     if method == "resources/list":
         return result(id, {"resources": [{"uri": "one", "name": "one"}]})
@@ -192,6 +194,9 @@ def answer(message, say):
         # Written by hand, so that its form is known.
         return ('{"jsonrpc":"2.0","id":%d,"result":{"resultType":"complete","content":[],'
                 '"structuredContent":{"z":1.0,"a":1e2}}}' % id)
+    if method == "tools/call" and params["name"] == "log" and meta.get(P + "logLevel") == "info":
+        say({"jsonrpc": "2.0", "method": "notifications/message",
+             "params": {"level": "warning", "logger": "db", "data": "full"}})
     if method == "tools/call":
         return call(id, params)
     return error(id, -32601, "unknown")
@@ -306,6 +311,15 @@ class Http(BaseHTTPRequestHandler):
             answer(message, self.event)
             self.until_closed()
             return leave(message["id"])
+        if method == "tools/call" and params["name"] == "log":
+            self.stream()
+            self.event(answer(message, self.event))
+            self.wfile.write(b"0\r\n\r\n")
+            return
+        if method == "tools/call":
+            region = params.get("arguments", {}).get("region")
+            if self.headers.get("Mcp-Param-Region") != region:
+                return self.plain(400, error(message["id"], -32020, "the headers are wrong"))
         said = answer(message, None)
         if said == "":
             return self.plain(503)

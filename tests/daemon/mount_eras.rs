@@ -228,3 +228,28 @@ async fn an_older_server_that_ignores_the_newer_greeting_or_ends_gets_it_once() 
         daemon.stop().await;
     }
 }
+
+#[tokio::test]
+async fn what_a_newer_server_says_for_its_log_is_there() {
+    for fake in NewerFake::both().await {
+        let (daemon, mut operator) = fake.mounted().await;
+        let mut client = daemon.client(Era::Legacy).await;
+        client.call("fake__log", json!({})).await;
+        let mount = view(&mut operator).await;
+        assert_eq!(mount["log"], json!(["[warning] db: full"]));
+        daemon.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn over_http_a_newer_server_hears_the_arguments_that_it_wants_in_headers() {
+    for fake in NewerFake::both().await {
+        let (daemon, _) = fake.mounted().await;
+        let mut client = daemon.client(Era::Legacy).await;
+        for arguments in [json!({"region": "us-west1"}), json!({})] {
+            let result = client.call("fake__headers", arguments).await;
+            assert_ne!(result["isError"], true, "{result}");
+        }
+        daemon.stop().await;
+    }
+}

@@ -23,7 +23,7 @@ use tokio::time::timeout;
 use crate::mount::eras::named_revision;
 use crate::mount::link::http::client::{HttpClient, HttpServer};
 use crate::mount::link::http::exchange::{HttpSession, REVISION};
-use crate::mount::link::lines::{FromServer, Lines, WaitingLines};
+use crate::mount::link::lines::{FromServer, Lines, WaitingLine, WaitingLines};
 use crate::mount::log::ServerLog;
 
 /// How many requests are open at a time.
@@ -108,10 +108,16 @@ fn newer_headers(method: &str, params: &HttpMessageParams) -> Option<HeaderMap> 
     };
     let name = name.and_then(Value::as_str);
     let named = [(REVISION, Some(revision)), (METHOD, Some(method)), (NAME, name)];
-    let header = |(name, value): (HeaderName, Option<&str>)| {
+    let said = |(name, value): (HeaderName, Option<&str>)| {
         Some((name, HeaderValue::from_str(&header_text(value?)).ok()?))
     };
-    Some(named.into_iter().filter_map(header).collect())
+    Some(named.into_iter().filter_map(said).collect())
+}
+
+/// A header that a server has named; `None` if the name is none.
+fn header(name: &str, text: &str) -> Option<(HeaderName, HeaderValue)> {
+    let name = HeaderName::from_bytes(name.as_bytes()).ok()?;
+    Some((name, HeaderValue::from_str(&header_text(text)).ok()?))
 }
 
 /// A text as the value of a header: what a header cannot hold, or what looks as if it were encoded, is encoded.
@@ -151,7 +157,7 @@ async fn drive(session: Arc<HttpSession>, mut lines: WaitingLines, to: mpsc::Sen
     let mut requests: BTreeMap<u64, (AbortHandle, bool)> = BTreeMap::new();
     loop {
         let line = tokio::select! {
-            line = lines.next(), if open.len() < OPEN_MAX => line.map(|waiting| waiting.line),
+            line = lines.next(), if open.len() < OPEN_MAX => line,
             Some(ended) = open.join_next() => {
                 if let Ok(Some(id)) = ended {
                     requests.remove(&id);
@@ -159,14 +165,15 @@ async fn drive(session: Arc<HttpSession>, mut lines: WaitingLines, to: mpsc::Sen
                 continue;
             }
         };
-        let Some(line) = line else { return };
+        let Some(WaitingLine { line, headers: said, .. }) = line else { return };
         let (session, to) = (Arc::clone(&session), to.clone());
         let kind = HttpMessage::of(&line);
         match kind {
             HttpMessage::Request { id, is_greeting, headers } => {
                 let is_newer = headers.is_some();
                 let request = async move {
-                    let headers = headers.unwrap_or_default();
+                    let mut headers = headers.unwrap_or_default();
+                    headers.extend(said.iter().filter_map(|(name, text)| header(name, text)));
                     session.request((id, is_greeting), headers, line, &to).await;
                     Some(id)
                 };

@@ -57,8 +57,21 @@ impl Lines {
     /// # Errors
     /// [`NotReading`] if too much waits already.
     pub fn send(&self, line: Vec<u8>, gate: Option<EpochGate>) -> Result<(), NotReading> {
+        self.send_with(line, gate, Vec::new())
+    }
+
+    /// The same, with what is said of it in headers, where there are some.
+    ///
+    /// # Errors
+    /// As of [`Lines::send`].
+    pub fn send_with(
+        &self,
+        line: Vec<u8>,
+        gate: Option<EpochGate>,
+        headers: Vec<(String, String)>,
+    ) -> Result<(), NotReading> {
         let to = self.to.as_ref().ok_or(NotReading)?;
-        to.try_send(WaitingLine { line, gate }).map_err(|_| NotReading)
+        to.try_send(WaitingLine { line, headers, gate }).map_err(|_| NotReading)
     }
 
     /// What comes next; `None` at the end. Cancelling this loses nothing.
@@ -80,6 +93,8 @@ pub struct WaitingLines(mpsc::Receiver<WaitingLine>);
 #[derive(Debug)]
 pub struct WaitingLine {
     pub line: Vec<u8>,
+    /// What is said of it in headers, where there are some.
+    pub headers: Vec<(String, String)>,
     gate: Option<EpochGate>,
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::{Arc, PoisonError};
 
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::time::Instant;
 use uuid::Uuid;
 
@@ -13,7 +13,9 @@ use crate::mount::eras::ServerEra;
 use crate::mount::error::MountError;
 use crate::mount::fence::EpochGate;
 use crate::mount::handle::ServerCall;
+use crate::mount::link::ServerAddress;
 use crate::mount::link::lines::NotReading;
+use crate::mount::mirrored::mirrored;
 use crate::mount::protocol::TOOL_CALL;
 use crate::mount::server::MountTask;
 use crate::mount::server::running::{CallRequest, PendingCall, RunningServer};
@@ -111,12 +113,19 @@ impl MountTask {
         (number, kind, line): (u64, CallRequest, Vec<u8>),
     ) -> Result<(), MountError> {
         let mount = || self.shared.name.clone();
+        let headers = match kind {
+            CallRequest::Call => self.headers(&pending.call),
+            CallRequest::TaskCall
+            | CallRequest::TaskGet
+            | CallRequest::TaskUpdate
+            | CallRequest::TaskResult => Vec::new(),
+        };
         let sent = match pending.call.under {
-            None => Some(running.link.send(line)),
+            None => Some(running.link.send_call(line, None, headers)),
             Some(under) => {
-                let gate = EpochGate::new(Arc::clone(&self.shared.fence), under.epoch);
                 let fence = &self.shared.fence;
-                fence.pass(under.epoch, || running.link.send_through(line, gate))
+                let gate = Some(EpochGate::new(Arc::clone(fence), under.epoch));
+                fence.pass(under.epoch, || running.link.send_call(line, gate, headers))
             }
         };
         match sent {
@@ -127,6 +136,17 @@ impl MountTask {
             Some(Err(NotReading)) => Err(MountError::Busy { mount: mount() }),
             None => Err(MountError::LeaseEnded { mount: mount() }),
         }
+    }
+
+    /// What a tool wants to be said of its arguments in headers, if there are headers.
+    fn headers(&self, call: &ServerCall) -> Vec<(String, String)> {
+        if !matches!(self.address, Ok(ServerAddress::Http(_))) || call.method != TOOL_CALL {
+            return Vec::new();
+        }
+        let name = call.params.get("name").and_then(Value::as_str);
+        let tool = name.and_then(|name| self.listed.as_ref()?.tools().get(name));
+        let given = tool.zip(call.params.get("arguments"));
+        given.map(|(tool, given)| mirrored(&tool["inputSchema"], given)).unwrap_or_default()
     }
 
     /// Cancels the calls that their callers have given up.
