@@ -119,7 +119,8 @@ fn shown(frame: &Frame) -> Typed {
     while row < cursor.row {
         let (line, changed) = frame.any_line(row)?;
         let (next, _) = frame.any_line(row.plus(1))?;
-        if !line.wrapped {
+        // Of rows before the last resize, nobody knows how many blanks they had at their end.
+        if !line.wrapped || changed < frame.size.changed {
             return None;
         }
         text.push_str(line.text_between(column, u16::MAX));
