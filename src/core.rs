@@ -3,6 +3,7 @@
 //! It knows nothing of sockets, files, clocks, tasks or JSON, so that each rule can be tested as a
 //! plain function with time as a value.
 
+pub mod address;
 pub mod burst;
 pub mod caller;
 pub mod code;

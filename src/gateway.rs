@@ -11,7 +11,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rmcp::model::JsonObject;
 
-use crate::config::Toolsets;
 use crate::core::code::Code;
 use crate::core::ids::{SessionId, TenantId};
 use crate::core::policy::decision::DecisionId;
@@ -28,7 +27,7 @@ use crate::session::registry::silent::Known;
 use crate::surface::argument::lease_id;
 use crate::surface::call::{Call, Daemon, Target, find_session, seen_known};
 use crate::surface::error::SurfaceError;
-use crate::surface::mounted::{MountedEntriesCache, sees_mounts};
+use crate::surface::mounted::{MountedEntriesCache, has_sessions, sees_mounts};
 use crate::surface::tool::{ToolAccess, ToolAnswer, ToolEntry};
 
 /// How a call ended.
@@ -330,9 +329,8 @@ impl Gateway {
             | ToolAccess::Create
             | ToolAccess::WriteSession(_)
             | ToolAccess::WriteLease => {
-                let Toolsets { core, mounts } = self.daemon.toolsets;
-                let of_both = mounts && OF_BOTH_SETS.contains(&&*entry.name);
-                core || of_both || standing.door == Door::Operator
+                let of_both = OF_BOTH_SETS.contains(&&*entry.name);
+                (self.daemon.toolsets.mounts && of_both) || has_sessions(&self.daemon, standing)
             }
         };
         of_roles && standing.has_tool(&entry.name)

@@ -30,6 +30,7 @@ mod commands {
     mod man;
     mod mounted_tls;
     mod mounting;
+    mod other_users;
     mod recordings;
     mod refusals;
     mod run;

@@ -4,6 +4,8 @@
 //! named in [`ParsedCommandLine::unknown`] and never guessed, so that a rule which allows can refuse to rely on it.
 
 pub(crate) mod flags;
+mod git;
+mod interpreters;
 mod nesting;
 mod parser;
 mod quoting;
@@ -96,10 +98,12 @@ pub enum UnknownPart {
     Evaluation,
     #[error("it runs a file of commands in the shell")]
     Sourced,
-    #[error("a shell reads its commands from another input than the terminal")]
+    #[error("a shell or interpreter reads its commands from another input than the terminal")]
     ShellInput,
     #[error("it sets a variable that may change which programs run")]
     Variable,
+    #[error("it sets a configuration that may change which programs run")]
+    Configuration,
     #[error("a program takes it that is not known to be a shell")]
     OtherProgram,
     #[error("it is typed in a way, or behind something, that is not known")]
@@ -123,6 +127,7 @@ impl UnknownPart {
             Self::Sourced => "sourced",
             Self::ShellInput => "shell_input",
             Self::Variable => "variable",
+            Self::Configuration => "configuration",
             Self::OtherProgram => "other_program",
             Self::Typing => "typing",
         }
@@ -166,7 +171,7 @@ struct ShellLineReader {
     depth: usize,
     /// The wrappers around what is read, outermost first.
     through: Vec<String>,
-    /// A shell reads its commands from standard input.
+    /// A shell or interpreter reads its commands from standard input.
     shell_reads: bool,
     /// Something of the line may be the standard input of something else.
     has_other_input: bool,

@@ -10,7 +10,6 @@ use std::time::Duration;
 use rmcp::model::JsonObject;
 use serde_json::Value;
 
-use crate::core::command_line::ParsedCommandLine;
 use crate::core::frame::Frame;
 use crate::core::ids::TenantId;
 use crate::core::input::idempotency::IdempotencyKey;
@@ -22,10 +21,11 @@ use crate::core::policy::decision::Decision;
 use crate::core::policy::rules::RuleEffect;
 use crate::core::shell::readiness::Readiness;
 use crate::gateway::judging::approving::AskedCall;
+use crate::gateway::judging::facts::JudgedLine;
 use crate::session::error::SessionError;
 use crate::session::handle::Session;
 use crate::surface::argument::lease_id;
-use crate::surface::call::{Call, Daemon};
+use crate::surface::call::{Call, Daemon, Target};
 use crate::surface::error::{RuleRefusal, SurfaceError, WhyRefused};
 use crate::surface::terminal::create_session::tenant_of_new;
 use crate::surface::terminal::writing::WAIT_MS_DEFAULT;
@@ -76,12 +76,13 @@ impl JudgedCall<'_> {
             if rules.allow_all() {
                 return Ok(None);
             }
-            let line = self.line();
-            let facts = self.facts(call, line.as_ref());
+            let line = self.line(&daemon.sessions);
+            let facts = self.facts(call, line.parsed.as_ref());
             let caller = &call.standing.caller;
             let session = self.session.map(Session::id).or(call.creates);
             let about = (session, self.tenant(call));
-            let decision = daemon.judge.decide(&rules, caller, about, &facts);
+            let others: Vec<_> = self.at_normal_address(&facts).into_iter().collect();
+            let decision = daemon.judge.decide(&rules, caller, about, (&facts, &others));
             let effect = decision.verdict.effect;
             if effect != RuleEffect::Allow && self.repeats(call).await {
                 return Ok(None);
@@ -97,7 +98,7 @@ impl JudgedCall<'_> {
                 RuleEffect::Deny => return Err(refusal(&decision, WhyRefused::Denied)),
                 RuleEffect::Ask => {}
             }
-            let request = self.request(call, &decision, line.as_ref(), generation);
+            let request = self.request(call, &decision, &line, generation);
             let asked = AskedCall { judged: self, daemon, decision: &decision, request, until };
             if let Some(used) = asked.approved(call, changes).await? {
                 return Ok(used);
@@ -137,19 +138,21 @@ impl JudgedCall<'_> {
         let text = |name: &str| self.arguments.get(name).and_then(Value::as_str);
         // Which arguments the key stands for, only the tool knows; here, any call that has it is known.
         let key = text("idempotency_key").and_then(|key| IdempotencyKey::new(key, 0));
+        let Some(key) = key.filter(|_| !self.is_rehearsal()) else { return false };
         let presented = text("lease_id").and_then(|id| lease_id(id).ok());
-        let (Some(key), Some(target)) = (key, &mut call.target) else { return false };
-        if self.is_rehearsal() {
-            return false;
-        }
-        let caller = call.standing.caller.clone();
-        let made = target.session.recall(&target.permit, caller, presented, key).await;
-        let is_known = match made {
-            Ok(made) => made.is_some(),
-            Err(error) => matches!(error, SessionError::Write(WriteError::KeyReused)),
+        let caller = &call.standing.caller;
+        let is_known = match (&call.mount_lease, &call.target) {
+            (Some(lease), _) => lease.has_made(caller, &key),
+            (None, Some(Target { session, permit })) => {
+                match session.recall(permit, caller.clone(), presented, key).await {
+                    Ok(made) => made.is_some(),
+                    Err(error) => matches!(error, SessionError::Write(WriteError::KeyReused)),
+                }
+            }
+            (None, None) => false,
         };
-        if is_known {
-            target.permit.bind(PermitBound::Repetition);
+        if let (true, Some(permit)) = (is_known, call.permit_mut()) {
+            permit.bind(PermitBound::Repetition);
         }
         is_known
     }
@@ -190,11 +193,12 @@ impl JudgedCall<'_> {
         self,
         call: &Call,
         decision: &Decision,
-        line: Option<&ParsedCommandLine>,
+        line: &JudgedLine,
         generation: u64,
     ) -> ApprovalRequest {
         let caller = &call.standing.caller;
-        let (mut fingerprint, mut what) = (self.fingerprint(caller), self.what());
+        let (mut fingerprint, mut what) = (self.fingerprint(caller), self.what(line));
+        let line = line.parsed.as_ref();
         // Which mount a call for a lease is about, its arguments need not say.
         if let Some(lease) = &call.mount_lease {
             let mount = lease.mount().name().as_str();

@@ -280,6 +280,7 @@ fn write(error: &WriteError) -> ErrorWire {
         WriteError::KeyReused => {
             ErrorWire::because(Code::InvalidArgument, error).parameter("idempotency_key")
         }
+        WriteError::NotRepeated => ErrorWire::because(Code::ApprovalStale, error),
         WriteError::NotSeen { .. } => {
             ErrorWire::because(Code::ScreenChanged, error).cause(RefusalCause::PersonTyped)
         }
@@ -290,7 +291,16 @@ fn write(error: &WriteError) -> ErrorWire {
 fn lease(error: &LeaseError) -> ErrorWire {
     match error {
         LeaseError::Required => ErrorWire::because(Code::LeaseRequired, error),
-        LeaseError::Held { by, kind, reason, expires_in, at_most, waiters, reclaimable } => {
+        LeaseError::Held {
+            by,
+            kind,
+            reason,
+            expires_in,
+            at_most,
+            waiters,
+            reclaimable,
+            tenant: _,
+        } => {
             let millis = expires_in.as_millis() as u64;
             let details = ErrorDetails {
                 held_by: Some(by.to_string()),
@@ -305,6 +315,9 @@ fn lease(error: &LeaseError) -> ErrorWire {
             let held =
                 ErrorWire::because(Code::LeaseHeld, error).retry_after(millis).details(details);
             held.cause(reclaimable.then_some(RefusalCause::Reclaimable))
+        }
+        LeaseError::HeldByOtherTenant { expires_in, at_most, waiters } => {
+            mounts::held_by_other(error, [*expires_in, *at_most], *waiters)
         }
         LeaseError::Suspended { by, kind, resumes_in, remaining } => {
             let millis = resumes_in.as_millis() as u64;
@@ -391,7 +404,7 @@ mod tests {
 
     use super::*;
     use crate::core::caller::{Kind, PrincipalName};
-    use crate::core::ids::PrincipalId;
+    use crate::core::ids::{PrincipalId, TenantId};
     use crate::wire::lease::PrincipalKind;
 
     #[test]
@@ -412,6 +425,7 @@ mod tests {
     fn whoever_finds_a_lease_held_is_told_what_its_holder_does() {
         let by = PrincipalName { label: Arc::from("ada"), principal: PrincipalId::Connection(5) };
         let told = lease(&LeaseError::Held {
+            tenant: TenantId::of_uid(1_000),
             by,
             kind: Kind::Agent,
             reason: Some(Box::from("deploys")),

@@ -40,7 +40,7 @@ use crate::mcp::outbox::PushLane;
 use crate::mcp::prompt::INSTRUCTIONS;
 use crate::mcp::request_class::OBSERVE_METHOD;
 use crate::mcp::server::mounted_call::ParkedCalls;
-use crate::mcp::server::prompting::{filled, listed_prompts};
+use crate::mcp::server::prompting::listed_prompts;
 use crate::mcp::server::reading::listed_templates;
 use crate::mcp::shared::ServerShared;
 use crate::session::request_order::{RequestTurn, TurnSlot};
@@ -263,9 +263,10 @@ impl ServerHandler for Server {
         _request: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListResourceTemplatesResult, ErrorData> {
-        let mut listed = listed_templates();
+        let standing = self.standing(&context.meta);
+        let mut listed = listed_templates(self.has_sessions(&standing));
         let asked = (ContentList::Templates, MountRequest::Resource);
-        let mounted = self.mount_list(&self.standing(&context.meta), asked).await?;
+        let mounted = self.mount_list(&standing, asked).await?;
         listed.resource_templates.extend(mounted);
         Ok(listed)
     }
@@ -286,9 +287,10 @@ impl ServerHandler for Server {
         _request: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListPromptsResult, ErrorData> {
-        let mut listed = listed_prompts();
+        let standing = self.standing(&context.meta);
+        let mut listed = listed_prompts(self.has_sessions(&standing));
         let asked = (ContentList::Prompts, MountRequest::Prompt);
-        listed.prompts.extend(self.mount_list(&self.standing(&context.meta), asked).await?);
+        listed.prompts.extend(self.mount_list(&standing, asked).await?);
         Ok(listed)
     }
 
@@ -300,7 +302,7 @@ impl ServerHandler for Server {
         if let Some(filled) = self.fill_mounted(&request, &context).await {
             return filled;
         }
-        Ok(filled(&request)?.into())
+        Ok(self.filled(&request, &self.standing(&context.meta))?.into())
     }
 
     #[allow(deprecated)] // Clients of the older era have no other way to subscribe.

@@ -147,7 +147,8 @@ impl Session {
         self.ask(from, accepted, |reply| Asked::Write(order, reply)).await
     }
 
-    /// Tells which command a call sent before under this key; none when no such call was made.
+    /// Tells which command a call sent before under this key; none when no such call was made. A permit for the lease
+    /// will do, since its calls have keys too.
     ///
     /// # Errors
     /// [`WriteError::KeyReused`](crate::core::input::request::WriteError::KeyReused) when the key was
@@ -159,7 +160,8 @@ impl Session {
         presented: Option<LeaseId>,
         key: IdempotencyKey,
     ) -> Result<Option<Repeated>, SessionError> {
-        let from = self.check_caller(permit, PermittedAct::Type, &caller)?;
+        let for_lease = self.check_caller(permit, PermittedAct::Lease, &caller);
+        let from = for_lease.or_else(|_| self.check_caller(permit, PermittedAct::Type, &caller))?;
         let ask = |reply| Asked::Recall(caller, presented, key, reply);
         self.ask(from, Accepted::nothing(), ask).await
     }

@@ -11,7 +11,7 @@ mod recordings;
 pub mod silent;
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -250,6 +250,11 @@ impl Registry {
     /// Where shims listen; none where sessions end with the daemon.
     pub(in crate::session) fn shims(&self) -> Option<&Shims> {
         self.0.holding.as_ref().map(|holding| &holding.shims)
+    }
+
+    /// The value that a variable has in sessions, unless their creator sets it.
+    pub fn variable(&self, name: &str) -> Option<&OsStr> {
+        self.0.environment.get(OsStr::new(name)).map(OsString::as_os_str)
     }
 
     pub fn own_tenant(&self) -> &TenantId {

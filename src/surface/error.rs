@@ -47,7 +47,7 @@ pub enum SurfaceError {
     Mount(#[from] MountError),
     /// The caller does not have the lease of the mount, or does not get it.
     #[error("{mount}: {error}")]
-    MountLease { mount: MountName, error: WriteError },
+    MountLease { mount: MountName, error: Box<WriteError> },
     /// What an operator asked of a mount cannot be done.
     #[error(transparent)]
     ManageMount(#[from] ManageError),

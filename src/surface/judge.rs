@@ -65,13 +65,13 @@ impl Judge {
         self.tell();
     }
 
-    /// Judges a call by these rules, and keeps the decision.
+    /// Judges a call by these rules, and keeps the decision. Of several ways to read it, the strictest counts.
     pub fn decide(
         &self,
         rules: &PolicyRules,
         caller: &Caller,
         (session, tenant): (Option<SessionId>, TenantId),
-        facts: &CallFacts<'_>,
+        (facts, others): (&CallFacts<'_>, &[CallFacts<'_>]),
     ) -> Arc<Decision> {
         let decision = Arc::new(Decision {
             id: DecisionId::from_random(Uuid::new_v4()),
@@ -79,7 +79,7 @@ impl Judge {
             tenant,
             session,
             tool: Arc::from(facts.tool),
-            verdict: rules.judge(facts),
+            verdict: rules.judge_strictly(facts, others),
         });
         let mut log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
         log.add(Arc::clone(&decision));

@@ -22,6 +22,7 @@ use crate::core::moment::Moment;
 use crate::mount::fence::CallLease;
 use crate::mount::servers::Mount;
 use crate::session::registry::Registry;
+use crate::surface::error::SurfaceError;
 
 /// The lease of one mount, and those who wait for it.
 #[derive(Debug)]
@@ -66,6 +67,18 @@ impl MountLease {
         (desk.input.lease().view(), desk.input.lease().expires_at(self.now()))
     }
 
+    /// Why a caller does not have it. Of a holder of another tenant, it learns no more than that.
+    pub fn refusal(&self, caller: &Caller, mut error: WriteError) -> SurfaceError {
+        if let WriteError::Lease(held) = &mut error
+            && let LeaseError::Held { tenant, expires_in, at_most, waiters, .. } = held
+            && *tenant != caller.tenant
+        {
+            let (expires_in, at_most, waiters) = (*expires_in, *at_most, *waiters);
+            *held = LeaseError::HeldByOtherTenant { expires_in, at_most, waiters };
+        }
+        SurfaceError::MountLease { mount: self.mount.name().clone(), error: Box::new(error) }
+    }
+
     /// The epoch of the lease in force, if this principal has it.
     pub fn epoch_of(&self, principal: PrincipalId) -> Option<Epoch> {
         let desk = self.lock();
@@ -76,6 +89,12 @@ impl MountLease {
     /// Whether it has, or had not long ago, this id.
     pub fn knows(&self, lease: LeaseId) -> bool {
         self.lock().input.lease().knows(lease)
+    }
+
+    /// Whether this caller made a call under this key before, be it another one.
+    pub fn has_made(&self, caller: &Caller, key: &IdempotencyKey) -> bool {
+        let made = self.change(|input, now| input.recall(now, caller, None, key));
+        matches!(made, Ok(Some(_)) | Err(WriteError::KeyReused))
     }
 
     /// Asks for the lease, waiting in line as long as the request says. Dropping this gives the place up.

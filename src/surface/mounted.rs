@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use rmcp::model::Tool;
 use serde_json::Value;
 
+use crate::core::lease::view::HoldingView;
 use crate::core::mount::{MountName, MountTrust};
 use crate::core::policy::{Door, Reach, Standing};
 use crate::mount::registry::{MountedTool, Mounts};
@@ -44,12 +45,21 @@ impl MountedEntriesCache {
     }
 }
 
+/// Who holds the lease of a mount, for those who may not know it.
+const OTHER_TENANT: &str = "another tenant";
+
 /// Whether any mount exists for a caller. Servers run as the daemon's user, so other tenants see only what their filter of
 /// tools names.
 pub fn sees_mounts(daemon: &Daemon, standing: &Standing) -> bool {
     let is_own = standing.caller.tenant == *daemon.sessions.own_tenant();
     let has_set = daemon.toolsets.mounts || standing.door == Door::Operator;
     has_set && standing.reach == Reach::Tenant && (is_own || standing.tools.is_some())
+}
+
+/// Whether what belongs to sessions exists for a caller. Where clients have the tools of mounts alone, only operators have
+/// more.
+pub fn has_sessions(daemon: &Daemon, standing: &Standing) -> bool {
+    daemon.toolsets.core || standing.door == Door::Operator
 }
 
 /// The mount of this name, if a caller may ask it for this beside tools.
@@ -93,16 +103,27 @@ pub fn listed_mounts(daemon: &Daemon, standing: &Standing) -> Vec<SeenMount> {
         name: mount.name().to_string(),
         mode: mount.settings().mode.to_string(),
         status: mount.view().status.as_str().to_owned(),
-        lease: lease_of(daemon, &mount),
+        lease: lease_of(daemon, &mount, standing),
         tools: tools.iter().map(ToString::to_string).collect(),
     });
     wire.collect()
 }
 
-/// How the lease of a mount stands, if it has one.
-pub fn lease_of(daemon: &Daemon, mount: &Mount) -> Option<LeaseWire> {
+/// How the lease of a mount stands, if it has one. Of a holder of another tenant, a caller learns no more than that.
+pub fn lease_of(daemon: &Daemon, mount: &Mount, standing: &Standing) -> Option<LeaseWire> {
     let (view, expires_at) = daemon.mount_leases.of(mount.name())?.view();
-    Some(LeaseWire::from(&view).expiring(expires_at, daemon.now()))
+    let wire = LeaseWire::from(&view);
+    let is_own = |it: &HoldingView| it.tenant == standing.caller.tenant || standing.is_operator();
+    let told = match view.holding.as_ref().is_none_or(is_own) {
+        true => wire,
+        false => LeaseWire {
+            held: true,
+            by: Some(OTHER_TENANT.to_owned()),
+            waiters: wire.waiters,
+            ..LeaseWire::default()
+        },
+    };
+    Some(told.expiring(expires_at, daemon.now()))
 }
 
 /// The entry of a tool; `None` if its definition is not one of the protocol.

@@ -228,7 +228,7 @@ mod tests {
 
     use super::*;
     use crate::core::caller::PrincipalName;
-    use crate::core::ids::{Epoch, PrincipalId};
+    use crate::core::ids::{Epoch, PrincipalId, TenantId};
 
     fn holding(label: &str, kind: Kind, number: u64) -> HoldingView {
         HoldingView {
@@ -236,6 +236,7 @@ mod tests {
                 label: Arc::from(label),
                 principal: PrincipalId::Connection(number),
             },
+            tenant: TenantId::of_uid(1_000),
             kind,
             epoch: Epoch(number),
             reason: Some(Box::from("deploying")),

@@ -457,6 +457,47 @@ async fn a_call_that_is_repeated_under_its_key_is_answered_and_asks_nobody() {
     place.daemon.stop().await;
 }
 
+#[tokio::test]
+async fn a_lease_tool_that_is_repeated_under_its_key_is_answered_and_asks_nobody() {
+    let rules = "[[rule]]\nname = 'asks'\neffect = 'ask'\ntool = '*_lease'\n";
+    let daemon = daemon_with(rules).await;
+    let (mut client, mut operator) = (daemon.client(Era::Modern).await, daemon.operator().await);
+    let session = shell(&mut client).await;
+    let of_session = json!({"session": session, "idempotency_key": "a"});
+    let mut lease = asked_once(&mut client, &mut operator, "acquire_lease", of_session).await;
+    for (tool, key) in [("renew_lease", "b"), ("release_lease", "c")] {
+        let call = json!({"lease_id": lease["lease_id"], "idempotency_key": key});
+        let answer = asked_once(&mut client, &mut operator, tool, call.clone()).await;
+        if tool == "renew_lease" {
+            lease = answer;
+        }
+        // What the key was not used for is not done.
+        let other = json!({"lease_id": lease["lease_id"], "idempotency_key": "a"});
+        assert_eq!(client.error_code(tool, other).await, "invalid_argument");
+    }
+    daemon.stop().await;
+}
+
+/// Makes a call that is asked about, has it approved, and makes it twice more. It is done once.
+pub(crate) async fn asked_once(
+    client: &mut Wire,
+    operator: &mut Wire,
+    tool: &str,
+    call: Value,
+) -> Value {
+    let error = refused(client, tool, call.clone()).await;
+    let id = &error["details"]["approval_id"];
+    assert!(id.is_string(), "{error}");
+    operator.structured("approve", json!({"approval_id": id})).await;
+    let first = client.structured(tool, call.clone()).await;
+    let again = client.structured(tool, call).await;
+    for member in ["lease_id", "epoch", "outcome"] {
+        assert_eq!(again[member], first[member], "{again}");
+    }
+    assert_eq!(waiting(operator).await, [Value::Null; 0]);
+    first
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_write_that_waits_for_the_screen_waits_as_long_for_its_approval() {
     let mut place = Place::new().await;
@@ -467,4 +508,36 @@ async fn a_write_that_waits_for_the_screen_waits_as_long_for_its_approval() {
     let written = structured(&place.client.answer(call).await);
     assert_eq!(written["written"], 1, "{written}");
     place.daemon.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_approves_a_line_that_is_typed_in_pieces_sees_all_of_it() {
+    let rules = "[[rule]]\nname = 'touch'\neffect = 'ask'\ncommand = { program = 'touch' }\n";
+    let daemon = daemon_with(rules).await;
+    let (mut client, mut operator) = (daemon.client(Era::Modern).await, daemon.operator().await);
+    let created = json!({"command": "bash", "cols": 30, "rows": 10});
+    let created = client.structured("create_session", created).await;
+    let session = created["session"]["id"].as_str().unwrap().to_owned();
+    client.structured("run", json!({"session": session, "command": "true"})).await;
+    let mut typed = async |text: &str| {
+        let write = json!({"session": session, "text": text, "until": {"idle_ms": 200}});
+        client.call("send_text", write).await
+    };
+    // It takes several rows.
+    let (first, last) = ("touch /nowhere/with-a-long-name/and  /nowhere/an", "other");
+    assert_eq!(typed(first).await["isError"], false);
+    let refused = typed(&format!("{last}\n")).await;
+    assert_eq!(refused["structuredContent"]["details"]["rule"], "touch", "{refused}");
+    let listed = &waiting(&mut operator).await[0];
+    let what = listed["what"].as_str().unwrap();
+    assert!(what.ends_with(&format!(", which ends the line: {first}{last}")), "{what}");
+    // Of a line that is edited by keys, it sees the beginning.
+    let keys = json!({"session": session, "keys": ["Left", "Enter"]});
+    let asked = client.call("send_keys", keys).await;
+    let id = &asked["structuredContent"]["details"]["approval_id"];
+    let all = waiting(&mut operator).await;
+    let edited = all.iter().find(|call| call["approval_id"] == *id).unwrap();
+    let what = edited["what"].as_str().unwrap();
+    assert!(what.ends_with(&format!(", where the line begins with: {first}")), "{what}");
+    daemon.stop().await;
 }

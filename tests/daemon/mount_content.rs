@@ -137,3 +137,52 @@ async fn rules_hold_for_resources_and_prompts_by_the_names_of_the_server() {
     client.request("resources/read", json!({"uri": "termgate://mount/fake/two"})).await.unwrap();
     daemon.stop().await;
 }
+
+#[tokio::test]
+async fn rules_see_an_address_however_it_is_written() {
+    let fake = Fake::new(MountTrust::Trusted).with_mode("content");
+    let rules = rules_of(
+        r#"
+        default = "deny"
+
+        [[rule]]
+        name = "no-secrets"
+        effect = "deny"
+        mount = "fake/file:///etc/secret/**"
+
+        [[rule]]
+        name = "etc"
+        effect = "allow"
+        mount = "fake/file:///etc/**"
+
+        [[rule]]
+        name = "by-argument"
+        effect = "deny"
+        tool = "fake__resources/read"
+        arguments.uri = "file:///etc/shadow"
+        "#,
+    );
+    let (daemon, _) = fake.known_under(rules).await;
+    let mut client = daemon.client(Era::Legacy).await;
+    for (address, is_allowed) in [
+        ("file:///etc/hosts", true),
+        ("file:///etc/a%20b", true),
+        ("file:///etc/secret/x", false),
+        ("file:///etc/./secret//x", false),
+        ("file:///etc/%73ecret/x", false),
+        ("file:///etc/x/%2e%2e/secret/x", false),
+        ("FILE://localhost/etc/secret/x", false),
+        ("file:///etc/../root/x", false),
+        ("file:///etc/%2e%2e/root/x", false),
+        ("file:///etc/x/../shadow", false),
+        // It is allowed as it is meant, and not as it is written.
+        ("file:/etc/hosts", false),
+    ] {
+        let uri = format!("termgate://mount/fake/{address}");
+        let read = client.request("resources/read", json!({"uri": uri})).await;
+        assert_eq!(read.is_ok(), is_allowed, "{address}: {read:?}");
+        // The server is asked for what the client wrote.
+        assert_eq!(fake.heard().contains(&format!("read {address}\n")), is_allowed, "{address}");
+    }
+    daemon.stop().await;
+}

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use termgate::core::mount::{MountMode, MountName, MountTrust};
 use termgate::core::policy::rules::patterns::Patterns;
 
+use crate::daemon::approvals::asked_once;
 use crate::daemon::harness::{Era, TestDaemon, Wire, structured};
 use crate::daemon::mounts::{Fake, view, wait_for};
 use crate::daemon::policy::rules_of;
@@ -342,6 +343,20 @@ async fn an_approval_of_a_call_ends_with_the_lease_under_which_it_was_asked_for(
     }
     // What the rule is not about passes.
     ada.structured("fake__echo", json!({"x": "other"})).await;
+    daemon.stop().await;
+}
+
+#[tokio::test]
+async fn a_lease_tool_of_a_mount_that_is_repeated_under_its_key_asks_nobody() {
+    let fake = leased(MountTrust::Untrusted);
+    let rules = rules_of("[[rule]]\nname = 'asks'\neffect = 'ask'\ntool = '*_lease'\n");
+    let (daemon, mut operator) = fake.known_under(rules).await;
+    let mut ada = daemon.client(Era::Modern).await;
+    let asked = json!({"surface": "fake", "ttl_ms": LONG_MS, "idempotency_key": "a"});
+    let lease = asked_once(&mut ada, &mut operator, "acquire_lease", asked).await;
+    let release = json!({"lease_id": lease["lease_id"], "idempotency_key": "b"});
+    let released = asked_once(&mut ada, &mut operator, "release_lease", release).await;
+    assert_eq!(released["outcome"], "freed");
     daemon.stop().await;
 }
 

@@ -96,7 +96,7 @@ async fn calls_go_to_the_server_of_a_pool_that_has_the_least_to_do() {
 
 #[tokio::test]
 async fn clients_have_the_sets_of_tools_that_the_daemon_was_started_with() {
-    let fake = with_mode(MountMode::Leased);
+    let fake = with_mode(MountMode::Leased).with_mode("content");
     let table = BTreeMap::from([("fake".parse().unwrap(), fake.settings.clone())]);
     let table = Arc::new(table);
     for (core, mounts) in [(false, true), (true, false)] {
@@ -118,7 +118,42 @@ async fn clients_have_the_sets_of_tools_that_the_daemon_was_started_with() {
         assert_eq!(client.request("tools/call", call).await.is_ok(), core);
         let asked = client.call("acquire_lease", json!({"surface": "fake"})).await;
         assert_eq!(asked["isError"] == true, !mounts, "{asked}");
+        let created = operator.structured("create_session", json!({"command": "cat"})).await;
+        let session = created["session"]["id"].as_str().unwrap().to_owned();
+        for era in Era::BOTH {
+            let mut client = daemon.client(era).await;
+            has_what_is_of(&mut client, &session, (core, mounts)).await;
+        }
         operator.structured("list_sessions", json!({})).await;
         daemon.stop().await;
+    }
+}
+
+/// Checks that a client has the resources, templates and prompts of sessions and of mounts, or has not.
+async fn has_what_is_of(client: &mut Wire, session: &str, sets: (bool, bool)) {
+    for (method, own) in [
+        ("resources/list", "termgate://sessions"),
+        ("resources/list", session),
+        ("resources/list", "termgate://skills"),
+        ("resources/templates/list", "termgate://session"),
+        ("prompts/list", "session"),
+    ] {
+        let listed = client.request(method, json!({})).await.unwrap().to_string();
+        let of_mount = if method == "prompts/list" { "fake__" } else { "termgate://mount/fake/" };
+        assert_eq!((listed.contains(own), listed.contains(of_mount)), sets, "{method}: {listed}");
+    }
+    let grid = format!("termgate://session/{session}/grid");
+    for uri in [&grid, "termgate://sessions", "termgate://leases", "termgate://events"] {
+        let read = client.request("resources/read", json!({"uri": uri})).await;
+        assert_eq!(read.is_ok(), sets.0, "{uri}: {read:?}");
+    }
+    let read = client.request("resources/read", json!({"uri": "termgate://mounts"})).await;
+    assert!(read.is_ok());
+    let two = json!({"uri": "termgate://mount/fake/two"});
+    assert_eq!(client.request("resources/read", two).await.is_ok(), sets.1);
+    let observed = client.request("termgate/observe", json!({"session": session}));
+    if !sets.0 {
+        let refused = observed.await.unwrap_err();
+        assert_eq!(refused["data"]["error_code"], "session_not_found", "{refused}");
     }
 }

@@ -216,6 +216,29 @@ async fn what_no_rule_allows_happens_as_the_default_says_and_reading_is_free() {
     daemon.stop().await;
 }
 
+#[tokio::test]
+async fn nothing_is_allowed_by_its_name_where_the_client_says_where_programs_are() {
+    let rules = r#"
+        default = "deny"
+
+        [[rule]]
+        name = "cat"
+        effect = "allow"
+        command = { program = "cat" }
+    "#;
+    let daemon = daemon_with(rules).await;
+    let mut client = daemon.client(Era::Modern).await;
+    let own = std::env::var("PATH").unwrap();
+    for (name, value, is_allowed) in
+        [("PATH", "/nowhere", false), ("PATH", &*own, true), ("LANG", "C", true)]
+    {
+        let wanted = json!({"command": "cat", "env_client": {name: value}});
+        let created = client.call("create_session", wanted.clone()).await;
+        assert_eq!(created["isError"] == false, is_allowed, "{wanted} {created}");
+    }
+    daemon.stop().await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_line_that_is_typed_whole_at_an_empty_prompt_is_judged_as_a_command() {
     let rules = r#"

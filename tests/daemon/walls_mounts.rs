@@ -164,6 +164,38 @@ async fn wrong(wire: &mut Wire, all: &Listed, seen: &[&str], writes: bool) -> Ve
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_holds_the_lease_of_a_mount_is_told_to_no_other_tenant() {
+    let (_fakes, house) = house().await;
+    let (mut own, mut other) = (house.enter("self").await, house.enter("ci").await);
+    let asked = json!({"surface": "aa", "reason": "a secret of ours"});
+    own.structured("acquire_lease", asked).await;
+    let uri = json!({"uri": "termgate://mounts"});
+    for (tool, arguments) in [("acquire_lease", json!({"surface": "aa"})), ("aa__echo", json!({}))]
+    {
+        let refused = other.call(tool, arguments).await;
+        let error = &refused["structuredContent"];
+        assert_eq!(error["error_code"], "lease_held", "{tool}: {refused}");
+        assert_eq!(error["message"], "the lease is held by another tenant", "{tool}");
+        let details = &error["details"];
+        assert!(details["expires_in_ms"].is_u64(), "{refused}");
+        assert!(["held_by", "kind", "reason"].iter().all(|it| details.get(it).is_none()));
+    }
+    let lease_in = |read: serde_json::Value| {
+        let text = read["contents"][0]["text"].as_str().unwrap().to_owned();
+        let read: serde_json::Value = serde_json::from_str(&text).unwrap();
+        read["mounts"].as_array().unwrap().iter().find(|it| it["name"] == "aa").unwrap()["lease"]
+            .clone()
+    };
+    let told = lease_in(other.request("resources/read", uri.clone()).await.unwrap());
+    let known = ["held", "by", "waiters", "expires_in_ms"];
+    assert_eq!((&told["held"], &told["by"]), (&json!(true), &json!("another tenant")));
+    assert!(told.as_object().unwrap().keys().all(|it| known.contains(&it.as_str())), "{told}");
+    let told = lease_in(own.request("resources/read", uri).await.unwrap());
+    assert_eq!(told["reason"], "a secret of ours");
+    house.daemon.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn each_mount_is_there_for_those_alone_whose_filter_names_it() {
     let (_fakes, house) = house().await;
     let all = Listed::to(&mut house.enter("operator").await).await;

@@ -188,6 +188,6 @@ fn may_be_option(word: &KnownWord) -> bool {
 }
 
 /// Whether a file is an open descriptor, such as standard input.
-fn is_descriptor(file: &str) -> bool {
+pub(super) fn is_descriptor(file: &str) -> bool {
     file.starts_with("/dev/") || file.starts_with("/proc/")
 }

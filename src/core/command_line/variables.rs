@@ -32,19 +32,22 @@ impl ShellLineReader {
         self.found.sets.insert(name.to_owned());
         let is_function = name.starts_with("BASH_FUNC_");
         match (lists(LINES, name), lists(PROMPTS, name), value) {
-            (true, _, Some(line)) => {
-                // A pager reads what is shown.
-                let reads = mem::take(&mut self.shell_reads);
-                self.inside(name, |reader| reader.script(line));
-                if mem::replace(&mut self.shell_reads, reads) {
-                    self.note(UnknownPart::ShellInput);
-                }
-            }
+            (true, _, Some(line)) => self.shown_to(name, line),
             (_, true, Some(text)) if !WRITTEN_BY_NUMBER.iter().any(|it| text.contains(it)) => {
                 self.here_document(text);
             }
             (false, false, _) if !is_function && !lists(CHANGING, name) => {}
             (..) => self.note(UnknownPart::Variable),
+        }
+    }
+
+    /// Takes a command line that a program runs for itself, by the name of the setting.
+    pub(super) fn shown_to(&mut self, name: &str, line: &str) {
+        // A pager reads what is shown.
+        let reads = mem::take(&mut self.shell_reads);
+        self.inside(name, |reader| reader.script(line));
+        if mem::replace(&mut self.shell_reads, reads) {
+            self.note(UnknownPart::ShellInput);
         }
     }
 

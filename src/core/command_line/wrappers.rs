@@ -128,6 +128,12 @@ impl ShellLineReader {
                     self.note(UnknownPart::Evaluation);
                 }
             }
+            "git" => self.git(arguments),
+            // With a file or its input, it sets what runs later.
+            "crontab" if !arguments.iter().any(|it| it.as_deref() == Some("-l")) => {
+                self.note(UnknownPart::Evaluation);
+            }
+            _ if self.interpreter(name, arguments) => {}
             _ if lists(NOT_FOLLOWED, name) => self.note(UnknownPart::Evaluation),
             _ => self.builtin_or_shell(name, arguments),
         }

@@ -130,6 +130,8 @@ impl Input {
 pub struct IdempotencyKey {
     text: Arc<str>,
     fingerprint: u64,
+    /// The call may only be answered as before.
+    is_repetition: bool,
 }
 
 impl IdempotencyKey {
@@ -139,7 +141,17 @@ impl IdempotencyKey {
     /// too long.
     pub fn new(text: &str, fingerprint: u64) -> Option<Self> {
         let fits = (1..=Self::LEN_MAX).contains(&text.len());
-        fits.then(|| Self { text: Arc::from(text), fingerprint })
+        fits.then(|| Self { text: Arc::from(text), fingerprint, is_repetition: false })
+    }
+
+    /// The same key, for a call that may have no effect of its own.
+    pub fn of_repetition(self) -> Self {
+        Self { is_repetition: true, ..self }
+    }
+
+    /// Whether its call may have no effect of its own.
+    pub fn is_repetition(&self) -> bool {
+        self.is_repetition
     }
 
     pub fn text(&self) -> &str {
@@ -154,5 +166,10 @@ impl IdempotencyKey {
     /// Whether both are the same text, be it for different calls.
     pub fn has_text_of(&self, other: &Self) -> bool {
         self.text == other.text
+    }
+
+    /// Whether both stand for the same call.
+    pub fn is_of_call(&self, other: &Self) -> bool {
+        self.has_text_of(other) && self.fingerprint == other.fingerprint
     }
 }

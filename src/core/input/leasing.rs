@@ -179,7 +179,11 @@ impl Input {
         caller: &Caller,
         key: Option<&IdempotencyKey>,
     ) -> Result<(), WriteError> {
-        key.map_or(Ok(()), |_| self.calls.make_room(now, caller.principal))
+        match key {
+            None => Ok(()),
+            Some(key) if key.is_repetition() => Err(WriteError::NotRepeated),
+            Some(_) => self.calls.make_room(now, caller.principal),
+        }
     }
 
     pub(super) fn remember(

@@ -118,6 +118,9 @@ pub enum WriteError {
     /// The idempotency key was used for another call.
     #[error("the idempotency key was used for a call with other arguments")]
     KeyReused,
+    /// The call may only be answered as before, and what it was answered is forgotten by now.
+    #[error("what was done before under this idempotency key is forgotten")]
+    NotRepeated,
     /// The caller's lease came back after a person typed, and it has not seen the screen since;
     /// `since` is the watermark to have seen, where there is a frame already.
     #[error("a person typed here, and you have not said that you saw the screen since")]

@@ -708,6 +708,31 @@ fn a_key_used_for_another_call_is_refused() {
 }
 
 #[test]
+fn a_call_that_may_only_be_repeated_has_no_effect_once_it_is_forgotten() {
+    let mut input = open();
+    let asked = |input: &mut Input, now, key: Option<IdempotencyKey>| {
+        let key = key.map(IdempotencyKey::of_repetition);
+        input.acquire(now, &caller(1), asking(9), key)
+    };
+    assert_eq!(asked(&mut input, at(0), key("a", 1)), Err(WriteError::NotRepeated));
+    let Ok(Acquired::Granted(grant)) = input.acquire(at(0), &caller(1), asking(1), key("a", 1))
+    else {
+        panic!("it is free")
+    };
+    assert_eq!(asked(&mut input, at(0), key("a", 1)), Ok(Acquired::Granted(grant)));
+    assert_eq!(asked(&mut input, at(0), key("a", 2)), Err(WriteError::KeyReused));
+    assert_eq!(asked(&mut input, at(300_000), key("a", 1)), Err(WriteError::NotRepeated));
+    let request = RenewRequest { presented: Some(id(1)), ttl: None };
+    let unmade = key("b", 1).map(IdempotencyKey::of_repetition);
+    assert_eq!(
+        input.renew(at(0), &caller(1), request, unmade.clone()),
+        Err(WriteError::NotRepeated)
+    );
+    let released = input.release(at(0), &caller(1), ReleaseRequest::default(), unmade);
+    assert_eq!(released, Err(WriteError::NotRepeated));
+}
+
+#[test]
 fn a_refused_call_may_be_tried_again_under_its_key() {
     let mut input = open();
     let named = WriteRequest { key: key("a", 1), ..request(1, text("ls")) };

@@ -5,6 +5,7 @@
 use std::time::Duration;
 
 use crate::core::caller::{Kind, PrincipalName};
+use crate::core::ids::TenantId;
 
 /// How a lease ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -84,6 +85,7 @@ pub enum LeaseError {
     #[error("the lease is held by {by}")]
     Held {
         by: PrincipalName,
+        tenant: TenantId,
         kind: Kind,
         /// What its holder said that it is doing.
         reason: Option<Box<str>>,
@@ -95,6 +97,9 @@ pub enum LeaseError {
         /// It is of a daemon before, and whoever shows its id has it back.
         reclaimable: bool,
     },
+    /// The same for a caller who may not know the holder.
+    #[error("the lease is held by another tenant")]
+    HeldByOtherTenant { expires_in: Duration, at_most: Duration, waiters: usize },
     /// A person has the keyboard, and the caller's lease comes back by itself after that.
     #[error("the lease is suspended while {by} types")]
     Suspended {

@@ -224,6 +224,7 @@ impl Holding {
 
     pub(super) fn view(&self) -> HoldingView {
         HoldingView {
+            tenant: self.holder.tenant.clone(),
             by: self.holder.name(),
             kind: self.holder.kind,
             epoch: self.epoch,

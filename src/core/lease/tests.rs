@@ -149,6 +149,7 @@ fn a_second_client_cannot_acquire_a_held_lease_and_learns_who_has_it() {
     let error = lease.acquire(at(10), &caller(2), asking(2)).unwrap_err();
     let expected = LeaseError::Held {
         by: caller(1).name(),
+        tenant: caller(1).tenant,
         kind: Kind::Agent,
         reason: reason(),
         expires_in: seconds(20),

@@ -4,7 +4,7 @@
 //! renewal moves, is not part of one.
 
 use crate::core::caller::{Caller, Kind, PrincipalName};
-use crate::core::ids::Epoch;
+use crate::core::ids::{Epoch, TenantId};
 use crate::core::lease::error::EndCause;
 
 /// The state of one session's lease, as published.
@@ -21,6 +21,8 @@ pub struct LeaseView {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HoldingView {
     pub by: PrincipalName,
+    /// That of `by`, which other tenants at a mount must not know.
+    pub tenant: TenantId,
     pub kind: Kind,
     pub epoch: Epoch,
     /// What the holder said it is doing.

@@ -188,6 +188,7 @@ impl LeaseManager {
         let expires_in = held.remaining(now);
         LeaseError::Held {
             by: held.holder.name(),
+            tenant: held.holder.tenant.clone(),
             kind: held.holder.kind,
             reason: held.reason.clone(),
             expires_in,

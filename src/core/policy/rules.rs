@@ -8,6 +8,7 @@ pub mod facts;
 pub mod patterns;
 pub mod tools;
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
@@ -169,6 +170,23 @@ impl PolicyRules {
     pub fn allow_all(&self) -> bool {
         self.rules.iter().all(|rule| rule.effect == RuleEffect::Allow)
             && self.default == RuleEffect::Allow
+    }
+
+    /// Judges a call that can be read in several ways, by the strictest of them.
+    pub fn judge_strictly<'a>(
+        &self,
+        call: &CallFacts<'a>,
+        others: &[CallFacts<'a>],
+    ) -> RuleVerdict {
+        others.iter().map(|other| self.judge(other)).fold(self.judge(call), |one, other| {
+            let by_directory = one.by_directory || other.by_directory;
+            let client_may_approve = one.client_may_approve && other.client_may_approve;
+            match one.effect.cmp(&other.effect) {
+                Ordering::Less => RuleVerdict { by_directory, ..other },
+                Ordering::Equal => RuleVerdict { by_directory, client_may_approve, ..one },
+                Ordering::Greater => RuleVerdict { by_directory, ..one },
+            }
+        })
     }
 
     /// Judges a call.

@@ -1,10 +1,12 @@
 //! What is known about a call: its command line, the facts for the rules, and what tells it apart from others.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
+use crate::core::address::normal_address;
 use crate::core::caller::Caller;
 use crate::core::command_line::{ParsedCommandLine, ProgramCall, UnknownPart, is_shell};
 use crate::core::ids::PrincipalId;
@@ -17,9 +19,11 @@ use crate::core::policy::rules::{Matching, RuleEffect, RuleOutcome};
 use crate::core::shell::activity::ActivityState;
 use crate::core::shell::commands::EndsBy;
 use crate::gateway::judging::JudgedCall;
+use crate::gateway::judging::typing::TypedLine;
 use crate::mount::registry::MountedTool;
 use crate::session::handle::Session;
 use crate::session::pty::processes::directory_in_front;
+use crate::session::registry::Registry;
 use crate::surface::answer::budget::ends;
 use crate::surface::call::Call;
 use crate::surface::tool::ToolRuns;
@@ -37,29 +41,47 @@ const NEUTRAL: [&str; 9] = [
     "max_lines",
 ];
 
+/// The variable that says where programs are searched.
+const SEARCHED: &str = "PATH";
+
 /// The longest description of a call, in bytes of JSON.
 const WHAT_MAX: usize = 2_000;
 
+/// What a call has a shell or the system run.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct JudgedLine {
+    pub(super) parsed: Option<ParsedCommandLine>,
+    /// The line that the call ends, where it types.
+    pub(super) typed: Option<TypedLine>,
+}
+
 impl<'a> JudgedCall<'a> {
     /// What the call has a shell or the system run, if the tool says that it does.
-    pub(super) fn line(self) -> Option<ParsedCommandLine> {
-        match self.entry.runs {
-            ToolRuns::Line(name) => {
-                let text = self.arguments.get(name).and_then(Value::as_str)?;
-                let mut line = ParsedCommandLine::parse(text);
-                if self.session.is_some_and(is_for_other_program) {
-                    line.unknown.insert(UnknownPart::OtherProgram);
-                }
-                Some(line)
+    pub(super) fn line(self, sessions: &Registry) -> JudgedLine {
+        let parsed = match self.entry.runs {
+            ToolRuns::Line(name) => self.line_of_command(name),
+            ToolRuns::Program => self.line_of_program(sessions),
+            ToolRuns::Text(_) | ToolRuns::Input => {
+                let typed = self.typed_line();
+                return JudgedLine { parsed: typed.as_ref().map(TypedLine::parse), typed };
             }
-            ToolRuns::Program => self.line_of_program(),
-            ToolRuns::Text(_) | ToolRuns::Input => self.typed_line(),
             ToolRuns::Nothing => None,
+        };
+        JudgedLine { parsed, typed: None }
+    }
+
+    /// What `run` has a shell run.
+    fn line_of_command(self, name: &str) -> Option<ParsedCommandLine> {
+        let text = self.arguments.get(name).and_then(Value::as_str)?;
+        let mut line = ParsedCommandLine::parse(text);
+        if self.session.is_some_and(is_for_other_program) {
+            line.unknown.insert(UnknownPart::OtherProgram);
         }
+        Some(line)
     }
 
     /// The program that a session is started with, and the variables that it gets.
-    fn line_of_program(self) -> Option<ParsedCommandLine> {
+    fn line_of_program(self, sessions: &Registry) -> Option<ParsedCommandLine> {
         let variables = self.arguments.get("env").and_then(Value::as_object);
         let arguments = self.arguments.get("args").and_then(Value::as_array);
         let line = match (self.arguments.get("command").and_then(Value::as_str), arguments) {
@@ -74,7 +96,16 @@ impl<'a> JudgedCall<'a> {
         };
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let variables = variables.into_iter().flatten();
-        Some(line.with_variables(variables.map(|(name, value)| (name.clone(), text(value)))))
+        let mut line =
+            line.with_variables(variables.map(|(name, value)| (name.clone(), text(value))));
+        // Of what the client hands on, this alone changes which programs run. Bridges hand it on each time, so that it
+        // only keeps the line from being allowed.
+        let handed = self.arguments.get("env_client").and_then(|given| given.get(SEARCHED));
+        let own = sessions.variable(SEARCHED).and_then(OsStr::to_str);
+        if handed.is_some_and(|handed| handed.as_str() != own) {
+            line.sets.insert(SEARCHED.to_owned());
+        }
+        Some(line)
     }
 
     /// The line that the call types, if all its programs are known and none runs others.
@@ -170,8 +201,24 @@ impl<'a> JudgedCall<'a> {
         }
     }
 
-    /// What the call does, for people, on one line and with all characters visible.
-    pub(super) fn what(self) -> Arc<str> {
+    /// The same about a resource of a mount at the normal form of its address, if that is another one.
+    pub(super) fn at_normal_address<'b>(self, facts: &CallFacts<'b>) -> Option<CallFacts<'b>> {
+        let address = self.entry.address()?;
+        let normal = normal_address(address);
+        if normal == address {
+            return None;
+        }
+        let mut facts = facts.clone();
+        if let Some((mount, whole)) = &mut facts.mount {
+            *whole = format!("{mount}/{normal}");
+        }
+        facts.arguments.insert("uri".to_owned(), normal);
+        Some(facts)
+    }
+
+    /// What the call does, for people, on one line and with all characters visible. Of a line that was typed in pieces, it
+    /// says the whole.
+    pub(super) fn what(self, line: &JudgedLine) -> Arc<str> {
         let is_secret =
             |session: &Session| session.frame().activity.value.state == ActivityState::SecretPrompt;
         let text = match self.entry.runs {
@@ -183,7 +230,19 @@ impl<'a> JudgedCall<'a> {
             }
             ToolRuns::Nothing | ToolRuns::Program | ToolRuns::Text(_) | ToolRuns::Input => None,
         };
-        let text = text.unwrap_or_else(|| format!("{} {}", self.entry.name, self.meaning()));
+        let ended = match &line.typed {
+            Some(TypedLine { before: Some(before), .. }) if before.is_empty() => String::new(),
+            Some(TypedLine { whole: Some(whole), .. }) => format!(", which ends the line: {whole}"),
+            Some(TypedLine { before: Some(before), whole: None }) => {
+                format!(", where the line begins with: {before}")
+            }
+            Some(TypedLine { before: None, .. }) => {
+                ", which ends a line that is not known".to_owned()
+            }
+            None => String::new(),
+        };
+        let does = || format!("{} {}{ended}", self.entry.name, self.meaning());
+        let text = text.unwrap_or_else(does);
         Arc::from(ends(&on_one_line(&text), WHAT_MAX))
     }
 

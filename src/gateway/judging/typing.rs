@@ -1,5 +1,7 @@
 //! The command line that text and keys end at the prompt of a session's own shell.
 
+use std::iter;
+
 use serde_json::Value;
 
 use crate::core::command_line::{ParsedCommandLine, UnknownPart};
@@ -14,27 +16,47 @@ use crate::surface::tool::ToolRuns;
 /// Characters at which line editors run a line.
 const ENDS: [char; 3] = ['\n', '\r', '\u{f}'];
 
+/// How many rows a line has at most that is read from the screen.
+const ROWS_MAX: u64 = 100;
+
 /// What is typed, if that is known.
 type Typed = Option<String>;
 
+/// The line that a call ends.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct TypedLine {
+    /// What was typed before the call, if that is known.
+    pub(super) before: Typed,
+    /// All of it, if that is known.
+    pub(super) whole: Typed,
+}
+
+impl TypedLine {
+    /// What the line runs.
+    pub(super) fn parse(&self) -> ParsedCommandLine {
+        match &self.whole {
+            Some(text) => ParsedCommandLine::parse(text),
+            None => {
+                ParsedCommandLine { unknown: [UnknownPart::Typing].into(), ..Default::default() }
+            }
+        }
+    }
+}
+
 impl JudgedCall<'_> {
     /// The line that the call ends at the prompt of the session's own shell, with what was typed there before.
-    pub(super) fn typed_line(self) -> Option<ParsedCommandLine> {
+    pub(super) fn typed_line(self) -> Option<TypedLine> {
         let (typed, is_ended) = self.typed()?;
         if !is_ended {
             return None;
         }
         let frame = self.session?.frame();
         let before = begun(&frame)?;
-        Some(match before.zip(typed) {
-            Some((before, typed)) => {
-                let text = before + &typed;
-                ParsedCommandLine::parse(text.trim_end_matches(['\n', '\r']))
-            }
-            None => {
-                ParsedCommandLine { unknown: [UnknownPart::Typing].into(), ..Default::default() }
-            }
-        })
+        let whole = before.as_ref().zip(typed).map(|(before, typed)| {
+            let text = format!("{before}{typed}");
+            text.trim_end_matches(['\n', '\r']).to_owned()
+        });
+        Some(TypedLine { before, whole })
     }
 
     /// What the call types, and whether a line ends in it.
@@ -86,13 +108,30 @@ fn begun(frame: &Frame) -> Option<Typed> {
     Some((!shell.half_line).then(String::new))
 }
 
-/// What the screen shows between the prompt and the cursor, if nothing else of the line is elsewhere.
+/// What the screen shows between the prompt and the cursor, if nothing else of the line is elsewhere. A line may go on in
+/// further rows where it reached the edge.
 fn shown(frame: &Frame) -> Typed {
     let (cursor, from) = (frame.cursor.value, frame.commands.value.reading_at()?);
-    let line = &frame.line(cursor.row)?.value;
-    let is_last = line.text_between(cursor.col, u16::MAX).trim().is_empty();
+    if cursor.row.0.checked_sub(from.row.0)? > ROWS_MAX {
+        return None;
+    }
+    let (mut text, mut row, mut column) = (String::new(), from.row, from.col);
+    while row < cursor.row {
+        let (line, changed) = frame.any_line(row)?;
+        let (next, _) = frame.any_line(row.plus(1))?;
+        // Of rows before the last resize, nobody knows how many blanks they had at their end.
+        if !line.wrapped || changed < frame.size.changed {
+            return None;
+        }
+        text.push_str(line.text_between(column, u16::MAX));
+        text.extend(iter::repeat_n(' ', frame.omitted_blanks(&line, changed, &next)));
+        (row, column) = (row.plus(1), 0);
+    }
+    let line = &frame.line(row)?.value;
+    let is_last = !line.wrapped && line.text_between(cursor.col, u16::MAX).trim().is_empty();
+    text.push_str(line.text_between(column, cursor.col));
     // Blanks at the end of a row are no part of its text.
-    let blanks = cursor.col.saturating_sub(line.columns().max(from.col));
-    let text = || line.text_between(from.col, cursor.col).to_owned() + &" ".repeat(blanks.into());
-    (from.row == cursor.row && is_last).then(text)
+    let blanks = cursor.col.saturating_sub(line.columns().max(column));
+    text.extend(iter::repeat_n(' ', blanks.into()));
+    is_last.then_some(text)
 }

@@ -1,5 +1,7 @@
 //! The errors of mounts for clients.
 
+use std::time::Duration;
+
 use crate::core::code::Code;
 use crate::core::input::request::WriteError;
 use crate::core::lease::error::LeaseError;
@@ -75,6 +77,23 @@ pub(super) fn lease(mount: &MountName, error: &WriteError) -> ErrorWire {
     let details =
         ErrorDetails { surface: Some(mount.to_string()), ..wire.details.unwrap_or_default() };
     ErrorWire { details: Some(details), ..wire }
+}
+
+/// That another tenant holds the lease of a mount.
+pub(super) fn held_by_other(
+    error: &LeaseError,
+    [expires_in, at_most]: [Duration; 2],
+    waiters: usize,
+) -> ErrorWire {
+    let millis = |of: Duration| of.as_millis() as u64;
+    let details = ErrorDetails {
+        expires_in_ms: Some(millis(expires_in)),
+        at_most_ms: Some(millis(at_most)),
+        waiters: Some(waiters),
+        ..ErrorDetails::default()
+    };
+    let held = ErrorWire::because(Code::LeaseHeld, error).retry_after(millis(expires_in));
+    held.details(details)
 }
 
 pub(super) fn manage(error: &ManageError) -> ErrorWire {

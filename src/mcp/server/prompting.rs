@@ -17,6 +17,7 @@ use crate::mcp::resource::listed::OUTPUT;
 use crate::mcp::server::Server;
 use crate::surface::call::find_session;
 use crate::surface::error::SurfaceError;
+use crate::surface::mounted::has_sessions;
 
 /// The maximum size of one argument, in bytes.
 const ARGUMENT_BYTES_MAX: usize = 16 * 1024;
@@ -26,8 +27,10 @@ const SESSION: &str = "session";
 /// The argument with a command's number, in the template of its output.
 const COMMAND: &str = "id";
 
-pub(super) fn listed_prompts() -> ListPromptsResult {
-    ListPromptsResult::with_all_items(prompts().iter().map(listed).collect())
+/// The prompts, which are about sessions, for a caller for whom there are any.
+pub(super) fn listed_prompts(has_sessions: bool) -> ListPromptsResult {
+    let prompts = prompts().iter().filter(|_| has_sessions);
+    ListPromptsResult::with_all_items(prompts.map(listed).collect())
         .with_ttl_ms(0)
         .with_cache_scope(CacheScope::Private)
 }
@@ -41,14 +44,6 @@ fn listed(prompt: &Prompt) -> ListedPrompt {
     let arguments: Vec<_> = prompt.arguments.iter().map(argument).collect();
     let arguments = (!arguments.is_empty()).then_some(arguments);
     ListedPrompt::new(prompt.name, Some(prompt.description), arguments)
-}
-
-/// The requested prompt with its arguments filled in.
-pub(super) fn filled(request: &GetPromptRequestParams) -> Result<GetPromptResult, SurfaceError> {
-    let prompt = Prompt::named(&request.name).ok_or_else(|| unknown(&request.name))?;
-    let given = given(prompt, request.arguments.as_ref())?;
-    let message = PromptMessage::new_text(Role::User, prompt.text(&given));
-    Ok(GetPromptResult::new(vec![message]).with_description(prompt.description))
 }
 
 fn unknown(name: &str) -> SurfaceError {
@@ -83,6 +78,24 @@ fn given(prompt: &Prompt, arguments: Option<&JsonObject>) -> Result<Given, Surfa
 }
 
 impl Server {
+    /// Whether what belongs to sessions exists for this caller.
+    pub(super) fn has_sessions(&self, standing: &Standing) -> bool {
+        has_sessions(self.shared.gateway.daemon(), standing)
+    }
+
+    /// The requested prompt with its arguments filled in.
+    pub(super) fn filled(
+        &self,
+        request: &GetPromptRequestParams,
+        standing: &Standing,
+    ) -> Result<GetPromptResult, SurfaceError> {
+        let named = Prompt::named(&request.name).filter(|_| self.has_sessions(standing));
+        let prompt = named.ok_or_else(|| unknown(&request.name))?;
+        let given = given(prompt, request.arguments.as_ref())?;
+        let message = PromptMessage::new_text(Role::User, prompt.text(&given));
+        Ok(GetPromptResult::new(vec![message]).with_description(prompt.description))
+    }
+
     /// Completes an argument with session names, session ids, or command numbers of the given session.
     pub(super) fn completed(
         &self,
@@ -91,6 +104,7 @@ impl Server {
     ) -> Result<CompletionInfo, String> {
         let (name, typed) = (request.argument.name.as_str(), request.argument.value.as_str());
         let mut values = match &request.r#ref {
+            _ if !self.has_sessions(standing) => Vec::new(),
             Reference::Resource(template) => match name {
                 SESSION => self.sessions_like(typed, standing),
                 COMMAND if template.uri == OUTPUT.uri => {

@@ -2,6 +2,7 @@
 //! for each intent.
 
 use std::collections::BTreeSet;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::store::journal::line::{NO_HASH, RecordHash, RecordKind, RecordLine, split_hash};
 
@@ -20,6 +21,32 @@ pub enum ChainError {
     NewChain,
 }
 
+/// The numbers by which clients know events: microseconds that passed from record to record. What passed says nothing of
+/// how many records there are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct EventNumbers {
+    /// The last one; 0 if there was none.
+    last: u64,
+    /// When that was, in microseconds since 1970.
+    at: u64,
+}
+
+impl EventNumbers {
+    fn next(&mut self, at: SystemTime) -> u64 {
+        let at = at.duration_since(UNIX_EPOCH).unwrap_or_default().as_micros();
+        let at = u64::try_from(at).unwrap_or(u64::MAX);
+        // The clock may be set back.
+        let passed = at.saturating_sub(self.at).max(1);
+        *self = Self { last: self.last.saturating_add(passed), at };
+        self.last
+    }
+
+    fn note(&mut self, record: &RecordLine<'_>) {
+        let last = self.last.max(record.event_number());
+        *self = Self { last, at: record.at_ms.saturating_mul(1_000) };
+    }
+}
+
 /// The state of a chain after the records so far.
 #[derive(Clone, Debug, Default)]
 pub struct Chain {
@@ -31,12 +58,13 @@ pub struct Chain {
     open: BTreeSet<u64>,
     /// How many records were appended by daemons that had to give way.
     void: usize,
+    numbers: EventNumbers,
 }
 
 impl Chain {
     /// A chain of which only the number of the last record is known. What follows is a new chain.
     pub fn broken_at(last: u64, open: BTreeSet<u64>) -> Self {
-        Self { first: None, last: Some((last, NO_HASH)), before: None, open, void: 0 }
+        Self { last: Some((last, NO_HASH)), open, ..Self::default() }
     }
 
     pub fn first(&self) -> Option<u64> {
@@ -51,6 +79,16 @@ impl Chain {
     /// The number of the next record, and the hash that its hash covers.
     pub fn next(&self) -> (u64, RecordHash) {
         self.last.map_or((1, NO_HASH), |(last, hash)| (last.saturating_add(1), hash))
+    }
+
+    /// The number for clients of a record that is appended now.
+    pub fn next_event_number(&mut self, at: SystemTime) -> u64 {
+        self.numbers.next(at)
+    }
+
+    /// The newest number for clients.
+    pub fn last_event_number(&self) -> u64 {
+        self.numbers.last
     }
 
     /// The intents without an outcome.
@@ -72,6 +110,7 @@ impl Chain {
         let (body, hash) = split_hash(line).ok_or(ChainError::NotARecord)?;
         let record: RecordLine<'a> =
             serde_json::from_str(line).map_err(|_| ChainError::NotARecord)?;
+        self.numbers.note(&record);
         let is_segment = record.kind == RecordKind::Segment;
         let told = record.after.as_deref().and_then(RecordHash::parse).filter(|_| is_segment);
         if record.took_over

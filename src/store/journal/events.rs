@@ -13,15 +13,17 @@ use serde_json::{Map, Value, json};
 use crate::core::event::source::{ToldEvent, ToldEvents};
 use crate::core::ids::SessionId;
 use crate::core::shell::commands::record::CommandId;
-use crate::store::journal::line::{RecordKind, RecordLine};
+use crate::store::journal::line::{RecordKind, RecordLine, event_number_of};
 use crate::store::journal::reader::read_file_from;
 use crate::store::journal::segment::files;
 
 /// How much of the newest records is searched for what was told of sessions, in bytes.
 const TOLD_BYTES: u64 = 16 << 20;
 
-/// Where in a line its kind must be: behind two numbers.
-const KIND_WITHIN: usize = 64;
+/// Where in a line its kind must be: behind three numbers.
+const KIND_WITHIN: usize = 96;
+/// Where in a line its number must be.
+const NUMBER_WITHIN: usize = 64;
 
 /// So many bytes are read rather than searched for a place to begin.
 const NEAR: u64 = 8 * 1024;
@@ -29,7 +31,7 @@ const NEAR: u64 = 8 * 1024;
 /// One event as it is recorded.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EventRecord {
-    /// Grows with each event; other records have numbers in between.
+    /// Grows with each event, by the microseconds that passed at least.
     pub seq: u64,
     /// Milliseconds since 1970.
     pub at_ms: u64,
@@ -78,7 +80,7 @@ impl EventRecord {
         };
         details.retain(|_, value| !value.is_null());
         Some(Self {
-            seq: record.seq,
+            seq: record.event_number(),
             at_ms: record.at_ms,
             kind,
             session: record.session.map(Into::into),
@@ -150,9 +152,10 @@ pub struct EventPage {
 /// # Errors
 /// Returns the system's error if a file cannot be read.
 pub fn events(directory: &Path, query: &EventQuery<'_>) -> io::Result<EventPage> {
-    let files = files(directory)?;
-    let first = files.first().map_or(0, |(first, _)| *first);
-    let is_broken = query.since.is_some_and(|since| since.saturating_add(1) < first);
+    let files = numbered(files(directory)?)?;
+    let is_cut = files.first().is_some_and(|it| it.first_record > 1);
+    let first = files.first().map_or(0, |it| it.first);
+    let is_broken = is_cut && query.since.is_some_and(|since| since < first);
     let looked_to = query.since.unwrap_or_default();
     let page = EventPage { looked_to, is_broken, ..EventPage::default() };
     match query.since {
@@ -161,15 +164,39 @@ pub fn events(directory: &Path, query: &EventQuery<'_>) -> io::Result<EventPage>
     }
 }
 
+/// A file of a journal.
+#[derive(Debug)]
+struct NumberedFile {
+    first_record: u64,
+    /// The number for clients of its first record, which is no event.
+    first: u64,
+    path: PathBuf,
+}
+
+/// The files, each with the number of its first record. One that retention has removed since is left out.
+fn numbered(files: Vec<(u64, PathBuf)>) -> io::Result<Vec<NumberedFile>> {
+    let mut numbered = Vec::with_capacity(files.len());
+    for (first_record, path) in files {
+        let file = match File::open(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            file => file?,
+        };
+        // One without a record is about to begin.
+        let first = number_at(&file, 0)?.unwrap_or(u64::MAX);
+        numbered.push(NumberedFile { first_record, first, path });
+    }
+    Ok(numbered)
+}
+
 fn events_since(
-    files: &[(u64, PathBuf)],
+    files: &[NumberedFile],
     since: u64,
     query: &EventQuery<'_>,
     mut page: EventPage,
 ) -> io::Result<EventPage> {
     let mut newest = 0;
-    let after = files.partition_point(|(first, _)| *first <= since.saturating_add(1));
-    for (_, path) in &files[after.saturating_sub(1)..] {
+    let after = files.partition_point(|it| it.first <= since);
+    for NumberedFile { path, .. } in &files[after.saturating_sub(1)..] {
         let is_there = each_line(path, start_of(path, since)?, |seq, line| {
             newest = newest.max(seq);
             if seq > since {
@@ -194,11 +221,11 @@ fn events_since(
 }
 
 fn newest_events(
-    files: &[(u64, PathBuf)],
+    files: &[NumberedFile],
     query: &EventQuery<'_>,
     mut page: EventPage,
 ) -> io::Result<EventPage> {
-    for (_, path) in files.iter().rev() {
+    for NumberedFile { path, .. } in files.iter().rev() {
         let mut found = Vec::new();
         each_line(path, 0, |seq, line| {
             page.looked_to = page.looked_to.max(seq);
@@ -247,7 +274,7 @@ fn each_line(
     mut each: impl FnMut(u64, &str) -> ControlFlow<()>,
 ) -> io::Result<bool> {
     let read = read_file_from(path, from, |_, line| {
-        let numbered = line.and_then(|line| Some((number_of(line)?, line)));
+        let numbered = line.and_then(|line| Some((event_number_of(line)?, line)));
         numbered.map_or(Continue(()), |(number, line)| each(number, line))
     });
     match read {
@@ -256,9 +283,13 @@ fn each_line(
     }
 }
 
-fn number_of(line: &str) -> Option<u64> {
-    let number = line.strip_prefix(r#"{"seq":"#)?;
-    number[..number.find(',')?].parse().ok()
+/// The number for clients of the record that begins at this offset.
+fn number_at(file: &File, offset: u64) -> io::Result<Option<u64>> {
+    let mut head = [0; NUMBER_WITHIN];
+    let read = file.read_at(&mut head, offset)?;
+    // What follows the numbers may be cut.
+    let end = head[..read].iter().position(|byte| !byte.is_ascii()).unwrap_or(read);
+    Ok(str::from_utf8(&head[..end]).ok().and_then(event_number_of))
 }
 
 /// An offset of the file before the first record after `since`, where a line begins. Numbers grow along the file.
@@ -271,10 +302,8 @@ fn start_of(path: &Path, since: u64) -> io::Result<u64> {
     while high - low > NEAR {
         let middle = low + (high - low) / 2;
         let begins = next_line(&file, middle, high)?;
-        let mut head = [0; 40];
-        let read = begins.map(|begins| file.read_at(&mut head, begins)).transpose()?;
-        let head = str::from_utf8(&head[..read.unwrap_or_default()]).ok();
-        match (head.and_then(number_of), begins) {
+        let number = begins.map(|begins| number_at(&file, begins)).transpose()?.flatten();
+        match (number, begins) {
             (Some(number), Some(begins)) if number <= since => low = begins,
             _ => high = middle,
         }

@@ -26,6 +26,9 @@ const HASHED_MIN: usize = 16;
 const NUMBER_MEMBER: &str = "{\"seq\":";
 const UNNUMBERED: &str = "{\"seq\":0";
 
+/// Follows the number of a record.
+const TIME_MEMBER: &str = ",\"number\":";
+
 /// Follows the content of each line, before its hash.
 const HASH_MEMBER: &str = ",\"hash\":\"";
 
@@ -83,6 +86,9 @@ pub enum RecordKind {
 #[serde(default)]
 pub struct RecordLine<'a> {
     pub seq: u64,
+    /// What clients know an event by: it grows with time alone, so that nobody can count records of others.
+    #[serde(skip_serializing)]
+    pub number: Option<u64>,
     /// Milliseconds since 1970.
     pub at_ms: u64,
     pub kind: RecordKind,
@@ -313,6 +319,11 @@ impl<'a> RecordLine<'a> {
         Ok(text[UNNUMBERED.len()..text.len() - 1].to_owned())
     }
 
+    /// The number that clients know an event by. Older records have none of their own.
+    pub fn event_number(&self) -> u64 {
+        self.number.unwrap_or(self.seq)
+    }
+
     /// The bytes for the terminal, where they are kept.
     pub fn input(&self) -> Option<Cow<'_, [u8]>> {
         match (&self.text, &self.base64) {
@@ -326,19 +337,27 @@ impl<'a> RecordLine<'a> {
 /// Appends a line, with its end, to `text`, and returns its hash.
 pub fn write_line(
     text: &mut Vec<u8>,
-    seq: u64,
+    (seq, number): (u64, u64),
     unnumbered: &str,
     before: RecordHash,
 ) -> RecordHash {
     let start = text.len();
     text.extend_from_slice(NUMBER_MEMBER.as_bytes());
-    text.extend_from_slice(seq.to_string().as_bytes());
+    text.extend_from_slice(format!("{seq}{TIME_MEMBER}{number}").as_bytes());
     text.extend_from_slice(unnumbered.as_bytes());
     let hash = before.after(&text[start..]);
     text.extend_from_slice(HASH_MEMBER.as_bytes());
     text.extend_from_slice(hash.to_string().as_bytes());
     text.extend_from_slice(b"\"}\n");
     hash
+}
+
+/// The number that clients know the event of a line by, from the beginning of the line.
+pub fn event_number_of(head: &str) -> Option<u64> {
+    let (seq, rest) = head.strip_prefix(NUMBER_MEMBER)?.split_once(',')?;
+    let own = rest.strip_prefix(&TIME_MEMBER[1..]);
+    let digits = own.map_or(Some(seq), |own| own.split_once(',').map(|(number, _)| number));
+    digits?.parse().ok()
 }
 
 /// The part of a line that its hash covers, and that hash. `None` if the line has none.

@@ -32,6 +32,14 @@ pub(super) struct OpenJournal {
     lock: JournalLock,
 }
 
+/// A record that was appended.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Appended {
+    pub(super) seq: u64,
+    /// What clients know it by, if it is an event.
+    pub(super) event_number: u64,
+}
+
 /// The newest file of a directory.
 struct NewestFile {
     segment: JournalFile,
@@ -99,49 +107,57 @@ impl OpenJournal {
             pid: Some(std::process::id()),
             ..RecordLine::new(at, RecordKind::Opened)
         };
-        self.append(RecordKind::Opened, None, &opened.unnumbered()?)?;
+        self.append(at, (RecordKind::Opened, None), &opened.unnumbered()?)?;
         for of in self.chain.open().clone() {
             let unknown = RecordLine { of: Some(of), ..RecordLine::new(at, RecordKind::Outcome) };
             let unknown = unknown.with_outcome(&ActOutcome::Unknown).unnumbered()?;
-            self.append(RecordKind::Outcome, Some(of), &unknown)?;
+            self.append(at, (RecordKind::Outcome, Some(of)), &unknown)?;
         }
         Ok(())
     }
 
-    /// Appends a record and returns its number. An outcome is left out if its intent is not open: the files were
+    /// Appends a record and returns its numbers. An outcome is left out if its intent is not open: the files were
     /// replaced since.
     pub(super) fn append_if_open(
         &mut self,
-        kind: RecordKind,
-        of: Option<u64>,
+        at: SystemTime,
+        (kind, of): (RecordKind, Option<u64>),
         unnumbered: &str,
-    ) -> io::Result<u64> {
+    ) -> io::Result<Appended> {
         match (kind, of) {
-            (RecordKind::Outcome, Some(of)) if !self.chain.open().contains(&of) => Ok(of),
-            _ => self.append(kind, of, unnumbered),
+            (RecordKind::Outcome, Some(of)) if !self.chain.open().contains(&of) => {
+                Ok(Appended { seq: of, event_number: self.chain.last_event_number() })
+            }
+            of => self.append(at, of, unnumbered),
         }
     }
 
     /// Appends an event that says that the journal itself is not whole.
-    pub(super) fn append_fault(&mut self, at: SystemTime, what: &str) -> io::Result<u64> {
+    pub(super) fn append_fault(&mut self, at: SystemTime, what: &str) -> io::Result<Appended> {
         let details = serde_json::value::to_raw_value(&serde_json::json!({"what": what}))?;
         let fault = RecordLine {
             event: Some("fault".into()),
             details: Some(Cow::Owned(details)),
             ..RecordLine::new(at, RecordKind::Event)
         };
-        self.append(RecordKind::Event, None, &fault.unnumbered()?)
+        self.append(at, (RecordKind::Event, None), &fault.unnumbered()?)
     }
 
-    fn append(&mut self, kind: RecordKind, of: Option<u64>, unnumbered: &str) -> io::Result<u64> {
+    fn append(
+        &mut self,
+        at: SystemTime,
+        (kind, of): (RecordKind, Option<u64>),
+        unnumbered: &str,
+    ) -> io::Result<Appended> {
         let (seq, before) = self.chain.next();
+        let event_number = self.chain.next_event_number(at);
         self.buffer.clear();
-        let hash = write_line(&mut self.buffer, seq, unnumbered, before);
+        let hash = write_line(&mut self.buffer, (seq, event_number), unnumbered, before);
         let appended = self.segment.append(&self.buffer);
         self.buffer.shrink_to(BUFFER_KEPT);
         appended?;
         self.chain.advance(kind, of, hash);
-        Ok(seq)
+        Ok(Appended { seq, event_number })
     }
 
     /// Begins another file if this one is long enough, and removes the oldest ones beyond `bytes_max`.
@@ -182,7 +198,9 @@ fn first_of(
         ..RecordLine::new(at, RecordKind::Segment)
     };
     let mut line = Vec::new();
-    let hash = write_line(&mut line, seq, &header.unnumbered()?, before);
+    // It is no event. So what comes after the newest number begins with this file.
+    let number = chain.last_event_number();
+    let hash = write_line(&mut line, (seq, number), &header.unnumbered()?, before);
     let segment = JournalFile::create(directory, seq, &line)?;
     chain.advance(RecordKind::Segment, None, hash);
     Ok(segment)

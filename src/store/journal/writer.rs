@@ -17,7 +17,7 @@ use crate::store::journal::chain::Chain;
 use crate::store::journal::events::told_events;
 use crate::store::journal::line::{RecordKind, RecordLine};
 use crate::store::journal::lock::TAKEN;
-use crate::store::journal::open::OpenJournal;
+use crate::store::journal::open::{Appended, OpenJournal};
 
 /// How soon to open a journal again after that failed.
 const OPEN_AGAIN: Duration = Duration::from_millis(100);
@@ -138,9 +138,9 @@ impl Journal {
         let told = told.map_err(|error| refused(self.directory(), &error))?;
         *self.0.told.lock().unwrap_or_else(PoisonError::into_inner) = told;
         let mut writer = self.writer();
-        let last = writer.ready(at, self.bytes_max())?.chain.last();
+        let last = writer.ready(at, self.bytes_max())?.chain.last_event_number();
         drop(writer);
-        self.0.newest_event.send_replace(last.map_or(0, |(last, _)| last));
+        self.0.newest_event.send_replace(last);
         Ok(())
     }
 
@@ -172,8 +172,7 @@ impl Journal {
         let heads = lock_heads(&self.0.heads);
         let oldest = heads.front().map_or(u64::MAX, |head| head.seq);
         let is_full = heads.len() == HEADS_MAX;
-        (is_full && seq.saturating_add(1) < oldest)
-            || heads.iter().any(|head| head.seq > seq && sees(&head.audience))
+        (is_full && seq < oldest) || heads.iter().any(|head| head.seq > seq && sees(&head.audience))
     }
 
     /// Appends an entry. It survives the end of this process, however it ends.
@@ -296,8 +295,8 @@ impl Writer {
         };
         open.rotate(at, bytes_max).map_err(refused)?;
         while let Some(Unwritten { kind, of, unnumbered, audience }) = self.unwritten.front() {
-            let seq = open.append_if_open(*kind, *of, unnumbered).map_err(refused)?;
-            note_head(&self.heads, seq, audience.clone());
+            let appended = open.append_if_open(at, (*kind, *of), unnumbered).map_err(refused)?;
+            note_head(&self.heads, appended.event_number, audience.clone());
             self.unwritten.pop_front();
         }
         if self.lost > 0 {
@@ -317,9 +316,10 @@ impl Writer {
     ) -> Result<RecordNumber, NotRecorded> {
         let open = self.ready(at, bytes_max)?;
         let Unwritten { kind, of, unnumbered, audience } = record;
-        let appended = open.append_if_open(*kind, *of, unnumbered);
-        let seq = appended.map_err(|error| refused(&self.directory, &error))?;
-        note_head(&self.heads, seq, audience.clone());
+        let appended = open.append_if_open(at, (*kind, *of), unnumbered);
+        let Appended { seq, event_number } =
+            appended.map_err(|error| refused(&self.directory, &error))?;
+        note_head(&self.heads, event_number, audience.clone());
         Ok(RecordNumber(seq))
     }
 

@@ -13,7 +13,7 @@ use crate::mount::definitions::{ToolDifference, ToolSet};
 use crate::mount::error::ManageError;
 use crate::mount::handle::MountTools;
 use crate::mount::servers::Mount;
-use crate::surface::call::{Call, Daemon};
+use crate::surface::call::Call;
 use crate::surface::error::SurfaceError;
 use crate::surface::mounted::lease_of;
 use crate::surface::tool::{Answer, Tool, ToolAccess};
@@ -68,8 +68,8 @@ impl Tool for ManageMounts {
             }
         };
         let found = match &named {
-            Some(mount) => vec![described(&call.daemon, mount)],
-            None => mounts.all().iter().map(|it| summary(&call.daemon, it)).collect(),
+            Some(mount) => vec![described(&call, mount)],
+            None => mounts.all().iter().map(|it| summary(&call, it)).collect(),
         };
         let contested = mounts.contested().into_iter().map(|(name, sources)| ContestedName {
             name: name.to_string(),
@@ -86,7 +86,7 @@ fn shown(text: &str) -> String {
     written_out(text, char::is_control).into_owned()
 }
 
-fn summary(daemon: &Daemon, mount: &Mount) -> MountWire {
+fn summary(call: &Call, mount: &Mount) -> MountWire {
     let (view, tools) = (mount.view(), mount.tools());
     MountWire {
         untrusted: Untrusted,
@@ -95,7 +95,7 @@ fn summary(daemon: &Daemon, mount: &Mount) -> MountWire {
         trust: mount.settings().trust.as_str().to_owned(),
         mode: mount.settings().mode.to_string(),
         servers: mount.running(),
-        lease: lease_of(daemon, mount),
+        lease: lease_of(&call.daemon, mount, &call.standing),
         status: view.status.as_str().to_owned(),
         pid: view.pid,
         generation: view.generation,
@@ -109,13 +109,13 @@ fn summary(daemon: &Daemon, mount: &Mount) -> MountWire {
     }
 }
 
-fn described(daemon: &Daemon, mount: &Mount) -> MountWire {
+fn described(call: &Call, mount: &Mount) -> MountWire {
     let log = mount.log().iter().map(|line| shown(line)).collect();
     let view = mount.view();
     let (tools, greeting) = (tools(mount, &mount.tools()), view.greeting.unwrap_or_default());
     let capabilities = greeting.capabilities.iter().map(|&it| it.to_owned()).collect();
     let instructions = greeting.instructions.as_deref().map(shown);
-    MountWire { tools, capabilities, instructions, log, ..summary(daemon, mount) }
+    MountWire { tools, capabilities, instructions, log, ..summary(call, mount) }
 }
 
 /// The tools that were accepted, and how those that the server lists now differ.

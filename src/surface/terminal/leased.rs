@@ -8,9 +8,11 @@ use crate::core::ids::LeaseId;
 use crate::core::input::idempotency::IdempotencyKey;
 use crate::core::input::request::WriteError;
 use crate::core::lease::request::{AcquireRequest, Grant, ReleaseRequest, Released, RenewRequest};
+use crate::core::policy::bound::PermitBound;
 use crate::core::policy::{Permit, PermittedAct};
 use crate::session::clock::Clock;
 use crate::session::command::Accepted;
+use crate::session::error::SessionError;
 use crate::session::handle::Session;
 use crate::surface::answer::session::LeaseNames;
 use crate::surface::argument::lease_id;
@@ -115,6 +117,7 @@ impl LeaseTarget {
         key: Option<IdempotencyKey>,
         accepted: Accepted,
     ) -> Result<Grant, SurfaceError> {
+        let key = self.limited(key)?;
         match &self.of {
             Leased::Session(session) => {
                 Ok(session.acquire(&self.permit, caller, request, key, accepted).await?)
@@ -122,7 +125,8 @@ impl LeaseTarget {
             Leased::Mount(lease) => {
                 self.check(&caller, clock)?;
                 drop(accepted);
-                Ok(lease.acquire(&caller, request, key).await.map_err(|it| of_mount(lease, it))?)
+                let acquired = lease.acquire(&caller, request, key).await;
+                acquired.map_err(|it| lease.refusal(&caller, it))
             }
         }
     }
@@ -138,13 +142,14 @@ impl LeaseTarget {
         key: Option<IdempotencyKey>,
         accepted: Accepted,
     ) -> Result<Grant, SurfaceError> {
+        let key = self.limited(key)?;
         match &self.of {
             Leased::Session(session) => {
                 Ok(session.renew(&self.permit, caller, request, key, accepted).await?)
             }
             Leased::Mount(lease) => {
                 self.check(&caller, clock)?;
-                Ok(lease.renew(&caller, request, key).map_err(|it| of_mount(lease, it))?)
+                lease.renew(&caller, request, key).map_err(|it| lease.refusal(&caller, it))
             }
         }
     }
@@ -160,14 +165,26 @@ impl LeaseTarget {
         key: Option<IdempotencyKey>,
         accepted: Accepted,
     ) -> Result<Released, SurfaceError> {
+        let key = self.limited(key)?;
         match &self.of {
             Leased::Session(session) => {
                 Ok(session.release(&self.permit, caller, request, key, accepted).await?)
             }
             Leased::Mount(lease) => {
                 self.check(&caller, clock)?;
-                Ok(lease.release(&caller, request, key).map_err(|it| of_mount(lease, it))?)
+                lease.release(&caller, request, key).map_err(|it| lease.refusal(&caller, it))
             }
+        }
+    }
+
+    /// The key of the call, which has no effect of its own if that is all that its permit allows.
+    fn limited(&self, key: Option<IdempotencyKey>) -> Result<Option<IdempotencyKey>, SurfaceError> {
+        match (self.permit.bound(), key) {
+            (Some(PermitBound::Repetition), Some(key)) => Ok(Some(key.of_repetition())),
+            (Some(PermitBound::Repetition), None) => {
+                Err(SessionError::from(WriteError::NotRepeated).into())
+            }
+            (Some(PermitBound::Terminal(_)) | None, key) => Ok(key),
         }
     }
 
@@ -176,8 +193,4 @@ impl LeaseTarget {
         self.permit.check_principal(caller.principal)?;
         Ok(self.permit.check(PermittedAct::CallMount, None, clock.now())?)
     }
-}
-
-fn of_mount(lease: &MountLease, error: WriteError) -> SurfaceError {
-    SurfaceError::MountLease { mount: lease.mount().name().clone(), error }
 }

@@ -15,8 +15,8 @@ use crate::surface::argument::lease_id;
 use crate::surface::call::Call;
 use crate::surface::error::SurfaceError;
 use crate::surface::mount_lease::LeasedCall;
-use crate::surface::tool::ToolAccess;
 use crate::surface::tool::addresses::{exposed, of_prompt, of_resource, of_tool};
+use crate::surface::tool::{ToolAccess, ToolBody, ToolEntry};
 
 /// The member of `_meta` that marks the result of an untrusted server.
 const UNTRUSTED_KEY: &str = "dev.termgate/untrusted";
@@ -61,6 +61,18 @@ impl MountRequest {
             Self::Completion => return arguments,
         };
         params.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+    }
+}
+
+impl ToolEntry {
+    /// The server's own address of the resource of a mount that it reads, if it does.
+    pub fn address(&self) -> Option<&str> {
+        match &self.body {
+            ToolBody::Mounted(tool, MountRequest::Resource | MountRequest::Watch) => {
+                Some(&tool.tool)
+            }
+            ToolBody::Own { .. } | ToolBody::Mounted(..) | ToolBody::Question(_) => None,
+        }
     }
 }
 
@@ -146,13 +158,9 @@ fn begin_leased(
         Some(Value::String(id)) => Some(lease_id(&id)?),
         Some(_) => return Err(SurfaceError::argument(LEASE_ID, "must be a string")),
     };
-    let begun = lease.begin_call(&call.standing.caller, presented, call.take_rule());
-    Ok(Some(
-        begun.map_err(|error| SurfaceError::MountLease {
-            mount: tool.mount.name().clone(),
-            error,
-        })?,
-    ))
+    let caller = &call.standing.caller;
+    let begun = lease.begin_call(caller, presented, call.take_rule());
+    begun.map(Some).map_err(|error| lease.refusal(caller, error))
 }
 
 /// An error with all characters visible of what an untrusted server said.

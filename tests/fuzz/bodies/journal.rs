@@ -77,7 +77,7 @@ fn written(acts: &[u8]) -> Vec<u8> {
     let mut append = |kind, of, line: RecordLine<'_>| {
         let (seq, before) = chain.next();
         let line = line.unnumbered().expect("a record has a JSON form");
-        let hash = write_line(&mut text, seq, &line, before);
+        let hash = write_line(&mut text, (seq, seq), &line, before);
         chain.advance(kind, of, hash);
         seq
     };

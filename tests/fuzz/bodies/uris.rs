@@ -3,6 +3,7 @@
 use std::fmt::{Debug, Display, Write};
 use std::str::FromStr;
 
+use termgate::core::address::normal_address;
 use termgate::core::caller::PrincipalName;
 use termgate::core::ids::{PrincipalId, SessionId, TenantId};
 use termgate::mcp::resource::work::Work;
@@ -28,6 +29,8 @@ pub fn check(data: &[u8]) {
             assert!(told.len() <= ERROR_MAX, "an error of {} bytes", told.len());
         }
     }
+    // A `//` behind the scheme, and a `/` behind the host. Letters may have longer small ones.
+    assert!(normal_address(text).len() <= 2 * text.len() + 3, "{text}");
     check_session(text);
     check_id::<SessionId>(text);
     check_id::<TenantId>(text);

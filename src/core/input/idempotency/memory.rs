@@ -74,7 +74,7 @@ impl KeyedCalls {
             .into_iter()
             .flat_map(|theirs| theirs.calls.iter().rev().filter(|call| !call.is_stale(now)));
         match fresh.find(|call| call.key.has_text_of(key)) {
-            Some(call) if call.key != *key => Err(WriteError::KeyReused),
+            Some(call) if !call.key.is_of_call(key) => Err(WriteError::KeyReused),
             known => Ok(known),
         }
     }

@@ -82,6 +82,7 @@ fn refused(error: SessionError) -> Outcome {
         | LeaseError::Offered { .. }
         | LeaseError::OtherTenant
         | LeaseError::TtlOutOfBounds { .. }
+        | LeaseError::HeldByOtherTenant { .. }
         | LeaseError::WaitGivenUp) => panic!("nobody asked for that: {other}"),
     })
 }

@@ -82,12 +82,13 @@ fn reading_on_after_each_page_finds_each_event_once() {
 #[test]
 fn reading_begins_close_to_each_number_and_never_after_it() {
     let (directory, _journal) = belfry(2_000);
-    for (first, path) in files(directory.path()).unwrap() {
+    for (_, path) in files(directory.path()).unwrap() {
         let text = std::fs::read_to_string(&path).unwrap();
         let longest = text.lines().map(str::len).max().unwrap() as u64 + 1;
         let mut begins = 0;
-        for (number, line) in (first..).zip(text.lines()) {
-            let from = start_of(&path, number - 1).unwrap();
+        for line in text.lines() {
+            let number = event_number_of(line).unwrap();
+            let from = start_of(&path, number.saturating_sub(1)).unwrap();
             assert!(from <= begins && begins - from <= NEAR + 2 * longest, "{number}: {from}");
             begins += line.len() as u64 + 1;
         }
@@ -98,12 +99,56 @@ fn reading_begins_close_to_each_number_and_never_after_it() {
 fn who_continues_after_a_number_of_another_journal_begins_again_and_learns_it() {
     let (directory, _journal) = belfry(10);
     let wants = |_: &EventRecord| true;
-    let query = EventQuery { since: Some(5_000), limit: 500, wants: &wants };
+    let query = EventQuery { since: Some(1 << 52), limit: 500, wants: &wants };
     let page = events(directory.path(), &query).unwrap();
     assert!(page.is_broken && page.events.len() >= 20);
     let query = EventQuery { since: Some(page.looked_to), ..query };
     let page = events(directory.path(), &query).unwrap();
     assert!(!page.is_broken && page.events.is_empty());
+}
+
+#[test]
+fn numbers_of_events_grow_with_time_and_not_with_other_records() {
+    let directory = tempfile::tempdir().unwrap();
+    let tenant = TenantId::of_uid(1_000);
+    let mut journal = Journal::at(directory.path().to_owned(), LIMITS);
+    let ring = |journal: &Journal, of: u128, at: SystemTime| {
+        let scope = EventScope { tenant: &tenant, session: Some(session(of)) };
+        journal.note(at, &JournalEntry::Event { scope, event: Event::Bell { count: 1 } });
+    };
+    let after = |millis| now() + Duration::from_millis(millis);
+    ring(&journal, 1, now());
+    (1..=50).for_each(|millis| ring(&journal, 2, after(millis)));
+    ring(&journal, 1, after(1_000));
+    // The clock is set back, and another daemon begins.
+    ring(&journal, 1, now());
+    drop(journal);
+    journal = Journal::at(directory.path().to_owned(), LIMITS);
+    journal.open(after(1)).unwrap();
+    (1..=50).for_each(|millis| ring(&journal, 2, after(1 + millis)));
+    ring(&journal, 1, after(2_000));
+    let wants = |event: &EventRecord| event.session == Some(session(1).to_string());
+    let query = EventQuery { since: Some(0), limit: 9, wants: &wants };
+    let page = events(directory.path(), &query).unwrap();
+    assert!(!page.is_broken);
+    let seen: Vec<u64> = page.events.iter().map(|event| event.seq).collect();
+    let [first, .., back, last] = seen.as_slice() else { panic!("{seen:?}") };
+    assert_eq!(seen, [*first, first + 1_000_000, *back, *last]);
+    assert_eq!((back - first, last - back), (1_000_001, 2_000_000));
+    for at in 0..seen.len() {
+        let query = EventQuery { since: Some(seen[at]), ..query };
+        let page = events(directory.path(), &query).unwrap();
+        let found: Vec<u64> = page.events.iter().map(|event| event.seq).collect();
+        assert_eq!((found.as_slice(), page.is_broken), (&seen[at + 1..], false));
+    }
+}
+
+#[test]
+fn records_of_before_have_the_number_of_their_place() {
+    assert_eq!(event_number_of(r#"{"seq":7,"at_ms":1,"kind":"opened""#), Some(7));
+    assert_eq!(event_number_of(r#"{"seq":7,"number":90,"at_ms":1"#), Some(90));
+    assert_eq!(event_number_of(r#"{"seq":7,"number":90"#), None);
+    assert_eq!(event_number_of("{}"), None);
 }
 
 #[test]

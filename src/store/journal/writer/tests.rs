@@ -115,7 +115,7 @@ fn an_act_has_a_record_before_it_and_one_of_its_outcome() {
     let mut intent = lines[2].clone();
     intent.as_object_mut().unwrap().remove("hash");
     let expected = serde_json::json!({
-        "seq": 3, "at_ms": 10_000, "kind": "intent", "act": "text", "session": "000000000007",
+        "seq": 3, "number": 10_000_001, "at_ms": 10_000, "kind": "intent", "act": "text", "session": "000000000007",
         "by": "claude#p3", "by_kind": "agent", "tenant": "uid:1000", "connection": 3,
         "door": "gateway", "epoch": 4, "text": "ls\r",
     });
@@ -268,7 +268,7 @@ fn a_daemon_takes_the_journal_over_from_one_that_stands_still_and_may_append_onc
     let lines = it.lines();
     let (_, hash) = split_hash(&lines[2]).unwrap();
     let mut line = Vec::new();
-    write_line(&mut line, known.0 + 1, r#","at_ms":1,"kind":"intent","act":"text""#, hash);
+    write_line(&mut line, (known.0 + 1, 0), r#","at_ms":1,"kind":"intent","act":"text""#, hash);
     let text = fs::read_to_string(&path).unwrap();
     fs::write(&path, text + str::from_utf8(&line).unwrap()).unwrap();
     let refused = it.intend(b"late").unwrap_err();
@@ -291,7 +291,7 @@ fn a_record_that_others_append_to_a_file_that_has_ended_is_found() {
     let (_, hash) = split_hash(ended.lines().last().unwrap()).unwrap();
     let mut line = Vec::new();
     let number = ended.lines().count() as u64 + 1;
-    write_line(&mut line, number, r#","at_ms":1,"kind":"intent","act":"text""#, hash);
+    write_line(&mut line, (number, 0), r#","at_ms":1,"kind":"intent","act":"text""#, hash);
     fs::write(&path, ended + str::from_utf8(&line).unwrap()).unwrap();
     let expected = ChainError::Number { expected: number + 1, found: number };
     assert_eq!(errors(&it.check())[0], expected);
