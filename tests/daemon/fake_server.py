@@ -123,7 +123,8 @@ for line in sys.stdin:
         elif name == "progress":
             token = params["_meta"]["progressToken"]
             say({"jsonrpc": "2.0", "method": "notifications/progress",
-                 "params": {"progressToken": token, "progress": 1, "total": 2, "message": "half"}})
+                 "params": {"progressToken": token, "progress": 1, "total": 2,
+                            "message": arguments.get("message", "half")}})
             say({"jsonrpc": "2.0", "id": id, "result": {"content": []}})
         elif name == "log":
             say({"jsonrpc": "2.0", "method": "notifications/message",

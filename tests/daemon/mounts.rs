@@ -327,6 +327,25 @@ async fn progress_is_relayed_and_a_cancelled_call_is_cancelled_there() {
 }
 
 #[tokio::test]
+async fn what_an_untrusted_server_tells_of_progress_has_no_hidden_characters() {
+    const SAID: &str = "a\u{200b}b\u{1b}[2J";
+    for (trust, told) in
+        [(MountTrust::Trusted, SAID), (MountTrust::Untrusted, r"a\u{200b}b\u{1b}[2J")]
+    {
+        let fake = Fake::new(trust);
+        let (daemon, _) = fake.known(true).await;
+        let mut client = daemon.client(Era::Legacy).await;
+        let arguments = json!({"message": SAID});
+        let call = json!({"name": "fake__progress", "arguments": arguments, "_meta": {"progressToken": 1}});
+        let id = client.send("tools/call", call).await;
+        let progress = client.receiver.notification("notifications/progress").await;
+        assert_eq!(progress["message"], told);
+        client.answer(id).await;
+        daemon.stop().await;
+    }
+}
+
+#[tokio::test]
 async fn an_operator_reads_what_a_server_says_of_itself_and_its_log_messages() {
     let fake = Fake::new(MountTrust::Untrusted);
     let (daemon, mut operator) = fake.known(true).await;

@@ -5,9 +5,11 @@ use std::sync::Arc;
 use rmcp::model::ProgressToken;
 use serde_json::{Value, json};
 
+use crate::core::mount::MountTrust;
 use crate::mcp::connection::Connection;
 use crate::mcp::notifications::NoticeLane;
 use crate::mount::handle::CallProgress;
+use crate::surface::tool::relay::visible;
 
 /// The lane of a call's progress; closed when the call ends.
 pub(super) struct CallLane(NoticeLane);
@@ -24,8 +26,14 @@ impl CallLane {
     }
 
     /// Tells what a mounted server tells, under the client's token.
-    pub(super) async fn relay(&self, token: &ProgressToken, progress: CallProgress) {
-        let mut told = json!(progress.members);
+    pub(super) async fn relay(
+        &self,
+        token: &ProgressToken,
+        trust: MountTrust,
+        progress: CallProgress,
+    ) {
+        let members = Value::Object(progress.members);
+        let mut told = if trust == MountTrust::Trusted { members } else { visible(members) };
         told["progressToken"] = json!(token);
         self.tell(told).await;
     }

@@ -210,14 +210,16 @@ impl Server {
             Ok(call) => call,
             Err(error) => return MountedEnd::Ended(Err(error), Counted::of(&self.shared, name)),
         };
+        let trust = call.asker.tool.mount.settings().trust;
         let lane = progress.map(|token| (token, CallLane::of(&self.connection)));
+        let tell = async |progress| {
+            if let Some((token, lane)) = &lane {
+                lane.relay(token, trust, progress).await;
+            }
+        };
         loop {
             match call.next().await {
-                MountedStep::Told(progress) => {
-                    if let Some((token, lane)) = &lane {
-                        lane.relay(token, progress).await;
-                    }
-                }
+                MountedStep::Told(progress) => tell(progress).await,
                 MountedStep::Asks(question) => {
                     let questions = call.questions(question);
                     call.run_aside(self.connection.ended.clone());
@@ -228,8 +230,8 @@ impl Server {
                     return MountedEnd::Asks { questions, state, number };
                 }
                 MountedStep::Ended(answer) => {
-                    while let (Some((token, lane)), Ok(progress)) = (&lane, call.told.try_recv()) {
-                        lane.relay(token, progress).await;
+                    while let Ok(progress) = call.told.try_recv() {
+                        tell(progress).await;
                     }
                     return MountedEnd::Ended(answer, call.counted);
                 }
