@@ -247,6 +247,18 @@ async def mounted(running, servers: dict[str, Server]) -> dict[str, dict]:
             await anyio.sleep(0.1)
 
 
+def linked(name: str, result: dict) -> list[str]:
+    """Gives the resources of a result the addresses that clients of the daemon know; returns those of links."""
+    links = []
+    for content in result.get("content", []):
+        if content["type"] == "resource":
+            content["resource"]["uri"] = f"termgate://mount/{name}/{content['resource']['uri']}"
+        if content["type"] == "resource_link":
+            content["uri"] = f"termgate://mount/{name}/{content['uri']}"
+            links.append(content["uri"])
+    return links
+
+
 async def progress(session: ClientSession, tool: str) -> list[tuple[float, float | None]]:
     told = []
 
@@ -272,7 +284,11 @@ async def story(running, servers: dict[str, Server], alone: dict, checks: Checks
             seen = await answers(session, server, f"{name}__")
             calls = [*server.calls, *server.fails]
             for (tool, _), through, without in zip(calls, seen, expected, strict=True):
+                links = linked(name, without)
                 checks.equal(f"{name}: {tool} answers as it does alone", through, without)
+                for link in links:
+                    contents = (await session.read_resource(link)).contents
+                    checks.equal(f"{name}: the link is read", [str(it.uri) for it in contents], [link])
             for (tool, _), through in list(zip(calls, seen, strict=True))[len(server.calls) :]:
                 checks.equal(f"{name}: an error of {tool} stays one", through.get("isError"), True)
         if "all" in servers:
