@@ -11,12 +11,30 @@ use crate::mount::asking::{AskAnswer, AskRefusal};
 /// The method that calls a tool.
 pub const TOOL_CALL: &str = "tools/call";
 
-/// An error that a server answers.
+/// An error that a server answers. What is no error of the protocol is one nevertheless: it ends the request.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(from = "Value")]
 pub struct ServerRefusal {
+    /// 0 if it has none.
     pub code: i64,
-    #[serde(default)]
     pub message: String,
+}
+
+impl ServerRefusal {
+    /// The answer is not of the protocol.
+    pub fn malformed(problem: impl Into<String>) -> Self {
+        Self { code: 0, message: problem.into() }
+    }
+}
+
+impl From<Value> for ServerRefusal {
+    fn from(error: Value) -> Self {
+        let code = error["code"].as_i64().unwrap_or_default();
+        match error["message"].as_str() {
+            Some(message) => Self { code, message: message.to_owned() },
+            None => Self { code, message: error.to_string() },
+        }
+    }
 }
 
 /// What a server says.
@@ -59,7 +77,9 @@ pub fn parse(line: &[u8]) -> Option<ServerMessage> {
             let result = match (result, error) {
                 (_, Some(error)) => Err(error),
                 (Some(result), None) => Ok(result),
-                (None, None) => return None,
+                (None, None) => {
+                    Err(ServerRefusal::malformed("its answer has neither a result nor an error"))
+                }
             };
             Some(ServerMessage::Answer { id: id?.as_u64()?, result })
         }
@@ -112,9 +132,26 @@ mod tests {
 
     #[test]
     fn what_is_no_message_is_told_apart() {
-        for line in ["", "hello", "[]", "{}", r#"{"id":1}"#, r#"{"id":"x","result":{}}"#, "\u{7f}"]
-        {
+        for line in ["", "hello", "[]", "{}", r#"{"id":"x","result":{}}"#, "\u{7f}"] {
             assert!(parse(line.as_bytes()).is_none(), "{line}");
+        }
+    }
+
+    #[test]
+    fn whatever_answers_a_request_ends_it() {
+        for (members, code, message) in [
+            (r#""error":{"code":-1,"message":"no"}"#, -1, "no"),
+            (r#""error":{"code":"-1","message":"no"}"#, 0, "no"),
+            (r#""error":{"code":1.0}"#, 0, r#"{"code":1.0}"#),
+            (r#""error":"no""#, 0, r#""no""#),
+            (r#""result":null"#, 0, "its answer has neither a result nor an error"),
+            (r#""more":1"#, 0, "its answer has neither a result nor an error"),
+        ] {
+            let parsed = parse(format!(r#"{{"jsonrpc":"2.0","id":7,{members}}}"#).as_bytes());
+            let Some(ServerMessage::Answer { id: 7, result: Err(refusal) }) = parsed else {
+                panic!("{members}: {parsed:?}")
+            };
+            assert_eq!((refusal.code, refusal.message.as_str()), (code, message), "{members}");
         }
     }
 

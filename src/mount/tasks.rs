@@ -50,10 +50,10 @@ pub struct TaskState {
     pub error: Option<ServerRefusal>,
 }
 
-/// The result with which a server of the older era begins a task.
+/// The result with which a server of the older era begins a task, or which it gives instead.
 #[derive(Debug, Deserialize)]
 pub struct BegunTask {
-    pub task: TaskState,
+    pub task: Option<TaskState>,
 }
 
 impl TaskState {

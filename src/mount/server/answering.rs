@@ -51,11 +51,11 @@ impl MountTask {
                     Ok(None)
                 }
                 ResultKind::Task => {
-                    self.on_task_begun(pending, &result)?;
+                    self.on_task_begun(running, pending, &result)?;
                     Ok(None)
                 }
             },
-            CallRequest::TaskCall => Ok(self.on_task_call(pending, result)),
+            CallRequest::TaskCall => self.on_task_call(running, pending, result),
             CallRequest::TaskGet => self.on_task_state(running, pending, &result),
             CallRequest::TaskUpdate => Ok(None),
             CallRequest::TaskResult => {

@@ -4,7 +4,7 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 
-use crate::mount::eras::ServerEra;
+use crate::mount::eras::{ResultKind, ServerEra};
 use crate::mount::error::MountError;
 use crate::mount::handle::{CallProgress, ServerCall};
 use crate::mount::protocol::{ServerRefusal, TOOL_CALL};
@@ -28,34 +28,45 @@ impl MountTask {
     /// A server of the older era was asked to begin a task. One that gives the result instead has none.
     pub(super) fn on_task_call(
         &self,
+        running: &RunningServer,
         pending: &mut PendingCall,
         result: Box<RawValue>,
-    ) -> Option<Box<RawValue>> {
-        let Ok(BegunTask { task }) = serde_json::from_str(result.get()) else {
-            return Some(result);
-        };
-        self.begin_task(pending, task);
-        None
+    ) -> CallStep {
+        let begun: BegunTask = serde_json::from_str(result.get())
+            .map_err(|error| self.malformed("task", &error.to_string()))?;
+        match begun.task {
+            None => Ok(Some(result)),
+            Some(task) => self.begin_task(running, pending, task).map(|()| None),
+        }
     }
 
     /// A server of the newer era has begun a task.
     pub(super) fn on_task_begun(
         &self,
+        running: &RunningServer,
         pending: &mut PendingCall,
         result: &RawValue,
     ) -> Result<(), MountError> {
         if pending.call.method != TOOL_CALL {
             return Err(self.malformed("result", "only calls of tools may be tasks"));
         }
-        self.begin_task(pending, self.task_state(result)?);
-        Ok(())
+        self.begin_task(running, pending, self.task_state(result)?)
     }
 
-    fn begin_task(&self, pending: &mut PendingCall, state: TaskState) {
+    fn begin_task(
+        &self,
+        running: &RunningServer,
+        pending: &mut PendingCall,
+        state: TaskState,
+    ) -> Result<(), MountError> {
+        if running.call_of_task(&state.task_id).is_some() {
+            return Err(self.malformed("task", "its id is that of another one"));
+        }
         let task = CallTask::new(&state, self.shared.settings.call_timeout, Instant::now());
         pending.task = Some(task);
         self.prolong(pending);
         pending.tell_status(state.status_message);
+        Ok(())
     }
 
     fn task_state(&self, result: &RawValue) -> Result<TaskState, MountError> {
@@ -106,7 +117,10 @@ impl MountTask {
     fn task_end(&self, state: TaskState) -> Result<Box<RawValue>, MountError> {
         let missing = |what| self.malformed("task", &format!("it has no {what}"));
         match state.status {
-            TaskStatus::Completed => state.result.ok_or_else(|| missing("result")),
+            TaskStatus::Completed => state
+                .result
+                .filter(|result| ResultKind::of(result) == ResultKind::Final)
+                .ok_or_else(|| missing("result")),
             TaskStatus::Cancelled => {
                 let message = "it has cancelled the task".to_owned();
                 Err(self.refused(ServerRefusal { code: 0, message }))

@@ -197,7 +197,9 @@ fn checked(
 
 /// A result with all characters visible and the mark of what is data and no instruction.
 fn marked(result: &RawValue) -> Option<Box<RawValue>> {
-    let Value::Object(mut members) = visible(serde_json::from_str(result.get()).ok()?) else {
+    let parsed = serde_json::from_str(result.get())
+        .or_else(|_| serde_json::from_str(&without_halves(result.get())));
+    let Value::Object(mut members) = visible(parsed.ok()?) else {
         return None;
     };
     let meta = members.entry("_meta").or_insert_with(|| Value::Object(Map::new()));
@@ -208,6 +210,32 @@ fn marked(result: &RawValue) -> Option<Box<RawValue>> {
         }
     }
     to_raw_value(&members).ok()
+}
+
+/// JSON in which halves of characters that stand alone, as JavaScript makes them when it cuts a text, are U+FFFD.
+fn without_halves(json: &str) -> String {
+    let code = |at: usize| {
+        let digits = json.get(at..)?.strip_prefix("\\u")?.get(..4)?;
+        u16::from_str_radix(digits, 16).ok()
+    };
+    let (mut whole, mut from, mut at) = (String::with_capacity(json.len()), 0, 0);
+    while let Some(found) = json[at..].find('\\') {
+        let escape = at + found;
+        // The character behind a backslash is none that begins another escape.
+        at = json.ceil_char_boundary(escape + 2);
+        match (code(escape), code(escape + 6)) {
+            (Some(0xD800..=0xDBFF), Some(0xDC00..=0xDFFF)) => at = escape + 12,
+            (Some(0xD800..=0xDFFF), _) => {
+                whole.push_str(&json[from..escape]);
+                whole.push_str("\\ufffd");
+                at = escape + 6;
+                from = at;
+            }
+            (_, _) => {}
+        }
+    }
+    whole.push_str(&json[from..]);
+    whole
 }
 
 /// JSON in whose texts the characters are written out that nobody sees, or that terminals obey.
@@ -251,6 +279,20 @@ mod tests {
         );
         assert_eq!(marked_text("[]"), None);
         assert_eq!(marked_text(r#"{"_meta":1}"#), None);
+    }
+
+    #[test]
+    fn half_a_character_does_not_lose_a_result() {
+        for (said, told) in [
+            (r"a\ud800", "a\u{fffd}"),
+            (r"\ud83d\ude00\ude00\ud83d", "\u{1f600}\u{fffd}\u{fffd}"),
+            (r"\\ud800 \ud800\n\ud83d\u0041", "\\ud800 \u{fffd}\n\u{fffd}A"),
+            (r"\ud83d\ud83d\ude00ä\ud83d", "\u{fffd}\u{1f600}ä\u{fffd}"),
+        ] {
+            let marked = marked_text(&format!(r#"{{"text":"{said}"}}"#)).unwrap();
+            assert_eq!(marked["text"], told, "{said}");
+        }
+        assert_eq!(marked_text(r#"{"a":1e400}"#), None);
     }
 
     #[test]
