@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
-use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -176,7 +175,6 @@ impl Mounts {
             kept,
             lists: self.lists.clone(),
             contents: self.contents.clone(),
-            is_older: Arc::default(),
             tasks: tasks.clone(),
         };
         let mount = Mount::of(seed.begin());
@@ -283,7 +281,6 @@ struct MountSeed {
     kept: AcceptedTools,
     lists: watch::Sender<u64>,
     contents: watch::Sender<u64>,
-    is_older: Arc<AtomicBool>,
     tasks: TaskTracker,
 }
 
@@ -301,7 +298,6 @@ impl MountSeed {
             accepted: self.kept.clone(),
             lists: self.lists.clone(),
             contents: self.contents.clone(),
-            is_older: Arc::clone(&self.is_older),
             restarts: Restarts::default(),
             begun: Instant::now(),
             relied: None,

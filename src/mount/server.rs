@@ -16,7 +16,6 @@ mod watching;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use serde_json::Value;
@@ -54,8 +53,6 @@ pub(crate) struct MountTask {
     pub(crate) lists: watch::Sender<u64>,
     /// Changes when clients see other resources or prompts.
     pub(crate) contents: watch::Sender<u64>,
-    /// Whether the server did not understand the greeting of the newer era, and is to get that of the older one at once.
-    pub(crate) is_older: Arc<AtomicBool>,
     pub(crate) restarts: Restarts,
     pub(crate) begun: Instant,
     /// The lease under which the server was last called, and which start of it that was.
@@ -90,7 +87,7 @@ impl MountTask {
                 biased;
                 () = self.shared.stop.cancelled() => return,
                 () = self.shared.restart.notified() => {
-                    self.reset();
+                    self.restarts.on_reset();
                     Some(MountCommand::Learn)
                 }
                 command = self.commands.recv() => command,
@@ -112,12 +109,6 @@ impl MountTask {
             }
             while let ServerEnd::Restart = self.run_once(first.take()).await {}
         }
-    }
-
-    /// An operator wants it to start, as if nothing were known of it.
-    fn reset(&mut self) {
-        self.restarts.on_reset();
-        self.is_older.store(false, Ordering::Relaxed);
     }
 
     fn now(&self) -> Moment {
@@ -218,7 +209,7 @@ impl MountTask {
         self.end_watches(&running);
         running.link.end().await;
         if let ServerEnd::Restart = end {
-            self.reset();
+            self.restarts.on_reset();
         }
         end
     }

@@ -212,7 +212,7 @@ def say_line(message):
 
 
 def older(message):
-    """What an older server answers to what is no greeting of the newer era."""
+    """What a server of both eras answers once it got the older greeting."""
     method, id = message["method"], message.get("id")
     if method == "initialize":
         note("initialize")
@@ -223,32 +223,29 @@ def older(message):
         return {"jsonrpc": "2.0", "id": id, "result": {
             "tools": [{"name": "echo", "inputSchema": {"type": "object"}}]}}
     if method == "tools/call":
-        return {"jsonrpc": "2.0", "id": id, "result": {"content": []}}
+        return {"jsonrpc": "2.0", "id": id, "result": {
+            "content": [], "structuredContent": {"era": "older"}}}
 
 
 def lines():
-    note("started")
+    is_older = False
     for line in sys.stdin:
         message = json.loads(line)
         method = message["method"]
-        if kind in ("deaf", "dying"):
-            if method == "server/discover":
-                note("discover")
-                if kind == "dying":
-                    sys.exit(1)
-                continue
+        if kind == "both" and method == "initialize":
+            is_older = True
+        if is_older:
             said = older(message)
         elif method == "notifications/cancelled":
             id = message["params"]["requestId"]
             note("cancelled")
             leave(id)
             continue
+        elif kind == "neither":
+            if method == "server/discover":
+                note("discover")
+            said = error(message["id"], -1, "no " + method)
         else:
-            if kind == "late" and method == "server/discover":
-                # Until the older greeting has come too.
-                late = json.loads(sys.stdin.readline())
-                assert late["method"] == "initialize", late
-                say_line(answer(late, say_line))
             said = answer(message, say_line)
         if said:
             say_line(said)

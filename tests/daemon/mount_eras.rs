@@ -206,27 +206,27 @@ async fn what_a_newer_server_does_not_acknowledge_is_refused() {
 }
 
 #[tokio::test]
-async fn a_newer_server_that_is_late_is_not_taken_for_an_older_one() {
-    let fake = NewerFake::lines("late");
+async fn a_server_of_both_eras_is_spoken_to_in_the_older_for_clients_of_both() {
+    let fake = NewerFake::lines("both");
     let (daemon, _) = fake.mounted().await;
-    let mut client = daemon.client(Era::Modern).await;
-    assert_eq!(client.call("fake__echo", json!({})).await["resultType"], "complete");
+    for era in [Era::Legacy, Era::Modern] {
+        let mut client = daemon.client(era).await;
+        let result = client.call("fake__echo", json!({})).await;
+        assert_eq!(result["structuredContent"], json!({"era": "older"}));
+    }
+    assert_eq!((fake.heard("initialize"), fake.heard("discover")), (1, 0));
     daemon.stop().await;
 }
 
 #[tokio::test]
-async fn an_older_server_that_ignores_the_newer_greeting_or_ends_gets_it_once() {
-    for (kind, starts) in [("deaf", 1), ("dying", 2)] {
-        let fake = NewerFake::lines(kind);
-        let (daemon, mut operator) = fake.mounted().await;
-        let mut client = daemon.client(Era::Legacy).await;
-        client.call("fake__echo", json!({})).await;
-        assert_eq!((fake.heard("discover"), fake.heard("started")), (1, starts), "{kind}");
-        // An operator may have installed another one.
-        operator.structured("manage_mounts", json!({"action": "restart", "mount": "fake"})).await;
-        until("the newer greeting", || fake.heard("discover") == 2).await;
-        daemon.stop().await;
-    }
+async fn a_server_that_refuses_both_greetings_says_why_it_refused_the_first() {
+    let fake = NewerFake::lines("neither");
+    let daemon = daemon_of(&fake.settings, true, PolicyRules::default()).await;
+    let mut operator = daemon.operator().await;
+    let mount = wait_for(&mut operator, |mount| mount["problem"].is_string()).await;
+    assert_eq!(mount["problem"], "it refused to start: no initialize");
+    assert_eq!(fake.heard("discover"), 1);
+    daemon.stop().await;
 }
 
 #[tokio::test]

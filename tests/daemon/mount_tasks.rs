@@ -269,3 +269,23 @@ async fn a_task_ends_with_the_lease_of_its_call_before_the_next_holder_calls() {
         daemon.stop().await;
     }
 }
+
+#[tokio::test]
+async fn a_task_that_begins_malformed_or_with_the_id_of_another_is_no_result() {
+    let fake = older();
+    let (daemon, _) = fake.mounted().await;
+    let mut client = daemon.client(Era::Legacy).await;
+    let begin = |more: Value| {
+        let mut call = task(json!([working()]));
+        call["arguments"].as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        call
+    };
+    let weird = client.request("tools/call", begin(json!({"begun": {"status": "odd"}}))).await;
+    assert_eq!(error_code(&weird.unwrap()), "upstream_error");
+    let first = client.send("tools/call", begin(json!({"id": "same"}))).await;
+    until("the task", || fake.heard("task") >= 2).await;
+    let second = client.request("tools/call", begin(json!({"id": "same"}))).await.unwrap();
+    assert!(second.to_string().contains("that of another one"), "{second}");
+    client.sender.cancel(first).await;
+    daemon.stop().await;
+}

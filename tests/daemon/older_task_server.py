@@ -53,9 +53,10 @@ def call(id, params):
         if "task" not in params:
             return refuse(id, -32601, "only as a task")
         note(f"ttl {params['task']['ttl']}")
-        task = f"task-{len(tasks)}"
+        task = arguments.get("id", f"task-{len(tasks)}")
         tasks[task] = arguments["steps"]
-        return say({"id": id, "result": {"task": state(task, {"status": "working"})}})
+        first = {"status": "working"} | arguments.get("begun", {})
+        return say({"id": id, "result": {"task": state(task, first)}})
     say({"id": id, "result": {"content": [], "structuredContent": {"task": "task" in params}}})
 
 

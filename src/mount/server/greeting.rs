@@ -3,7 +3,6 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
-use tokio::time::{Duration, Instant, sleep_until};
 
 use crate::mount::asking::{AskRefusal, ServerAsk, capabilities};
 use crate::mount::definitions::{TOOLS_MAX, ToolSet};
@@ -25,9 +24,6 @@ const CAPABILITIES: [&str; 6] =
 
 /// Where a server of the older era declares that tools may be called as tasks.
 const TASK_CALLS: &str = "/tasks/requests/tools/call";
-
-/// How long a server may be silent about the newer greeting before it gets the older one too.
-const PROBE_MAX: Duration = Duration::from_secs(1);
 
 /// The longest instructions that are kept, in bytes.
 const INSTRUCTIONS_MAX: usize = 4_096;
@@ -86,98 +82,51 @@ impl Listing {
 pub(super) struct Greeted {
     pub(super) greeting: Greeting,
     pub(super) tools: ToolSet,
-    /// It said nothing to the newer greeting, and is not to be asked again.
-    pub(super) is_older: bool,
 }
 
-/// Why a server was not greeted.
-#[derive(Debug)]
-pub(super) enum NotGreeted {
-    /// It ended on the newer greeting, which some older servers do.
-    Ended(String),
-    Failed(String),
-}
-
-impl From<String> for NotGreeted {
-    fn from(problem: String) -> Self {
-        Self::Failed(problem)
-    }
-}
-
-/// Greets a server that was just started, and lists its tools if it has some. With `probes`, the newer era is tried first.
+/// Greets a server that was just started, and lists its tools if it has some.
 ///
 /// # Errors
 /// What is wrong with the server.
-pub(super) async fn greet(
-    link: &mut ServerLink,
-    shared: &MountShared,
-    probes: bool,
-) -> Result<Greeted, NotGreeted> {
-    let (greeting, is_older) = hello(link, shared, probes).await?;
+pub(super) async fn greet(link: &mut ServerLink, shared: &MountShared) -> Result<Greeted, String> {
+    let greeting = hello(link, shared).await?;
     if !greeting.capabilities.contains(&"tools") {
-        return Ok(Greeted { greeting, tools: ToolSet::default(), is_older });
+        return Ok(Greeted { greeting, tools: ToolSet::default() });
     }
     let mut listing = Listing::new(shared.number(), greeting.era);
     loop {
         send(link, listing.request())?;
-        let page = answer(link, shared, &[listing.id]).await?.result;
+        let page = answer(link, shared, listing.id).await?;
         match listing.on_page(page, || shared.number())? {
-            Ok(tools) => return Ok(Greeted { greeting, tools, is_older }),
+            Ok(tools) => return Ok(Greeted { greeting, tools }),
             Err(next) => listing = next,
         }
     }
 }
 
-/// Finds out which era a server speaks. One that knows the newer greeting answers it, also late. One that refuses it is
-/// greeted in the older way at once; one that is silent, after a moment.
-async fn hello(
-    link: &mut ServerLink,
-    shared: &MountShared,
-    probes: bool,
-) -> Result<(Greeting, bool), NotGreeted> {
-    let mut discover = None;
-    if probes {
-        let id = shared.number();
-        send(link, ServerEra::Newer.request(id, "server/discover", &mut Map::new()))?;
-        discover = Some(id);
+/// Finds out which era a server speaks. One of both speaks the older, in which it may ask in each of its ways; one that
+/// refuses that greeting may speak the newer.
+async fn hello(link: &mut ServerLink, shared: &MountShared) -> Result<Greeting, String> {
+    let id = ask_older(link, shared)?;
+    let refused = match greeted(answer(link, shared, id).await?) {
+        Ok(said) => {
+            send(link, notification("notifications/initialized", &json!({})))?;
+            return Ok(greeting(&said, ServerEra::Older));
+        }
+        Err(problem) => problem,
+    };
+    let id = shared.number();
+    send(link, ServerEra::Newer.request(id, "server/discover", &mut Map::new()))?;
+    match greeted(answer(link, shared, id).await?) {
+        Ok(said) if knows_newer(&said) => Ok(greeting(&said, ServerEra::Newer)),
+        Ok(_) | Err(_) => Err(refused),
     }
-    let (mut initialize, mut refused) = (None, None);
-    let until = Instant::now() + PROBE_MAX;
-    loop {
-        if initialize.is_none() && (discover.is_none() || until <= Instant::now()) {
-            initialize = Some(ask_older(link, shared)?);
-        }
-        let asked: Vec<u64> = discover.into_iter().chain(initialize).collect();
-        let answered = tokio::select! {
-            answered = answer(link, shared, &asked) => answered,
-            () = sleep_until(until), if initialize.is_none() => continue,
-        };
-        let Answered { id, result } = match answered {
-            Ok(answered) => answered,
-            Err(problem) if discover.is_some() => return Err(NotGreeted::Ended(problem)),
-            Err(problem) => return Err(NotGreeted::Failed(problem)),
-        };
-        let result = result.map_err(|refusal| format!("it refused to start: {}", refusal.message));
-        let said = result.and_then(|said| {
-            serde_json::from_str::<Value>(said.get())
-                .map_err(|error| format!("its greeting is malformed: {error}"))
-        });
-        match (said, discover == Some(id)) {
-            (Ok(said), true) if knows_newer(&said) => {
-                return Ok((greeting(&said, ServerEra::Newer), false));
-            }
-            (Ok(said), false) => {
-                send(link, notification("notifications/initialized", &json!({})))?;
-                return Ok((greeting(&said, ServerEra::Older), discover.is_some()));
-            }
-            (_, true) => discover = None,
-            (Err(problem), false) => refused = Some(problem),
-        }
-        // A server that speaks the newer era refuses the older greeting, and may be late with its answer to the newer.
-        if let (Some(problem), None) = (&refused, discover) {
-            return Err(NotGreeted::Failed(problem.clone()));
-        }
-    }
+}
+
+/// What a server answered to a greeting.
+fn greeted(result: Result<Box<RawValue>, ServerRefusal>) -> Result<Value, String> {
+    let said = result.map_err(|refusal| format!("it refused to start: {}", refusal.message))?;
+    serde_json::from_str(said.get()).map_err(|error| format!("its greeting is malformed: {error}"))
 }
 
 /// Greets a server of the older era. Returns the number of the request.
@@ -231,31 +180,23 @@ fn refusal(id: &Value, method: &str) -> Vec<u8> {
     }
 }
 
-/// The answer to one of the requests that a greeting makes.
-struct Answered {
-    id: u64,
-    result: Result<Box<RawValue>, ServerRefusal>,
-}
-
-/// Waits for the answer to one of these requests while nothing else is asked. Cancelling this loses nothing.
+/// Waits for the answer to this request while nothing else is asked.
 async fn answer(
     link: &mut ServerLink,
     shared: &MountShared,
-    wanted: &[u64],
-) -> Result<Answered, String> {
+    wanted: u64,
+) -> Result<Result<Box<RawValue>, ServerRefusal>, String> {
     loop {
         let line = match link.next().await {
             FromServer::Line(line) | FromServer::Within { line, .. } => line,
             FromServer::Closed(problem) => return Err(format!("it did not start: {problem}")),
-            FromServer::Lost { request, problem } if wanted.contains(&request) => {
+            FromServer::Lost { request, problem } if request == wanted => {
                 return Err(format!("it did not start: {problem}"));
             }
             FromServer::Lost { .. } => continue,
         };
         match parse(&line) {
-            Some(ServerMessage::Answer { id, result }) if wanted.contains(&id) => {
-                return Ok(Answered { id, result });
-            }
+            Some(ServerMessage::Answer { id, result }) if id == wanted => return Ok(result),
             Some(ServerMessage::Asks(ServerRequest { id, method, .. })) => {
                 send(link, refusal(&id, &method))?;
             }
