@@ -39,6 +39,7 @@ async fn resources_are_listed_with_all_pages_and_read() {
         let read = client.request("resources/read", json!({"uri": ONE})).await.unwrap();
         let expected = json!([{"uri": ONE, "text": "read\u{200b} file:///a b?c#d"}]);
         assert_eq!(read["contents"], expected);
+        assert_eq!(read.get("resultType").is_some(), era == Era::Modern);
         let refused = client.request("resources/subscribe", json!({"uri": ONE})).await;
         if era == Era::Legacy {
             let refused = refused.unwrap_err();
@@ -73,6 +74,7 @@ async fn prompts_have_names_as_tools_have_and_are_filled_in_and_completed() {
         let asked = json!({"name": names[0], "arguments": {"who": "Ada"}});
         let filled = client.request("prompts/get", asked).await.unwrap();
         assert_eq!(filled["messages"][0]["content"]["text"], "greet.me Ada");
+        assert_eq!(filled.get("resultType").is_some(), era == Era::Modern);
         let twice = client.request("prompts/get", json!({"name": "fake__twice"})).await;
         assert!(twice.unwrap_err().to_string().contains("no prompt is named"));
         for (of, own) in [

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use rmcp::model::{
     CacheScope, CompleteRequestParams, CompletionInfo, GetPromptRequestParams, GetPromptResponse,
-    InputRequiredResult, JsonObject, ReadResourceRequestParams, ReadResourceResponse,
-    ReadResourceResult, Reference,
+    GetPromptResult, InputRequiredResult, JsonObject, ReadResourceRequestParams,
+    ReadResourceResponse, ReadResourceResult, Reference, ResultType,
 };
 use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer};
@@ -82,7 +82,9 @@ impl Server {
         let relayed =
             self.relayed::<ReadResourceResult>(entry, (standing, arguments), returned, context);
         Some(match relayed.await {
-            Ok(RelayedContent::Done(result)) => {
+            Ok(RelayedContent::Done(mut result)) => {
+                // The library takes it out for clients of the older era.
+                result.result_type = Some(ResultType::COMPLETE);
                 let room = self.connection.outbox.room(LARGE_READ_ROOM).await;
                 self.connection.outbox.attach(&context.id, room);
                 Ok(result.with_ttl_ms(0).with_cache_scope(CacheScope::Private).into())
@@ -104,10 +106,15 @@ impl Server {
         let entry = self.shared.gateway.content_entry(&standing, &mount, asked)?;
         let arguments = request.arguments.clone().unwrap_or_default();
         let (answers, state) = (request.input_responses.clone(), request.request_state.clone());
+        let returned = Returned { answers, state };
         let relayed =
-            self.relayed(entry, (standing, arguments), Returned { answers, state }, context);
+            self.relayed::<GetPromptResult>(entry, (standing, arguments), returned, context);
         Some(relayed.await.map(|relayed| match relayed {
-            RelayedContent::Done(result) => GetPromptResponse::Complete(result),
+            RelayedContent::Done(mut result) => {
+                // As above.
+                result.result_type = Some(ResultType::COMPLETE);
+                GetPromptResponse::Complete(result)
+            }
             RelayedContent::Asks(result) => GetPromptResponse::InputRequired(result),
         }))
     }
