@@ -1,11 +1,11 @@
-"""A server of the SDK of the newer era: python newer_server.py stdio | http PORT"""
+"""A server of the SDK that speaks both eras: python newer_server.py stdio | http PORT"""
 
 import sys
 
 from mcp.server.mcpserver import Context, MCPServer
+from pydantic import BaseModel
 
 server = MCPServer("newer", instructions="Be kind.")
-counts = {"count": 0}
 
 
 @server.tool()
@@ -13,23 +13,20 @@ def add(a: int, b: int) -> int:
     return a + b
 
 
-@server.tool()
-async def step(context: Context) -> str:
-    """Changes the resource, and tells so."""
-    counts["count"] += 1
-    await context.notify_resource_updated("count://now")
-    return "done"
+class Name(BaseModel):
+    name: str
 
 
 @server.tool()
-async def tell(context: Context) -> str:
-    await context.notify_prompts_changed()
-    return "done"
+async def who(context: Context) -> str:
+    """Asks in the way of the older era."""
+    answer = await context.elicit("Who are you?", Name)
+    return answer.data.name
 
 
 @server.resource("count://now")
 def count() -> str:
-    return str(counts["count"])
+    return "42"
 
 
 @server.prompt()
