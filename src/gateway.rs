@@ -14,8 +14,9 @@ use rmcp::model::JsonObject;
 use crate::core::code::Code;
 use crate::core::ids::{SessionId, TenantId};
 use crate::core::policy::decision::DecisionId;
+use crate::core::policy::denial::Denial;
 use crate::core::policy::{
-    Denial, Door, PermittedAct, Standing, decide_approve, decide_operate, decide_operate_at,
+    Door, PermittedAct, Standing, decide_approve, decide_operate, decide_operate_at,
 };
 use crate::core::quota::Quota;
 use crate::core::rate::{CallRates, TooOften};
@@ -27,7 +28,7 @@ use crate::session::registry::silent::Known;
 use crate::surface::argument::lease_id;
 use crate::surface::call::{Call, Daemon, Target, find_session, seen_known};
 use crate::surface::error::SurfaceError;
-use crate::surface::mounted::{MountedEntriesCache, has_sessions, sees_mounts};
+use crate::surface::mounted::{MountedEntriesCache, sees_mounts};
 use crate::surface::tool::{ToolAccess, ToolAnswer, ToolEntry};
 
 /// How a call ended.
@@ -330,7 +331,7 @@ impl Gateway {
             | ToolAccess::WriteSession(_)
             | ToolAccess::WriteLease => {
                 let of_both = OF_BOTH_SETS.contains(&&*entry.name);
-                (self.daemon.toolsets.mounts && of_both) || has_sessions(&self.daemon, standing)
+                standing.sessions || (self.daemon.toolsets.mounts && of_both)
             }
         };
         of_roles && standing.has_tool(&entry.name)

@@ -6,7 +6,9 @@ const ROUNDS: usize = 3;
 /// An address as most servers read it: scheme and host in small letters, nothing escaped that is UTF-8, one `/` for
 /// several and for `\`, no `.`, `..`, standard port or fragment, of files no host `localhost` and no query.
 pub fn normal_address(address: &str) -> String {
-    let address = address.trim();
+    // Readers of URLs take these out wherever they stand (WHATWG URL, 4.4).
+    let address = address.replace(['\t', '\n', '\r'], "");
+    let address = address.trim_matches(|it: char| it <= ' ');
     let address = address.split_once('#').map_or(address, |(before, _)| before);
     let (scheme, rest) = match address.split_once(':') {
         Some((scheme, rest)) if is_scheme(scheme) => (scheme.to_ascii_lowercase(), rest),
@@ -141,6 +143,9 @@ mod tests {
             "file:///a/b#c",
             "file:///a/b?c",
             " file:///a/b",
+            "\u{1}file:///a/b\u{1f}",
+            "fi\tle:///a/x/.\t./b\n",
+            "file:///a\r/%6\t2",
         ] {
             assert_eq!(normal_address(address), "file:///a/b", "{address}");
         }

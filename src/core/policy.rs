@@ -6,6 +6,7 @@
 pub mod approvals;
 pub mod bound;
 pub mod decision;
+pub mod denial;
 pub mod roles;
 pub mod rules;
 pub mod switches;
@@ -18,6 +19,7 @@ use crate::core::ids::{PrincipalId, SessionId, TenantId};
 use crate::core::moment::Moment;
 use crate::core::policy::bound::PermitBound;
 use crate::core::policy::decision::DecisionId;
+use crate::core::policy::denial::Denial;
 use crate::core::policy::roles::{Rights, RightsSubject, Role, Roles};
 use crate::core::policy::rules::patterns::Patterns;
 use crate::core::policy::switches::Switches;
@@ -83,6 +85,8 @@ pub struct Standing {
     pub rights: Rights,
     /// The names of the tools that exist for it; all without.
     pub tools: Option<Arc<Patterns>>,
+    /// Whether there are sessions for it. Where clients have mounts alone, there are none.
+    pub sessions: bool,
     /// What the token that was shown allows at most, if one was.
     pub token: Option<TokenScope>,
     /// The caller runs inside a session of this daemon and gains nothing through it.
@@ -92,8 +96,8 @@ pub struct Standing {
 impl Standing {
     /// The standing of a member of a tenant without further rights, outside of all sessions and without a token.
     pub fn of_member(caller: Caller, uid: u32, door: Door, reach: Reach) -> Self {
-        let (rights, tools) = (Rights::default(), None);
-        Self { caller, uid, door, reach, rights, tools, token: None, managed: false }
+        let (rights, tools, sessions) = (Rights::default(), None, true);
+        Self { caller, uid, door, reach, rights, tools, sessions, token: None, managed: false }
     }
 
     /// Whether the caller may know what a session is and shows.
@@ -108,6 +112,9 @@ impl Standing {
 
     /// What the caller may do at a session, whatever the switches say.
     pub fn roles_at(&self, session: &impl RightsSubject) -> Roles {
+        if !self.sessions {
+            return Roles::NONE;
+        }
         match self.reach {
             Reach::Tenant => {}
             Reach::Session(only) | Reach::Watched(only) if only == session.id() => {}
@@ -301,41 +308,6 @@ impl Permit {
     pub fn check_principal(&self, principal: PrincipalId) -> Result<(), Denial> {
         if self.principal == principal { Ok(()) } else { Err(Denial::OtherPermit) }
     }
-}
-
-/// Why a change is not allowed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Denial {
-    /// No switch that covers the session is on.
-    #[error("this daemon is read-only")]
-    SwitchedOff,
-    /// The switch of the session, or of its tenant, is off, whatever wider ones say.
-    #[error("writing is switched off for this session")]
-    Protected,
-    /// The door can never write.
-    #[error("this socket is for watching only")]
-    ObserverDoor,
-    /// The token is one for watching.
-    #[error("your token is for watching only")]
-    ReadOnlyToken,
-    /// The person attached to watch and not to type.
-    #[error("you are attached to watch only")]
-    Watching,
-    /// The caller is a program inside a managed session.
-    #[error("programs inside a session have no rights through its daemon")]
-    InsideSession,
-    /// The door shows one session, and the call is about others.
-    #[error("this socket belongs to one session")]
-    BoundDoor,
-    /// No role of the caller allows it.
-    #[error("your roles do not allow this")]
-    NoRole,
-    /// Only operators may do this.
-    #[error("only an operator may do this")]
-    NotOperator,
-    /// A permit was shown that was given for something else, which is a mistake of the daemon.
-    #[error("this permit is for another act, session or caller")]
-    OtherPermit,
 }
 
 /// Decides whether a caller may do this to a session, or create one where none is named.

@@ -12,6 +12,7 @@ pub mod unmarked_ends;
 mod current_activity;
 mod kernel_polling;
 pub mod prompt_text;
+mod typed_input;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,6 +26,7 @@ use crate::core::shell::kernel_polling::{
 };
 use crate::core::shell::prompt_text::ends_with_prompt;
 use crate::core::shell::readiness::Readiness;
+use crate::core::shell::typed_input::TypedInput;
 
 /// What a terminal shows, as far as the shell in it is judged by it.
 #[derive(Clone, Copy, Debug)]
@@ -61,27 +63,6 @@ pub struct ShellView {
     pub idle_after: Option<Moment>,
 }
 
-/// What was typed at the terminal, and how far it may have been read.
-#[derive(Debug)]
-struct Typed {
-    at: Moment,
-    /// Something was typed that was no command, and may not have been read yet: the next command to
-    /// begin need not be the next that is sent.
-    ahead: bool,
-    /// Something was typed since the last command that was none: a key may wait for its second.
-    between: bool,
-    /// What was typed last ended no line.
-    half_line: bool,
-    /// An Enter was typed since the shell began to read where it reads.
-    entered: bool,
-    /// A line was typed since a program was last seen to wait for one.
-    answered: bool,
-    /// What was sent to a program has not ended for it: it asks for the rest.
-    goes_on: bool,
-    /// The prompt of a shell without marks when it was last typed at.
-    prompt: Option<Arc<str>>,
-}
-
 /// The shell or program of one session.
 ///
 /// `on_*` is what the world did; [`Self::judge`] and [`Self::next_ending`] say what follows; the actor asks
@@ -91,7 +72,7 @@ pub struct Shell {
     /// The shell was asked to mark its prompts.
     marks_expected: bool,
     polling: KernelPolling,
-    typed: Typed,
+    typed: TypedInput,
     /// Where the shell is by its marks, and since when.
     place: (ShellPhase, Option<Position>),
     marked_at: Moment,
@@ -113,16 +94,7 @@ impl Shell {
         Self {
             marks_expected,
             polling: KernelPolling::begin(now),
-            typed: Typed {
-                at: now,
-                ahead: found,
-                between: found,
-                half_line: found,
-                entered: false,
-                answered: false,
-                goes_on: false,
-                prompt: None,
-            },
+            typed: TypedInput::begin(now, found),
             place: (ShellPhase::default(), None),
             marked_at: now,
             rests: false,
@@ -184,13 +156,7 @@ impl Shell {
     }
 
     pub fn on_typed(&mut self, now: Moment, bytes: &[u8]) {
-        const ENTERS: [u8; 2] = [b'\r', b'\n'];
-        const ENDS: [u8; 5] = [b'\r', b'\n', 0x03, 0x04, 0x1c];
-        self.typed.answered |= bytes.iter().any(|byte| ENDS.contains(byte));
-        self.typed.half_line = bytes.last().is_some_and(|byte| !ENDS.contains(byte));
-        // A paste has line ends within.
-        self.typed.entered |= bytes.last().is_some_and(|byte| ENTERS.contains(byte));
-        self.typed.at = now;
+        self.typed.note(now, bytes);
         self.stir(now);
         self.polling.stir_by_input(now, bytes);
         self.active_at = now;
@@ -205,7 +171,7 @@ impl Shell {
     /// without marks is at its prompt.
     pub fn on_type_ahead(&mut self, prompt: Option<&str>) {
         if let Some(prompt) = prompt {
-            self.typed_at(prompt);
+            self.typed.at_prompt(prompt);
         }
         self.typed.ahead = true;
         self.typed.between = true;
@@ -226,17 +192,9 @@ impl Shell {
         self.typed.between = false;
         self.stir(now);
         match ends_by {
-            EndsBy::Kernel => self.typed_at(before_cursor),
+            EndsBy::Kernel => self.typed.at_prompt(before_cursor),
             EndsBy::Marks | EndsBy::Prompt => before_cursor.into(),
         }
-    }
-
-    /// The prompt where this stands before the cursor: where a line was begun, the prompt before.
-    fn typed_at(&mut self, before_cursor: &str) -> Arc<str> {
-        if !self.typed.half_line {
-            self.typed.prompt = Some(before_cursor.into());
-        }
-        self.typed.prompt.clone().unwrap_or_else(|| before_cursor.into())
     }
 
     /// When the kernel is to be asked: at most once per `interval`, and again and again only while a

@@ -6,7 +6,8 @@ use rmcp::model::JsonObject;
 
 use crate::core::caller::Caller;
 use crate::core::policy::approvals::Fingerprint;
-use crate::core::policy::{Denial, Permit, PermittedAct, Standing};
+use crate::core::policy::denial::Denial;
+use crate::core::policy::{Permit, PermittedAct, Standing};
 use crate::gateway::Gateway;
 use crate::gateway::judging::JudgedCall;
 use crate::gateway::recording::{BegunCall, RecordedCall};

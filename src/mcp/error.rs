@@ -14,7 +14,7 @@ use crate::core::code::Code;
 use crate::core::input::request::WriteError;
 use crate::core::keys::mouse::MouseError;
 use crate::core::lease::error::{EndCause, LeaseError};
-use crate::core::policy::Denial;
+use crate::core::policy::denial::Denial;
 use crate::core::token::Rejection;
 use crate::mcp::call::{Era, ToolResult};
 use crate::mcp::error::shortage::missing;

@@ -87,7 +87,7 @@ impl Subscriptions {
         uri: &str,
     ) -> Result<(), SurfaceError> {
         let unknown = || SurfaceError::no_session(uri);
-        let resource = Resource::parse(uri)?.filter(|it| it.is_told_to(daemon, standing));
+        let resource = Resource::parse(uri)?.filter(|it| it.is_told_to(standing));
         let watched = resource.ok_or_else(unknown)?.watched(daemon, standing)?;
         if !self.has(uri) {
             let place = self.quota.enter(standing)?;
@@ -313,7 +313,7 @@ fn watched(daemon: &Daemon, standing: &Standing, uri: &str) -> Option<WatchedBy>
         let tells = greeting.is_none_or(|it| it.tells(ServerNews::Updates));
         return tells.then_some(WatchedBy::Mount);
     }
-    let resource = Resource::parse(uri).ok()?.filter(|it| it.is_told_to(daemon, standing))?;
+    let resource = Resource::parse(uri).ok()?.filter(|it| it.is_told_to(standing))?;
     resource.watched(daemon, standing).ok().map(WatchedBy::Daemon)
 }
 

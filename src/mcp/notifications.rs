@@ -30,7 +30,7 @@ use crate::store::journal::writer::Audience;
 use crate::surface::call::Daemon;
 use crate::surface::control::approvals::waiting;
 use crate::surface::control::list_events::sees;
-use crate::surface::mounted::{content_mount, content_mounts, has_sessions, seen_mounts};
+use crate::surface::mounted::{content_mount, content_mounts, seen_mounts};
 use crate::surface::tool::relay::MountRequest;
 
 /// The shortest time between two notifications of one resource to one client.
@@ -164,9 +164,6 @@ fn listed(daemon: &Daemon, standing: &Standing) -> Vec<String> {
         };
         format!("{} {} {exited:?}", session.id(), session.name())
     };
-    if !has_sessions(daemon, standing) {
-        return Vec::new();
-    }
     known(daemon, standing).iter().map(state).collect()
 }
 

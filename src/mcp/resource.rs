@@ -31,7 +31,7 @@ use crate::surface::call::{Daemon, find_known, find_session, seen_known};
 use crate::surface::control::approvals::waiting;
 use crate::surface::control::list_events::ListEvents;
 use crate::surface::error::SurfaceError;
-use crate::surface::mounted::{has_sessions, listed_mounts};
+use crate::surface::mounted::listed_mounts;
 use crate::surface::terminal::read_history::{HistoryReader, ReadHistory, rows_of};
 use crate::surface::terminal::read_screen::LARGE_BYTES_MAX;
 use crate::wire::delta::DeltaWire;
@@ -189,7 +189,7 @@ impl Resource {
     }
 
     /// Whether the resource exists for this caller. Operators alone see data of all tenants.
-    pub fn is_told_to(&self, daemon: &Daemon, standing: &Standing) -> bool {
+    pub fn is_told_to(&self, standing: &Standing) -> bool {
         match self {
             Self::Daemon => standing.is_operator(),
             Self::Approvals => standing.approves(),
@@ -203,7 +203,7 @@ impl Resource {
             | Self::Lease { .. }
             | Self::Work { .. }
             | Self::Recording { .. }
-            | Self::Skill(_) => has_sessions(daemon, standing),
+            | Self::Skill(_) => standing.sessions,
         }
     }
 

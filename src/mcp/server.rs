@@ -29,7 +29,7 @@ use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
 use rmcp::{ErrorData, RoleServer, ServerHandler};
 
 use crate::core::caller::Caller;
-use crate::core::policy::{Standing, decide_operate};
+use crate::core::policy::{Door, Standing, decide_operate};
 use crate::mcp::attach::{self, People};
 use crate::mcp::call::Era;
 use crate::mcp::connection::Connection;
@@ -40,7 +40,7 @@ use crate::mcp::outbox::PushLane;
 use crate::mcp::prompt::INSTRUCTIONS;
 use crate::mcp::request_class::OBSERVE_METHOD;
 use crate::mcp::server::mounted_call::ParkedCalls;
-use crate::mcp::server::prompting::listed_prompts;
+use crate::mcp::server::prompting::{filled, listed_prompts};
 use crate::mcp::server::reading::listed_templates;
 use crate::mcp::shared::ServerShared;
 use crate::session::request_order::{RequestTurn, TurnSlot};
@@ -73,7 +73,13 @@ pub struct Server {
 }
 
 impl Server {
-    pub fn new(shared: Arc<ServerShared>, connection: Arc<Connection>, standing: Standing) -> Self {
+    pub fn new(
+        shared: Arc<ServerShared>,
+        connection: Arc<Connection>,
+        mut standing: Standing,
+    ) -> Self {
+        standing.sessions =
+            shared.gateway.daemon().toolsets.core || standing.door == Door::Operator;
         let subscriptions = Subscriptions::new(shared.subscriptions.clone());
         // The token's name replaces the client's own.
         let label = standing.token.map(|_| Arc::clone(&standing.caller.label));
@@ -264,7 +270,7 @@ impl ServerHandler for Server {
         context: RequestContext<RoleServer>,
     ) -> Result<ListResourceTemplatesResult, ErrorData> {
         let standing = self.standing(&context.meta);
-        let mut listed = listed_templates(self.has_sessions(&standing));
+        let mut listed = listed_templates(standing.sessions);
         let asked = (ContentList::Templates, MountRequest::Resource);
         let mounted = self.mount_list(&standing, asked).await?;
         listed.resource_templates.extend(mounted);
@@ -288,7 +294,7 @@ impl ServerHandler for Server {
         context: RequestContext<RoleServer>,
     ) -> Result<ListPromptsResult, ErrorData> {
         let standing = self.standing(&context.meta);
-        let mut listed = listed_prompts(self.has_sessions(&standing));
+        let mut listed = listed_prompts(standing.sessions);
         let asked = (ContentList::Prompts, MountRequest::Prompt);
         listed.prompts.extend(self.mount_list(&standing, asked).await?);
         Ok(listed)
@@ -302,7 +308,7 @@ impl ServerHandler for Server {
         if let Some(filled) = self.fill_mounted(&request, &context).await {
             return filled;
         }
-        Ok(self.filled(&request, &self.standing(&context.meta))?.into())
+        Ok(filled(&request, &self.standing(&context.meta))?.into())
     }
 
     #[allow(deprecated)] // Clients of the older era have no other way to subscribe.

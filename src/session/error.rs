@@ -7,7 +7,7 @@ use crate::core::ids::SessionId;
 use crate::core::input::request::WriteError;
 use crate::core::journal::NotRecorded;
 use crate::core::keys::mouse::MouseError;
-use crate::core::policy::Denial;
+use crate::core::policy::denial::Denial;
 use crate::session::pty::account::AccountError;
 use crate::session::pty::command::CommandError;
 use crate::session::pty::environment::EnvironmentError;

@@ -22,8 +22,9 @@ use crate::core::lease::request::{
     AcquireRequest, Grant, ReleaseRequest, Released, RenewRequest, WaiterId,
 };
 use crate::core::moment::Moment;
+use crate::core::policy::denial::Denial;
 use crate::core::policy::roles::RightsSubject;
-use crate::core::policy::{Denial, Permit, PermittedAct};
+use crate::core::policy::{Permit, PermittedAct};
 use crate::session::clock::Clock;
 use crate::session::command::{
     Accepted, Asked, Command, ManageOrder, PersonCommand, Repeated, Reply, ResizeOrder, WriteOrder,
@@ -339,10 +340,7 @@ impl Session {
 
     /// Why nothing was answered: the task has ended for good, or was started again.
     fn unanswered(&self) -> SessionError {
-        match self.0.commands.is_closed() {
-            true => SessionError::Closed,
-            false => SessionError::Restarted,
-        }
+        if self.0.commands.is_closed() { SessionError::Closed } else { SessionError::Restarted }
     }
 
     pub(in crate::session) fn check(

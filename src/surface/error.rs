@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use crate::core::input::request::WriteError;
 use crate::core::mount::MountName;
-use crate::core::policy::Denial;
 use crate::core::policy::decision::DecisionId;
+use crate::core::policy::denial::Denial;
 use crate::core::wait::PatternError;
 use crate::mount::error::{ManageError, MountError};
 use crate::session::error::{CreateError, SessionError};

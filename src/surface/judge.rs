@@ -17,10 +17,11 @@ use crate::core::policy::approvals::{
     Approvals, Fingerprint,
 };
 use crate::core::policy::decision::{Decision, DecisionId, DecisionLog};
+use crate::core::policy::denial::Denial;
 use crate::core::policy::roles::{Role, Roles};
 use crate::core::policy::rules::PolicyRules;
 use crate::core::policy::rules::facts::CallFacts;
-use crate::core::policy::{Denial, Permit, PermittedAct, Reach, Standing};
+use crate::core::policy::{Permit, PermittedAct, Reach, Standing};
 use crate::session::registry::Registry;
 
 /// What a daemon's rules say, and who was asked.

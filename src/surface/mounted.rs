@@ -56,12 +56,6 @@ pub fn sees_mounts(daemon: &Daemon, standing: &Standing) -> bool {
     has_set && standing.reach == Reach::Tenant && (is_own || standing.tools.is_some())
 }
 
-/// Whether what belongs to sessions exists for a caller. Where clients have the tools of mounts alone, only operators have
-/// more.
-pub fn has_sessions(daemon: &Daemon, standing: &Standing) -> bool {
-    daemon.toolsets.core || standing.door == Door::Operator
-}
-
 /// The mount of this name, if a caller may ask it for this beside tools.
 pub fn content_mount(
     daemon: &Daemon,

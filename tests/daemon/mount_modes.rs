@@ -155,5 +155,7 @@ async fn has_what_is_of(client: &mut Wire, session: &str, sets: (bool, bool)) {
     if !sets.0 {
         let refused = observed.await.unwrap_err();
         assert_eq!(refused["data"]["error_code"], "session_not_found", "{refused}");
+        let leased = client.error_code("acquire_lease", json!({"session": session})).await;
+        assert_eq!(leased, "session_not_found");
     }
 }

@@ -323,6 +323,21 @@ async fn a_line_is_judged_where_it_ends_however_it_is_typed() {
     client.structured(tool, begun).await;
     let (tool, ended) = typed("send_text", "text", "ne\n");
     client.structured(tool, ended).await;
+    // A key that ends a line for some programs removes a character for an editor, or does nothing.
+    for key in ["C-d", "C-\\"] {
+        for (tool, arguments) in [
+            typed("send_text", "text", "xrm y"),
+            typed("send_keys", "keys", "Home"),
+            typed("send_keys", "keys", key),
+        ] {
+            client.structured(tool, arguments).await;
+        }
+        let (tool, ended) = typed("send_keys", "keys", "Enter");
+        let error = refused(&mut client, tool, ended).await;
+        assert_eq!(error["error_code"], "approval_required", "{key}: {error}");
+        let (tool, emptied) = typed("send_keys", "keys", "C-c");
+        client.structured(tool, emptied).await;
+    }
     daemon.stop().await;
 }
 

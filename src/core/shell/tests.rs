@@ -381,6 +381,27 @@ fn what_was_typed_before_is_read_before_a_command_is_sent() {
 }
 
 #[test]
+fn half_a_line_stays_one_whatever_key_removes_a_character_of_it_or_hands_it_over() {
+    let lines = |pieces: &[&[u8]]| {
+        let mut judged = Judged::marked(&PROMPT);
+        for piece in pieces {
+            judged.shell.on_typed(judged.now, piece);
+        }
+        let view = judged.quiet(&raw(shell())).view();
+        assert_ne!(view.at_empty_line, view.half_line);
+        view.half_line
+    };
+    assert!(!lines(&[]));
+    for key in [&b"\x04"[..], b"\x1c", b"\x1c\x04"] {
+        assert!(!lines(&[key]));
+        assert!(!lines(&[b"cat\r", key]));
+        assert!(!lines(&[b"xrm", b"\x03", key]));
+        assert!(lines(&[b"xrm -rf build", b"\x1b[H", key]));
+        assert!(lines(&[&[b"cat\rxrm", key].concat()]));
+    }
+}
+
+#[test]
 fn a_shell_that_has_yet_to_come_to_its_first_prompt_is_starting() {
     for marks_expected in [true, false] {
         let mut judged = Judged::new();

@@ -19,7 +19,8 @@ use serde_json::{Value, json};
 
 use crate::core::frame::delta::{Lane, View};
 use crate::core::ids::PrincipalId;
-use crate::core::policy::{Denial, Permit, PermittedAct, Standing, decide_operate};
+use crate::core::policy::denial::Denial;
+use crate::core::policy::{Permit, PermittedAct, Standing, decide_operate};
 use crate::mcp::attach::{
     ATTACH_METHOD, AttachedPerson, HAND_BACK_METHOD, INPUT_BYTES_MAX, INPUT_METHOD, SIZE_METHOD,
     TAKE_OVER_METHOD,

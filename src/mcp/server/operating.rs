@@ -18,7 +18,6 @@ use crate::mcp::server::attaching::{parameters, result, unknown_method};
 use crate::mcp::settings::{self, FOR_GOOD_METHOD, RELOAD_METHOD, SettingsAsked, SettingsError};
 use crate::mcp::upgrade::{UPGRADE_METHOD, ask};
 use crate::surface::call::find_session;
-use crate::surface::error::SurfaceError;
 use crate::surface::judge::may_decide;
 use crate::wire::attach::ObserveRequest;
 use crate::wire::status::{Stopping, UnendedSession, Upgrading};
@@ -137,9 +136,6 @@ impl Server {
         self.shared.gateway.admit(&standing)?;
         let daemon = self.shared.gateway.daemon();
         let given = parameters.session.as_deref();
-        if !self.has_sessions(&standing) {
-            return Err(SurfaceError::no_session(given.unwrap_or_default()).into());
-        }
         let session = find_session(&daemon.sessions, &standing, given)?;
         let _place = self.shared.subscriptions.enter(&standing)?;
         // Other requests need not wait for an observation.

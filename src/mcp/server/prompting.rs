@@ -17,7 +17,6 @@ use crate::mcp::resource::listed::OUTPUT;
 use crate::mcp::server::Server;
 use crate::surface::call::find_session;
 use crate::surface::error::SurfaceError;
-use crate::surface::mounted::has_sessions;
 
 /// The maximum size of one argument, in bytes.
 const ARGUMENT_BYTES_MAX: usize = 16 * 1024;
@@ -53,6 +52,18 @@ fn unknown(name: &str) -> SurfaceError {
     SurfaceError::argument("name", problem)
 }
 
+/// The requested prompt with its arguments filled in.
+pub(super) fn filled(
+    request: &GetPromptRequestParams,
+    standing: &Standing,
+) -> Result<GetPromptResult, SurfaceError> {
+    let named = Prompt::named(&request.name).filter(|_| standing.sessions);
+    let prompt = named.ok_or_else(|| unknown(&request.name))?;
+    let given = given(prompt, request.arguments.as_ref())?;
+    let message = PromptMessage::new_text(Role::User, prompt.text(&given));
+    Ok(GetPromptResult::new(vec![message]).with_description(prompt.description))
+}
+
 fn given(prompt: &Prompt, arguments: Option<&JsonObject>) -> Result<Given, SurfaceError> {
     let mut given = Given::new();
     for (name, value) in arguments.into_iter().flatten() {
@@ -78,24 +89,6 @@ fn given(prompt: &Prompt, arguments: Option<&JsonObject>) -> Result<Given, Surfa
 }
 
 impl Server {
-    /// Whether what belongs to sessions exists for this caller.
-    pub(super) fn has_sessions(&self, standing: &Standing) -> bool {
-        has_sessions(self.shared.gateway.daemon(), standing)
-    }
-
-    /// The requested prompt with its arguments filled in.
-    pub(super) fn filled(
-        &self,
-        request: &GetPromptRequestParams,
-        standing: &Standing,
-    ) -> Result<GetPromptResult, SurfaceError> {
-        let named = Prompt::named(&request.name).filter(|_| self.has_sessions(standing));
-        let prompt = named.ok_or_else(|| unknown(&request.name))?;
-        let given = given(prompt, request.arguments.as_ref())?;
-        let message = PromptMessage::new_text(Role::User, prompt.text(&given));
-        Ok(GetPromptResult::new(vec![message]).with_description(prompt.description))
-    }
-
     /// Completes an argument with session names, session ids, or command numbers of the given session.
     pub(super) fn completed(
         &self,
@@ -104,7 +97,6 @@ impl Server {
     ) -> Result<CompletionInfo, String> {
         let (name, typed) = (request.argument.name.as_str(), request.argument.value.as_str());
         let mut values = match &request.r#ref {
-            _ if !self.has_sessions(standing) => Vec::new(),
             Reference::Resource(template) => match name {
                 SESSION => self.sessions_like(typed, standing),
                 COMMAND if template.uri == OUTPUT.uri => {

@@ -19,8 +19,6 @@ use crate::mcp::resource::{Resource, seen, uri_of, uri_of_skill};
 use crate::mcp::server::{LARGE_READ_ROOM, Server};
 use crate::session::handle::Session;
 use crate::surface::answer::budget::{fitting, json_bytes, room_left};
-use crate::surface::call::Daemon;
-use crate::surface::mounted::has_sessions;
 
 /// The `_meta` key with the metadata of an output.
 const FACTS_KEY: &str = "dev.termgate/output";
@@ -39,7 +37,7 @@ pub(super) fn listed_templates(has_sessions: bool) -> ListResourceTemplatesResul
         .with_cache_scope(CacheScope::Private)
 }
 
-fn of_no_session(daemon: &Daemon, standing: &Standing) -> Vec<ListedResource> {
+fn of_no_session(standing: &Standing) -> Vec<ListedResource> {
     let list = |(uri, name, what): (&str, &str, &str)| {
         ListedResource::new(uri, name).with_description(what).with_mime_type(JSON)
     };
@@ -52,7 +50,7 @@ fn of_no_session(daemon: &Daemon, standing: &Standing) -> Vec<ListedResource> {
     resources.extend(OF_OPERATORS.into_iter().filter(|_| standing.is_operator()).map(list));
     resources.extend(prompts().iter().map(skill));
     let is_told = |uri: &str| {
-        Resource::parse(uri).is_ok_and(|it| it.is_some_and(|it| it.is_told_to(daemon, standing)))
+        Resource::parse(uri).is_ok_and(|it| it.is_some_and(|it| it.is_told_to(standing)))
     };
     resources.retain(|resource| is_told(&resource.uri));
     resources
@@ -78,13 +76,9 @@ impl Server {
         standing: &Standing,
         cursor: Option<&str>,
     ) -> ListResourcesResult {
-        let daemon = self.shared.gateway.daemon();
-        let of_none = cursor.is_none().then(|| of_no_session(daemon, standing));
-        let mut resources = of_none.unwrap_or_default();
-        let mut sessions = seen(daemon, standing);
-        sessions.retain(|session| {
-            has_sessions(daemon, standing) && cursor.is_none_or(|after| *session.name() > *after)
-        });
+        let mut resources = if cursor.is_none() { of_no_session(standing) } else { Vec::new() };
+        let mut sessions = seen(self.shared.gateway.daemon(), standing);
+        sessions.retain(|session| cursor.is_none_or(|after| *session.name() > *after));
         let parts: Vec<_> = sessions.iter().map(parts_of).collect();
         let fits = fitting(parts.iter().map(json_bytes), room_left(&resources, "")).count.max(1);
         let more = fits < parts.len();
@@ -110,9 +104,7 @@ impl Server {
             ErrorData::resource_not_found(message, Some(json!({"uri": said(&request.uri)})))
         };
         let resource = Resource::parse(&request.uri)?;
-        let resource = resource
-            .filter(|it| it.is_told_to(self.shared.gateway.daemon(), &standing))
-            .ok_or_else(unknown)?;
+        let resource = resource.filter(|it| it.is_told_to(&standing)).ok_or_else(unknown)?;
         let content = resource.read(&self.shared, &standing).await?;
         let mime_type = content.mime_type();
         let (text, facts) = content.into_parts();

@@ -35,7 +35,8 @@ use crate::core::lease::limits::LeaseLimits;
 use crate::core::lease::request::{AcquireRequest, Grant, ReleaseRequest, TakeRule, WaiterId};
 use crate::core::policy::approvals::Witness;
 use crate::core::policy::bound::PermitBound;
-use crate::core::policy::{Denial, Door, PermittedAct};
+use crate::core::policy::denial::Denial;
+use crate::core::policy::{Door, PermittedAct};
 use crate::core::shell::commands::record::CommandId;
 use crate::session::command::{
     Accepted, Act, Content, Expectation, ManageOrder, PEOPLE_COMMANDS_MAX, ResizeOrder, WriteOrder,

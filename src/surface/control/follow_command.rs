@@ -6,7 +6,8 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::core::policy::{Denial, PermittedAct};
+use crate::core::policy::PermittedAct;
+use crate::core::policy::denial::Denial;
 use crate::core::shell::commands::record::CommandId;
 use crate::session::command::Accepted;
 use crate::session::control::{GivenUp, Interrupt};

@@ -7,7 +7,7 @@ use crate::core::human_duration::rough;
 use crate::core::ids::TenantId;
 use crate::core::input::WriteWindow;
 use crate::core::moment::Moment;
-use crate::core::policy::Denial;
+use crate::core::policy::denial::Denial;
 use crate::core::policy::switches::Scope;
 use crate::surface::argument::millis;
 use crate::surface::call::Call;

@@ -4,8 +4,9 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::core::ids::TenantId;
+use crate::core::policy::denial::Denial;
 use crate::core::policy::roles::Role;
-use crate::core::policy::{Denial, Door, PermittedAct, Standing};
+use crate::core::policy::{Door, PermittedAct, Standing};
 use crate::session::command::{Act, ManageOrder};
 use crate::session::error::check_name;
 use crate::session::pty::signal::Signal;
