@@ -10,8 +10,8 @@ pub mod line;
 
 use std::sync::Arc;
 
-use crate::core::frame::history::History;
-use crate::core::frame::line::Line;
+use crate::core::frame::history::{History, HistoryRow};
+use crate::core::frame::line::{Line, columns_of, glyphs_of};
 use crate::core::ids::{RowNumber, Watermark};
 use crate::core::keys::modes::InputModes;
 use crate::core::lease::view::LeaseView;
@@ -182,15 +182,23 @@ impl Frame {
         }
     }
 
+    /// The same, as it stands there.
+    pub fn any_row(&self, row: RowNumber) -> Option<HistoryRow<'_>> {
+        match self.line(row) {
+            Some(Stamped { value, changed }) => Some(HistoryRow::of(value, *changed)),
+            None => self.history.row(row),
+        }
+    }
+
     /// How many blanks at the end of a wrapped line its text omits, when `next` continues it.
-    pub(crate) fn omitted_blanks(&self, line: &Line, changed: Watermark, next: &Line) -> usize {
+    pub(crate) fn omitted_blanks(&self, line: &str, changed: Watermark, next: &str) -> usize {
         // The width of rows older than the last resize is unknown.
         if changed < self.size.changed {
             return 0;
         }
-        let blanks = self.size.value.cols.saturating_sub(line.columns());
+        let blanks = self.size.value.cols.saturating_sub(columns_of(line));
         // A wide character leaves the last column empty when only half of it fits.
-        let wide = next.glyphs().next().is_some_and(|glyph| glyph.columns == 2);
+        let wide = glyphs_of(next).next().is_some_and(|glyph| glyph.columns == 2);
         if wide && blanks == 1 { 0 } else { blanks.into() }
     }
 

@@ -11,6 +11,8 @@ pub mod parse;
 pub mod paste;
 pub mod tokens;
 
+use std::borrow::Cow;
+
 pub(crate) const ESCAPE: u8 = 0x1b;
 pub(crate) const DELETE: u8 = 0x7f;
 
@@ -277,8 +279,11 @@ impl Unit {
     }
 
     /// All of its bytes.
-    pub fn bytes(&self) -> Vec<u8> {
-        self.pieces.iter().flat_map(|piece| piece.bytes()).copied().collect()
+    pub fn bytes(&self) -> Cow<'_, [u8]> {
+        match self.pieces.as_slice() {
+            [only] => Cow::Borrowed(only.bytes()),
+            pieces => pieces.iter().flat_map(|piece| piece.bytes()).copied().collect(),
+        }
     }
 
     /// Whether the write is nothing but Ctrl-C, which may jump over bytes that are stuck.

@@ -139,7 +139,7 @@ impl Standing {
             _ if self.is_operator() => Roles::ALL,
             Reach::Tenant | Reach::Session(_) | Reach::Watched(_) => {
                 let roles = self.rights.in_tenant(&tenant.of_all(), &self.caller.tenant);
-                let sees = !tenant.is_private() || *tenant == self.private_tenant();
+                let sees = !tenant.is_private() || self.is_private_tenant(tenant);
                 if sees || roles.has(Role::Operate) { roles } else { Roles::NONE }
             }
         }
@@ -157,6 +157,12 @@ impl Standing {
     pub fn private_tenant(&self) -> TenantId {
         let token = self.user().is_none().then(|| self.caller.principal.number());
         self.caller.tenant.private_to(token, self.uid)
+    }
+
+    /// Whether it is that tenant.
+    pub fn is_private_tenant(&self, tenant: &TenantId) -> bool {
+        // Few are private, and making its name costs more than to look.
+        tenant.is_private() && *tenant == self.private_tenant()
     }
 
     /// Whether the caller may approve some calls of others.

@@ -71,7 +71,7 @@ impl RecordedBy {
 pub(super) struct RecordedCall {
     recorder: ActRecorder,
     standing: Standing,
-    act: String,
+    act: Arc<str>,
     session: Option<Session>,
     /// The lease of the mount that the call is about, if that has one.
     mount_lease: Option<Arc<MountLease>>,
@@ -102,7 +102,7 @@ impl RecordedCall {
         Self {
             recorder: recorder.clone(),
             standing: call.standing.clone(),
-            act: action.unwrap_or(&entry.name).to_owned(),
+            act: action.map_or_else(|| Arc::clone(&entry.name), Arc::from),
             about_tenant: session
                 .as_ref()
                 .map_or_else(|| tenant_of_new(call, arguments), |session| session.tenant().clone()),
@@ -120,7 +120,7 @@ impl RecordedCall {
     /// A request without arguments that is no call of a tool.
     pub(super) fn request(recorder: &ActRecorder, standing: &Standing, act: &'static str) -> Self {
         let (recorder, standing) = (recorder.clone(), standing.clone());
-        let act = act.to_owned();
+        let act = Arc::from(act);
         let (session, mount_lease) = (None, None);
         let (creates, decision, arguments) = (None, None, None);
         let about_tenant = standing.caller.tenant.clone();

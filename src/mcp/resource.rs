@@ -373,8 +373,7 @@ fn grid(session: &Session, query: &GridQuery) -> Value {
         Format::Styled | Format::Cells => Form::Object,
     };
     let room = PageRoom { bytes: LARGE_BYTES_MAX, form, larger: Larger::Whole };
-    let rows: Vec<_> = delta.rows().map(|(row, line)| (row, &**line)).collect();
-    let page = Page::of(&rows, query.format, room);
+    let page = Page::of(delta.rows(), query.format, room);
     let top = query.top.min(size.rows);
     let height = query.rows.unwrap_or(size.rows).min(size.rows - top);
     let shown = frame.base_row.0..=frame.end_row().0;

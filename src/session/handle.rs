@@ -40,6 +40,8 @@ use crate::session::stats::{CommandTurn, Live, Participation};
 #[derive(Clone, Debug)]
 pub struct About {
     pub id: SessionId,
+    /// The same as text, which results repeat.
+    pub id_text: Arc<str>,
     pub tenant: TenantId,
     pub command: String,
     pub pid: i32,

@@ -325,8 +325,9 @@ pub fn find_known(
     };
     let by_id = given.parse().ok().and_then(|id| sessions.known_by_id(id)).filter(sees);
     let by_name = || {
-        let own = [standing.private_tenant(), standing.caller.tenant.clone()];
-        own.iter().find_map(|tenant| sessions.known_by_name(tenant, given)).filter(sees)
+        let private = sessions.known_among(|tenant| standing.is_private_tenant(tenant), given);
+        let own = || sessions.known_by_name(&standing.caller.tenant, given);
+        private.or_else(own).filter(sees)
     };
     if let Some(known) = by_id.or_else(by_name) {
         return Ok(known);

@@ -1,6 +1,7 @@
 //! What a terminal is doing.
 
 use std::fmt;
+use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -90,14 +91,14 @@ pub struct ActivityWire {
 pub struct ForegroundWire {
     pub group: i32,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub program: Option<String>,
+    pub program: Option<Arc<str>>,
 }
 
 impl From<&Activity> for ActivityWire {
     fn from(activity: &Activity) -> Self {
         let foreground = activity.foreground.as_ref().map(|foreground| ForegroundWire {
             group: foreground.group,
-            program: foreground.program.as_deref().map(str::to_owned),
+            program: foreground.program.clone(),
         });
         Self {
             state: activity.state.into(),

@@ -2,6 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 
 use crate::core::frame::{Cursor, CursorShape, ScreenMode};
 use crate::core::keys::modes::{InputModes, MouseEncoding, MouseReporting};
@@ -75,7 +76,7 @@ impl From<ScreenMode> for ScreenWord {
 /// The result of `read_screen`.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct ScreenWire {
-    pub session: String,
+    pub session: Arc<str>,
     pub watermark: u64,
     /// Whether the answer replaces everything that was read before.
     pub reset: bool,

@@ -2,6 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 
 use crate::core::wait::look::Which;
 use crate::wire::activity::ActivityWire;
@@ -108,7 +109,7 @@ pub struct MatchWire {
 /// The result of every write.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct WriteResult {
-    pub session: String,
+    pub session: Arc<str>,
     pub written: usize,
     pub queued_bytes: usize,
     pub discarded: usize,

@@ -72,9 +72,9 @@ pub struct Delta {
 }
 
 impl Delta {
-    pub fn rows(&self) -> impl Iterator<Item = (RowNumber, &Arc<Line>)> {
+    pub fn rows(&self) -> impl Iterator<Item = (RowNumber, &Line)> + Clone {
         self.updates.iter().filter_map(|update| match update {
-            Update::Row { row, line } => Some((*row, line)),
+            Update::Row { row, line } => Some((*row, &**line)),
             Update::Cursor(_)
             | Update::Size(_)
             | Update::Title(_)

@@ -122,10 +122,35 @@ pub struct Glyph<'a> {
     pub text: &'a str,
 }
 
+/// How many columns the text of a line covers.
+pub fn columns_of(text: &str) -> u16 {
+    glyphs_of(text).last().map_or(0, |glyph| glyph.column + glyph.columns)
+}
+
+/// The characters of the text of a line.
+pub fn glyphs_of(text: &str) -> impl Iterator<Item = Glyph<'_>> {
+    let (mut column, mut rest) = (0, text);
+    std::iter::from_fn(move || {
+        loop {
+            let first = rest.chars().next()?.width().unwrap_or(0) as u16;
+            let mark = |character: char| character.width().unwrap_or(0) == 0;
+            let end = rest.char_indices().skip(1).find(|(_, character)| !mark(*character));
+            let (text, behind) = rest.split_at(end.map_or(rest.len(), |(at, _)| at));
+            rest = behind;
+            // A mark at the very beginning has no character to join.
+            if first > 0 {
+                let glyph = Glyph { column, columns: first, text };
+                column += first;
+                return Some(glyph);
+            }
+        }
+    })
+}
+
 impl Line {
     /// How many columns the text covers.
     pub fn columns(&self) -> u16 {
-        self.glyphs().last().map_or(0, |glyph| glyph.column + glyph.columns)
+        columns_of(&self.text)
     }
 
     /// The text from one column on, up to another.
@@ -145,22 +170,7 @@ impl Line {
     }
 
     pub fn glyphs(&self) -> impl Iterator<Item = Glyph<'_>> {
-        let (mut column, mut rest) = (0, &*self.text);
-        std::iter::from_fn(move || {
-            loop {
-                let first = rest.chars().next()?.width().unwrap_or(0) as u16;
-                let mark = |character: char| character.width().unwrap_or(0) == 0;
-                let end = rest.char_indices().skip(1).find(|(_, character)| !mark(*character));
-                let (text, behind) = rest.split_at(end.map_or(rest.len(), |(at, _)| at));
-                rest = behind;
-                // A mark at the very beginning has no character to join.
-                if first > 0 {
-                    let glyph = Glyph { column, columns: first, text };
-                    column += first;
-                    return Some(glyph);
-                }
-            }
-        })
+        glyphs_of(&self.text)
     }
 
     /// The line with blanks in place of concealed text.

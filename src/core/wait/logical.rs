@@ -1,12 +1,11 @@
 //! Logical lines: wrapped rows joined, so that a pattern does not depend on the terminal's width.
 
 use std::ops::Range;
-use std::sync::Arc;
 
 use crate::core::frame::history::HistoryRow;
-use crate::core::frame::line::Line;
+use crate::core::frame::line::columns_of;
 use crate::core::frame::{Frame, ScreenMode};
-use crate::core::ids::{RowNumber, Watermark};
+use crate::core::ids::RowNumber;
 
 /// How many rows are joined on each side of a row; a longer line is searched in parts.
 pub const JOINED_ROWS_MAX: u64 = 100;
@@ -46,28 +45,27 @@ impl LogicalLine {
             });
         }
         let mut first = row;
-        let (mut line, mut changed) = frame.any_line(row)?;
+        let mut line = frame.any_row(row)?;
         let mut before = 0;
         while row.0 - first.0 < JOINED_ROWS_MAX && before < JOINED_BYTES_MAX {
             let Some(above) = above(frame, first) else { break };
             first = RowNumber(first.0 - 1);
-            (line, changed) = above;
+            line = above;
             before += line.text.len();
         }
         let mut joined =
             Self { first, starts: vec![0], text: line.text.to_string(), shown: line.text.len() };
         let bytes_max = before + JOINED_BYTES_MAX;
-        while goes_on(frame, &line, joined.end())
+        while goes_on(frame, line, joined.end())
             && (joined.end().0 <= row.0
                 || joined.end().0 <= row.0 + JOINED_ROWS_MAX && joined.text.len() < bytes_max)
         {
-            let Some(next) = frame.any_line(joined.end()) else { break };
-            let blanks = frame.omitted_blanks(&line, changed, &next.0);
-            joined.push(blanks, &next.0.text);
-            (line, changed) = next;
+            let Some(next) = frame.any_row(joined.end()) else { break };
+            joined.push(frame.omitted_blanks(line.text, line.changed, next.text), next.text);
+            line = next;
         }
         if frame.cursor.value.row.plus(1) == joined.end() {
-            let blanks = frame.cursor.value.col.saturating_sub(line.columns());
+            let blanks = frame.cursor.value.col.saturating_sub(columns_of(line.text));
             joined.push_blanks(blanks.into());
         }
         Some(joined)
@@ -125,14 +123,14 @@ fn whole_row(frame: &Frame, row: RowNumber) -> Option<HistoryRow<'_>> {
     above.is_none_or(|above| !above.wrapped).then_some(kept)
 }
 
-/// The row above with the watermark of its change, if its text continues in this one.
-fn above(frame: &Frame, row: RowNumber) -> Option<(Arc<Line>, Watermark)> {
-    let above = frame.any_line(RowNumber(row.0.checked_sub(1)?));
-    above.filter(|(line, _)| goes_on(frame, line, row))
+/// The row above, if its text continues in this one.
+fn above(frame: &Frame, row: RowNumber) -> Option<HistoryRow<'_>> {
+    let above = frame.any_row(RowNumber(row.0.checked_sub(1)?));
+    above.filter(|line| goes_on(frame, *line, row))
 }
 
 /// Whether a line continues in the row below it.
-fn goes_on(frame: &Frame, line: &Line, below: RowNumber) -> bool {
+fn goes_on(frame: &Frame, line: HistoryRow<'_>, below: RowNumber) -> bool {
     // History belongs to the normal screen and never continues in the alternate one.
     let between = below == frame.base_row && frame.mode.value == ScreenMode::Alternate;
     line.wrapped && !between

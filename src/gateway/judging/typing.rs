@@ -124,7 +124,7 @@ fn shown(frame: &Frame) -> Typed {
             return None;
         }
         text.push_str(line.text_between(column, u16::MAX));
-        text.extend(iter::repeat_n(' ', frame.omitted_blanks(&line, changed, &next)));
+        text.extend(iter::repeat_n(' ', frame.omitted_blanks(&line.text, changed, &next.text)));
         (row, column) = (row.plus(1), 0);
     }
     let line = &frame.line(row)?.value;

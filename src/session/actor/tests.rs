@@ -121,6 +121,7 @@ impl Desk {
         let (actor, frames) = Actor::new(setup, rules, clock.clone(), outlets);
         let (commands, queue) = mpsc::channel(COMMANDS_MAX);
         let about = About {
+            id_text: "".into(),
             id,
             tenant,
             command: "fake".to_owned(),

@@ -1,6 +1,7 @@
 //! Processes in `/proc`, and signals that cannot hit the wrong process.
 //! The kernel reuses pids, so a pid together with its start time identifies a process.
 
+use std::borrow::Cow;
 use std::fs;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
@@ -57,13 +58,20 @@ impl Process {
     }
 }
 
-/// The text of a `/proc/PID` file, up to 4096 bytes; `None` without such a process. Only command lines and
+/// How much of a file of a process is read.
+pub const PAGE: usize = 4096;
+
+/// The text of a `/proc/PID` file, up to a [`PAGE`]; `None` without such a process. Only command lines and
 /// environments can be longer.
 ///
 /// A single read shows one moment.
 pub fn told_of(pid: ProcessId, what: &str) -> Option<String> {
-    let mut page = [0; 4096];
-    Some(String::from_utf8_lossy(read(pid.0, what, &mut page).ok()?).into_owned())
+    told_in(pid, what, &mut [0; PAGE]).map(Cow::into_owned)
+}
+
+/// As [`told_of`], in memory of the caller's.
+pub fn told_in<'a>(pid: ProcessId, what: &str, page: &'a mut [u8; PAGE]) -> Option<Cow<'a, str>> {
+    read(pid.0, what, page).ok().map(String::from_utf8_lossy)
 }
 
 /// Where the program in front works, as the kernel says; `None` if nothing is known to be in front, or it is another

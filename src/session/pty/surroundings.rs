@@ -6,7 +6,7 @@ use std::fs;
 use std::sync::Arc;
 
 use crate::core::shell::activity::{Foreground, Idleness, KernelView};
-use crate::session::pty::processes::told_of;
+use crate::session::pty::processes::{PAGE, told_in};
 use crate::session::pty::terminal_wait::{self, all_members, program_name, waiting_of};
 use crate::session::pty::{ProcessId, TerminalEvidence};
 
@@ -78,25 +78,24 @@ pub fn look_again(evidence: TerminalEvidence, known: &KernelView) -> Option<Kern
 
 /// Whether a process is a shell that reads commands from the terminal, and runs no script.
 pub fn is_interactive_shell(pid: ProcessId) -> bool {
-    let Some(line) = told_of(pid, "cmdline") else { return false };
-    let words: Vec<&str> = line.split('\0').filter(|word| !word.is_empty()).collect();
-    takes_commands(&words)
+    let mut page = [0; PAGE];
+    let Some(line) = told_in(pid, "cmdline", &mut page) else { return false };
+    takes_commands(line.split('\0').filter(|word| !word.is_empty()))
 }
 
 /// Whether a shell with this command line reads commands from the terminal.
-fn takes_commands(words: &[&str]) -> bool {
-    let Some((name, args)) = words.split_first() else { return false };
+fn takes_commands<'a>(mut words: impl Iterator<Item = &'a str>) -> bool {
+    let Some(name) = words.next() else { return false };
     let name = name.trim_start_matches('-').rsplit('/').next().unwrap_or_default();
     if !SHELLS.contains(&name) {
         return false;
     }
-    let mut args = args.iter();
-    while let Some(arg) = args.next() {
+    while let Some(arg) = words.next() {
         // fish has `-C` for commands that it runs first.
-        if WITH_WORD.contains(arg) || (name == "fish" && *arg == "-C") {
-            args.next();
+        if WITH_WORD.contains(&arg) || (name == "fish" && arg == "-C") {
+            words.next();
         } else if !arg.starts_with(['-', '+']) {
-            return name == "busybox" && SHELLS.contains(arg);
+            return name == "busybox" && SHELLS.contains(&arg);
         } else if !arg.starts_with("--") && arg.contains('c') {
             return false;
         }
@@ -175,7 +174,7 @@ mod tests {
             &["busybox", "sh"],
             &["dash"],
         ] {
-            assert!(takes_commands(words), "{words:?}");
+            assert!(takes_commands(words.iter().copied()), "{words:?}");
         }
         for words in [
             &["bash", "-c", "true"][..],
@@ -186,7 +185,7 @@ mod tests {
             &["busybox", "vi"],
             &[],
         ] {
-            assert!(!takes_commands(words), "{words:?}");
+            assert!(!takes_commands(words.iter().copied()), "{words:?}");
         }
     }
 }

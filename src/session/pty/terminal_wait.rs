@@ -12,7 +12,7 @@ use nix::unistd::Pid;
 use crate::core::shell::activity::{Idleness, LeaderRest};
 use crate::session::pty::ProcessId;
 use crate::session::pty::blocking_call::{AwaitedInput, BlockingCall};
-use crate::session::pty::processes::{Process, is_running, table, told_of};
+use crate::session::pty::processes::{PAGE, Process, is_running, table, told_in, told_of};
 
 /// The most processes of a group to check for reads.
 const PROCESSES_MAX: usize = 64;
@@ -70,9 +70,12 @@ fn thread_waits_in(process: ProcessId, thread: ProcessId) -> Option<String> {
 }
 
 pub fn program_name(pid: ProcessId) -> Option<Arc<str>> {
-    let name = told_of(pid, "comm")?;
-    let name: String = name.trim_end().chars().filter(|c| !c.is_control()).collect();
-    Some(Arc::from(name)).filter(|name: &Arc<str>| !name.is_empty())
+    let mut page = [0; PAGE];
+    let mut name = told_in(pid, "comm", &mut page)?;
+    if name.trim_end().contains(char::is_control) {
+        name.to_mut().retain(|c| !c.is_control());
+    }
+    Some(name.trim_end()).filter(|name| !name.is_empty()).map(Arc::from)
 }
 
 /// The leader of a group and its descendants in the same group, as far as they have not ended.

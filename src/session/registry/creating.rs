@@ -282,8 +282,19 @@ pub(in crate::session) fn make<P: Pty>(
         setup.record.clone();
     let SessionRecord { confinement, created_at, .. } = setup.record.clone();
     let marks = nonces.own.is_some();
-    let about =
-        About { id, tenant, command, pid, cwd, tags, is_listed, marks, confinement, created_at };
+    let about = About {
+        id,
+        id_text: id.to_string().into(),
+        tenant,
+        command,
+        pid,
+        cwd,
+        tags,
+        is_listed,
+        marks,
+        confinement,
+        created_at,
+    };
     let (opening, clock) = (&setup.opening, registry.clock().clone());
     let live = Arc::new(Live::new(name));
     live.set_gaps(opening.gaps.clone());

@@ -102,6 +102,16 @@ impl Registry {
         self.index().names.get(tenant)?.get(name).copied()
     }
 
+    pub(super) fn owner_among(
+        &self,
+        is_meant: impl Fn(&TenantId) -> bool,
+        name: &str,
+    ) -> Option<SessionId> {
+        let index = self.index();
+        let mut named = index.names.iter().filter(|(tenant, _)| is_meant(tenant));
+        named.find_map(|(_, names)| names.get(name).copied())
+    }
+
     fn claim_name(
         &self,
         tenant: &TenantId,

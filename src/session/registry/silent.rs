@@ -101,6 +101,11 @@ impl Registry {
         self.known_by_id(self.owner_of(tenant, name)?)
     }
 
+    /// A session of such a tenant with this name, if it is there.
+    pub fn known_among(&self, is_meant: impl Fn(&TenantId) -> bool, name: &str) -> Option<Known> {
+        self.known_by_id(self.owner_among(is_meant, name)?)
+    }
+
     /// The session with this id once somebody answers for its terminal; none when there is none.
     pub async fn once_here(&self, id: SessionId) -> Option<Session> {
         let mut changes = self.changes();

@@ -1,6 +1,8 @@
 //! One record as a line of JSON, which ends with its hash.
 
 use std::borrow::Cow;
+use std::fmt::Write as _;
+use std::io::Write as _;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use base64::Engine as _;
@@ -22,6 +24,9 @@ pub const LINE_MAX: usize = 32 << 20;
 /// Shorter inputs could be guessed from their hash.
 const HASHED_MIN: usize = 16;
 
+/// The room for a line that most need, in bytes.
+const LINE_BYTES: usize = 512;
+
 /// How each line begins, and what it begins with before it has a number.
 const NUMBER_MEMBER: &str = "{\"seq\":";
 const UNNUMBERED: &str = "{\"seq\":0";
@@ -42,6 +47,15 @@ impl RecordHash {
         Self(Sha256::new().chain_update(self.0).chain_update(body).finalize().into())
     }
 
+    /// Its spelling.
+    fn digits(self) -> [u8; 64] {
+        const DIGITS: &[u8; 16] = b"0123456789abcdef";
+        std::array::from_fn(|at| {
+            let byte = self.0[at / 2];
+            DIGITS[usize::from(if at % 2 == 0 { byte >> 4 } else { byte & 0xf })]
+        })
+    }
+
     /// 64 hexadecimal digits in lower case. With a second spelling, a byte of a line could change unnoticed.
     pub fn parse(text: &str) -> Option<Self> {
         let mut bytes = [0; 32];
@@ -58,7 +72,7 @@ impl RecordHash {
 
 impl std::fmt::Display for RecordHash {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+        self.digits().iter().try_for_each(|digit| f.write_char((*digit).into()))
     }
 }
 
@@ -188,7 +202,7 @@ impl<'a> RecordLine<'a> {
     }
 
     /// The record of an entry. Without `keep_input`, bytes are counted and hashed instead.
-    pub fn of_entry(at: SystemTime, entry: &JournalEntry<'a>, keep_input: bool) -> Self {
+    pub fn of_entry(at: SystemTime, entry: &'a JournalEntry<'a>, keep_input: bool) -> Self {
         let line = |kind| Self::new(at, kind);
         match entry {
             JournalEntry::Intent(intent) => {
@@ -204,7 +218,7 @@ impl<'a> RecordLine<'a> {
                 line(RecordKind::Late).with_intent(intent, keep_input).with_outcome(outcome)
             }
             JournalEntry::Refused { intent, tenant, code, reason, left_out } => Self {
-                session_tenant: (**tenant != intent.by.tenant).then(|| tenant.to_string().into()),
+                session_tenant: (**tenant != intent.by.tenant).then(|| tenant.as_str().into()),
                 result: Some("refused".into()),
                 code: Some((*code).into()),
                 reason: reason.map(Cow::Borrowed),
@@ -224,7 +238,7 @@ impl<'a> RecordLine<'a> {
                 Self {
                     event: Some(kind_of(event).into()),
                     session: scope.session.map(|session| session.to_string().into()),
-                    tenant: Some(scope.tenant.to_string().into()),
+                    tenant: Some(scope.tenant.as_str().into()),
                     epoch: epoch_of(event).map(|epoch| epoch.0),
                     details: details_of(event, keep_input)
                         .and_then(|details| serde_json::value::to_raw_value(&details).ok())
@@ -235,11 +249,11 @@ impl<'a> RecordLine<'a> {
         }
     }
 
-    fn with_caller(self, by: &Caller) -> Self {
+    fn with_caller(self, by: &'a Caller) -> Self {
         Self {
             by: Some(by.name().to_string().into()),
             by_kind: Some(by.kind.as_str().into()),
-            tenant: Some(by.tenant.to_string().into()),
+            tenant: Some(by.tenant.as_str().into()),
             ..self
         }
     }
@@ -313,10 +327,11 @@ impl<'a> RecordLine<'a> {
     ///
     /// # Errors
     /// Returns an error if a member has no JSON form.
-    pub fn unnumbered(&self) -> serde_json::Result<String> {
+    pub fn unnumbered(&self) -> serde_json::Result<UnnumberedLine> {
         debug_assert_eq!(self.seq, 0);
-        let text = serde_json::to_string(self)?;
-        Ok(text[UNNUMBERED.len()..text.len() - 1].to_owned())
+        let mut json = Vec::with_capacity(LINE_BYTES);
+        serde_json::to_writer(&mut json, self)?;
+        Ok(UnnumberedLine { json })
     }
 
     /// The number that clients know an event by. Older records have none of their own.
@@ -334,20 +349,34 @@ impl<'a> RecordLine<'a> {
     }
 }
 
+/// The line of a record without its number and its hash.
+#[derive(Debug)]
+pub struct UnnumberedLine {
+    /// All of the record, with the number 0.
+    json: Vec<u8>,
+}
+
+impl UnnumberedLine {
+    fn members(&self) -> &[u8] {
+        &self.json[UNNUMBERED.len()..self.json.len() - 1]
+    }
+}
+
 /// Appends a line, with its end, to `text`, and returns its hash.
 pub fn write_line(
     text: &mut Vec<u8>,
     (seq, number): (u64, u64),
-    unnumbered: &str,
+    unnumbered: &UnnumberedLine,
     before: RecordHash,
 ) -> RecordHash {
     let start = text.len();
     text.extend_from_slice(NUMBER_MEMBER.as_bytes());
-    text.extend_from_slice(format!("{seq}{TIME_MEMBER}{number}").as_bytes());
-    text.extend_from_slice(unnumbered.as_bytes());
+    // A vector takes all that is written to it.
+    let _ = write!(text, "{seq}{TIME_MEMBER}{number}");
+    text.extend_from_slice(unnumbered.members());
     let hash = before.after(&text[start..]);
     text.extend_from_slice(HASH_MEMBER.as_bytes());
-    text.extend_from_slice(hash.to_string().as_bytes());
+    text.extend_from_slice(&hash.digits());
     text.extend_from_slice(b"\"}\n");
     hash
 }

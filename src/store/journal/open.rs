@@ -9,7 +9,7 @@ use std::time::SystemTime;
 
 use crate::core::journal::ActOutcome;
 use crate::store::journal::chain::Chain;
-use crate::store::journal::line::{RecordKind, RecordLine, write_line};
+use crate::store::journal::line::{RecordKind, RecordLine, UnnumberedLine, write_line};
 use crate::store::journal::lock::JournalLock;
 use crate::store::journal::reader::read_file;
 use crate::store::journal::segment::{JournalFile, files};
@@ -122,7 +122,7 @@ impl OpenJournal {
         &mut self,
         at: SystemTime,
         (kind, of): (RecordKind, Option<u64>),
-        unnumbered: &str,
+        unnumbered: &UnnumberedLine,
     ) -> io::Result<Appended> {
         match (kind, of) {
             (RecordKind::Outcome, Some(of)) if !self.chain.open().contains(&of) => {
@@ -147,7 +147,7 @@ impl OpenJournal {
         &mut self,
         at: SystemTime,
         (kind, of): (RecordKind, Option<u64>),
-        unnumbered: &str,
+        unnumbered: &UnnumberedLine,
     ) -> io::Result<Appended> {
         let (seq, before) = self.chain.next();
         let event_number = self.chain.next_event_number(at);

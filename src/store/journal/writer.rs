@@ -15,7 +15,7 @@ use crate::core::ids::{SessionId, TenantId};
 use crate::core::journal::{JournalEntry, NotRecorded, RecordNumber};
 use crate::store::journal::chain::Chain;
 use crate::store::journal::events::told_events;
-use crate::store::journal::line::{RecordKind, RecordLine};
+use crate::store::journal::line::{RecordKind, RecordLine, UnnumberedLine};
 use crate::store::journal::lock::TAKEN;
 use crate::store::journal::open::{Appended, OpenJournal};
 
@@ -81,7 +81,7 @@ impl fmt::Debug for Writer {
 struct Unwritten {
     kind: RecordKind,
     of: Option<u64>,
-    unnumbered: String,
+    unnumbered: UnnumberedLine,
     /// Who may learn of it, if it is an event.
     audience: Option<Audience>,
 }

@@ -2,7 +2,6 @@
 
 use std::borrow::Borrow;
 use std::fmt;
-use std::ops::Deref;
 
 use serde_json::{Value, json};
 
@@ -59,15 +58,15 @@ pub struct Page {
 
 impl Page {
     /// The first of these rows, as many as fit.
-    pub fn of<L: Deref<Target = Line>>(
-        rows: &[(RowNumber, L)],
+    pub fn of<'a>(
+        rows: impl Iterator<Item = (RowNumber, &'a Line)> + Clone,
         format: Format,
         room: PageRoom,
     ) -> Self {
         let mut lines = Vec::new();
         let mut bytes = 0;
-        for (row, line) in rows {
-            let wire = LineWire::of(*row, line, format);
+        for (row, line) in rows.clone() {
+            let wire = LineWire::of(row, line, format);
             bytes += room.form.bytes(&wire);
             if bytes <= room.bytes {
                 lines.push(wire);
@@ -76,13 +75,14 @@ impl Page {
             if lines.is_empty() {
                 lines.push(match room.larger {
                     Larger::Whole => wire,
-                    Larger::Beginning => beginning(*row, line, format, room),
+                    Larger::Beginning => beginning(row, line, format, room),
                 });
             }
             break;
         }
-        let next = rows.get(lines.len()).map(|(row, _)| *row);
-        let left_out = rows.len() - lines.len();
+        let mut left_out = rows.skip(lines.len());
+        let next = left_out.next().map(|(row, _)| row);
+        let left_out = left_out.count() + usize::from(next.is_some());
         Self { lines, next, left_out }
     }
 }
@@ -155,8 +155,7 @@ impl DeltaWire {
             form,
             larger: Larger::Beginning,
         };
-        let rows: Vec<_> = delta.rows().map(|(row, line)| (row, &**line)).collect();
-        let page = Page::of(&rows, Format::Styled, room);
+        let page = Page::of(delta.rows(), Format::Styled, room);
         let told = page.lines.into_iter().map(UpdateWire::Row);
         Self {
             updates: told.chain(others).collect(),
@@ -229,8 +228,8 @@ mod tests {
         Line { runs: runs.collect(), ..plain(text) }
     }
 
-    fn numbered(lines: &[Line]) -> Vec<(RowNumber, &Line)> {
-        lines.iter().enumerate().map(|(row, line)| (RowNumber(row as u64), line)).collect()
+    fn numbered(lines: &[Line]) -> impl Iterator<Item = (RowNumber, &Line)> + Clone {
+        lines.iter().enumerate().map(|(row, line)| (RowNumber(row as u64), line))
     }
 
     fn room(bytes: usize, form: Form) -> PageRoom {
@@ -242,7 +241,7 @@ mod tests {
         let lines = vec![plain("\"\\".repeat(50)); 100];
         for format in FORMATS {
             for form in FORMS {
-                let page = Page::of(&numbered(&lines), format, room(9_000, form));
+                let page = Page::of(numbered(&lines), format, room(9_000, form));
                 let told = page.lines.len();
                 assert!((2..100).contains(&told), "{format:?} {form:?}: {told}");
                 assert!(page.lines.iter().all(|line| line.columns_left_out.is_none()));
@@ -257,10 +256,10 @@ mod tests {
     #[test]
     fn of_what_fits_nothing_is_left_out() {
         let lines = vec![plain("a".to_owned()); 3];
-        let page = Page::of(&numbered(&lines), Format::Plain, room(1_000, Form::TextTwice));
+        let page = Page::of(numbered(&lines), Format::Plain, room(1_000, Form::TextTwice));
         assert_eq!((page.lines.len(), page.next, page.left_out), (3, None, 0));
-        let nothing: [(RowNumber, &Line); 0] = [];
-        assert_eq!(Page::of(&nothing, Format::Plain, room(0, Form::Text)), Page::default());
+        let nothing = std::iter::empty();
+        assert_eq!(Page::of(nothing, Format::Plain, room(0, Form::Text)), Page::default());
     }
 
     #[test]
@@ -269,7 +268,7 @@ mod tests {
             let lines = [colourful(text), plain("next".to_owned())];
             for format in FORMATS {
                 for form in FORMS {
-                    let page = Page::of(&numbered(&lines), format, room(900, form));
+                    let page = Page::of(numbered(&lines), format, room(900, form));
                     let [line] = page.lines.as_slice() else { panic!("{}", page.lines.len()) };
                     let left_out = line.columns_left_out.expect("a row that is cut says so");
                     assert!(form.bytes(line) <= 900, "{format:?} {form:?}");
@@ -284,7 +283,7 @@ mod tests {
     #[test]
     fn what_is_told_of_a_row_and_what_is_left_out_are_all_of_its_columns() {
         let lines = [plain("漢".repeat(500))];
-        let page = Page::of(&numbered(&lines), Format::Plain, room(100, Form::Text));
+        let page = Page::of(numbered(&lines), Format::Plain, room(100, Form::Text));
         let line = &page.lines[0];
         let told = 2 * line.text.chars().count();
         assert_eq!(told + usize::from(line.columns_left_out.unwrap()), 1_000);
@@ -298,7 +297,7 @@ mod tests {
     fn a_row_that_is_to_be_whole_is_told_whatever_its_size() {
         let lines = [plain("x".repeat(1_000)), plain("next".to_owned())];
         let whole = PageRoom { larger: Larger::Whole, ..room(100, Form::TextTwice) };
-        let page = Page::of(&numbered(&lines), Format::Plain, whole);
+        let page = Page::of(numbered(&lines), Format::Plain, whole);
         assert_eq!((page.lines.len(), page.lines[0].text.len()), (1, 1_000));
         assert_eq!((page.lines[0].columns_left_out, page.left_out), (None, 1));
     }

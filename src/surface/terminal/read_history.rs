@@ -172,7 +172,8 @@ fn read(
     let whole = parameters.count == Some(1) || door == Door::Operator;
     let larger = if whole { Larger::Whole } else { Larger::Beginning };
     let room = rows.room(parameters.format, counts_matches, place);
-    let page = Page::of(&wanted, parameters.format.into(), PageRoom { larger, ..room });
+    let wanted = wanted.iter().map(|(row, line)| (*row, &**line));
+    let page = Page::of(wanted, parameters.format.into(), PageRoom { larger, ..room });
     rows.next_row = page.next.map_or(stop.0, |next| next.0);
     rows.lost_output.retain(|gap| gap.row <= rows.next_row);
     let shown = if counts_matches { numbered(&page.lines) } else { joined(&page.lines) };

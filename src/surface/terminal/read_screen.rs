@@ -1,13 +1,14 @@
 //! `read_screen`: what is on the screen now, or what changed since a watermark.
 
 use std::fmt::Write as _;
+use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::core::counted::counted;
 use crate::core::frame::Frame;
-use crate::core::frame::delta::{Delta, View};
+use crate::core::frame::delta::View;
 use crate::core::frame::line::Line;
 use crate::core::ids::{RowNumber, Watermark};
 use crate::session::handle::Session;
@@ -75,16 +76,18 @@ impl ScreenWire {
     /// What is asked for of the screen.
     fn of(session: &Session, parameters: &ReadScreen, view: &View) -> Answer<Self> {
         let frame = session.frame();
-        let mut screen = ScreenWire::empty(session.id().to_string(), &frame);
+        let mut screen = ScreenWire::empty(Arc::clone(&session.about().id_text), &frame);
         screen.invisible_left_out = session.live().invisible();
         let gaps = session.live().gaps();
         screen.lost_output = GapWire::among(gaps.as_slice(), frame.base_row.0..=frame.end_row().0);
         let delta =
             parameters.since.map(|since| frame.delta_since(Some(Watermark(since)), view, None));
         screen.reset = delta.as_ref().is_some_and(|delta| delta.reset);
-        let rows = delta.as_ref().map_or_else(|| whole(&frame, view), changed);
         let mut text = screen.header();
-        let lines = screen.fit(&rows, parameters, &text);
+        let lines = match &delta {
+            Some(delta) => screen.fit(delta.rows(), parameters, &text),
+            None => screen.fit(whole(&frame, view), parameters, &text),
+        };
         let rest = screen.rest(&lines, delta.is_some());
         text.push('\n');
         match delta {
@@ -98,7 +101,7 @@ impl ScreenWire {
         Answer { result: screen, text }
     }
 
-    fn empty(session: String, frame: &Frame) -> Self {
+    fn empty(session: Arc<str>, frame: &Frame) -> Self {
         Self {
             untrusted: Untrusted,
             invisible_left_out: 0,
@@ -123,9 +126,9 @@ impl ScreenWire {
 
     /// The rows on the wire, as many as fit; a caller that says how many rows it wants gets more,
     /// and each of them whole.
-    fn fit(
+    fn fit<'a>(
         &mut self,
-        rows: &[(RowNumber, &Line)],
+        rows: impl Iterator<Item = (RowNumber, &'a Line)> + Clone,
         parameters: &ReadScreen,
         header: &str,
     ) -> Vec<LineWire> {
@@ -194,15 +197,10 @@ impl ScreenWire {
 }
 
 /// The rows of the view.
-fn whole<'a>(frame: &'a Frame, view: &View) -> Vec<(RowNumber, &'a Line)> {
+fn whole<'a>(frame: &'a Frame, view: &View) -> impl Iterator<Item = (RowNumber, &'a Line)> + Clone {
     let rows = view.rows.map_or(frame.lines.len(), usize::from);
     let lines = frame.lines.iter().enumerate().skip(usize::from(view.top)).take(rows);
-    lines.map(|(index, line)| (frame.base_row.plus(index), &*line.value)).collect()
-}
-
-/// The rows that a delta tells.
-fn changed(delta: &Delta) -> Vec<(RowNumber, &Line)> {
-    delta.rows().map(|(row, line)| (row, &**line)).collect()
+    lines.map(|(index, line)| (frame.base_row.plus(index), &*line.value))
 }
 
 /// Adds changed rows for a model.

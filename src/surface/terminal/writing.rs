@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 use std::hash::{Hash, Hasher};
+use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -241,7 +242,7 @@ impl WriteResult {
             expires_in_ms: now.until(grant.expires_at).as_millis() as u64,
         };
         Self {
-            session: target.session.id().to_string(),
+            session: Arc::clone(&target.session.about().id_text),
             written: written.outcome.written,
             queued_bytes: written.outcome.queued,
             discarded: written.outcome.discarded,

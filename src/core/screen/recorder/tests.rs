@@ -65,7 +65,7 @@ fn shown(frame: &Frame) -> Vec<String> {
         line.push_str(&shown.text);
         match frame.any_line(RowNumber(row + 1)).filter(|_| shown.wrapped) {
             Some((next, _)) => {
-                let blanks = frame.omitted_blanks(&shown, changed, &next);
+                let blanks = frame.omitted_blanks(&shown.text, changed, &next.text);
                 line.extend(std::iter::repeat_n(' ', blanks));
             }
             None => lines.push(std::mem::take(&mut line)),

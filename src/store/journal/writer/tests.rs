@@ -16,7 +16,7 @@ use crate::core::ids::{ConnectionId, Epoch, PrincipalId, SessionId, TenantId};
 use crate::core::journal::{ActContent, ActOutcome, Intent};
 use crate::core::policy::Door;
 use crate::store::journal::chain::ChainError;
-use crate::store::journal::line::{RecordHash, split_hash, write_line};
+use crate::store::journal::line::{RecordHash, UnnumberedLine, split_hash, write_line};
 use crate::store::journal::reader::{Checked, JournalTail, check};
 use crate::store::journal::segment::files;
 
@@ -99,6 +99,13 @@ fn only_file(directory: &Path) -> std::path::PathBuf {
 
 fn errors(checked: &Checked) -> Vec<ChainError> {
     checked.damage.iter().map(|damage| damage.error.clone()).collect()
+}
+
+/// A record that somebody else appends.
+fn typed_text() -> UnnumberedLine {
+    let typed =
+        RecordLine { act: Some("text".into()), ..RecordLine::new(at(1), RecordKind::Intent) };
+    typed.unnumbered().unwrap()
 }
 
 #[test]
@@ -268,7 +275,7 @@ fn a_daemon_takes_the_journal_over_from_one_that_stands_still_and_may_append_onc
     let lines = it.lines();
     let (_, hash) = split_hash(&lines[2]).unwrap();
     let mut line = Vec::new();
-    write_line(&mut line, (known.0 + 1, 0), r#","at_ms":1,"kind":"intent","act":"text""#, hash);
+    write_line(&mut line, (known.0 + 1, 0), &typed_text(), hash);
     let text = fs::read_to_string(&path).unwrap();
     fs::write(&path, text + str::from_utf8(&line).unwrap()).unwrap();
     let refused = it.intend(b"late").unwrap_err();
@@ -291,7 +298,7 @@ fn a_record_that_others_append_to_a_file_that_has_ended_is_found() {
     let (_, hash) = split_hash(ended.lines().last().unwrap()).unwrap();
     let mut line = Vec::new();
     let number = ended.lines().count() as u64 + 1;
-    write_line(&mut line, (number, 0), r#","at_ms":1,"kind":"intent","act":"text""#, hash);
+    write_line(&mut line, (number, 0), &typed_text(), hash);
     fs::write(&path, ended + str::from_utf8(&line).unwrap()).unwrap();
     let expected = ChainError::Number { expected: number + 1, found: number };
     assert_eq!(errors(&it.check())[0], expected);
