@@ -36,6 +36,7 @@ mod daemon {
     mod leases;
     mod limits;
     mod mount_addresses;
+    mod mount_asked_links;
     mod mount_asks;
     mod mount_content;
     mod mount_eras;

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use tokio::sync::oneshot;
 
 use crate::mcp::connection::Connection;
-use crate::mount::asking::{AskAnswer, AskRefusal, ServerAsk};
+use crate::mount::asking::{AskAnswer, AskRefusal, ServerAsk, mode};
 
 /// Whether a client shows forms to its person.
 pub fn shows_forms(capabilities: &ClientCapabilities) -> bool {
@@ -47,39 +47,57 @@ pub fn check_offered(
     }
 }
 
-/// How the person is to be asked.
-pub fn mode(params: &Map<String, Value>) -> &str {
-    params.get("mode").map_or("form", |mode| mode.as_str().unwrap_or_default())
-}
-
 /// Makes a request to the client and waits for its answer. Dropping the future cancels the request.
 ///
 /// # Errors
 /// The client's own error, or why there is no answer: it has left, or has too many requests to answer.
 pub async fn ask(connection: &Connection, method: &str, params: &Value) -> AskAnswer {
-    let busy = || AskRefusal::refused("the client has too many questions to answer");
-    let (id, answer) = connection.asked.expect().ok_or_else(busy)?;
-    let mut pending = PendingRequest { connection, id, answer, is_sent: false };
-    let id = &pending.id;
-    let request = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
-    let line = format!("{request}\n");
-    let room = connection.outbox.push_room(line.len()).await;
-    let segments = [Bytes::from(line), Bytes::new(), Bytes::new()];
-    connection.outbox.push(&connection.outbox.lane(), Some(room), segments).await;
-    pending.is_sent = true;
-    let left = || AskRefusal::refused("the client has left");
-    tokio::select! {
-        answer = &mut pending.answer => answer.unwrap_or_else(|_| Err(left())),
-        () = connection.ended.cancelled() => Err(left()),
-    }
+    PendingRequest::make(connection, method, params).await?.answer().await
 }
 
-/// A request that waits for its answer. If it is dropped before, the client is told.
-struct PendingRequest<'a> {
+/// A request to a client that waits for its answer. If it is dropped before, the client is told.
+#[derive(Debug)]
+pub struct PendingRequest<'a> {
     connection: &'a Connection,
     id: String,
     answer: oneshot::Receiver<AskAnswer>,
     is_sent: bool,
+}
+
+impl<'a> PendingRequest<'a> {
+    /// Makes a request, and returns when it is sent.
+    ///
+    /// # Errors
+    /// The client has too many requests to answer.
+    pub async fn make(
+        connection: &'a Connection,
+        method: &str,
+        params: &Value,
+    ) -> Result<Self, AskRefusal> {
+        let busy = || AskRefusal::refused("the client has too many questions to answer");
+        let (id, answer) = connection.asked.expect().ok_or_else(busy)?;
+        let mut pending = Self { connection, id, answer, is_sent: false };
+        let id = &pending.id;
+        let request = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
+        let line = format!("{request}\n");
+        let room = connection.outbox.push_room(line.len()).await;
+        let segments = [Bytes::from(line), Bytes::new(), Bytes::new()];
+        connection.outbox.push(&connection.outbox.lane(), Some(room), segments).await;
+        pending.is_sent = true;
+        Ok(pending)
+    }
+
+    /// Waits for its answer.
+    ///
+    /// # Errors
+    /// The client's own error, or that it has left.
+    pub async fn answer(mut self) -> AskAnswer {
+        let left = || AskRefusal::refused("the client has left");
+        tokio::select! {
+            answer = &mut self.answer => answer.unwrap_or_else(|_| Err(left())),
+            () = self.connection.ended.cancelled() => Err(left()),
+        }
+    }
 }
 
 impl Drop for PendingRequest<'_> {

@@ -12,6 +12,7 @@ mod operating;
 mod prompting;
 mod questions;
 mod reading;
+mod sent_links;
 
 use std::sync::{Arc, OnceLock};
 
@@ -42,6 +43,7 @@ use crate::mcp::request_class::OBSERVE_METHOD;
 use crate::mcp::server::mounted_call::ParkedCalls;
 use crate::mcp::server::prompting::{filled, listed_prompts};
 use crate::mcp::server::reading::listed_templates;
+use crate::mcp::server::sent_links::ClientLinks;
 use crate::mcp::shared::ServerShared;
 use crate::session::request_order::{RequestTurn, TurnSlot};
 use crate::surface::call::Touched;
@@ -66,6 +68,8 @@ pub struct Server {
     declared: OnceLock<Arc<ClientCapabilities>>,
     /// The calls of mounts that wait until the client makes them again.
     parked: ParkedCalls,
+    /// The links of mounts that its person was sent to.
+    links: Arc<ClientLinks>,
     subscriptions: Subscriptions,
     acknowledged: Acknowledged,
     touched: Touched,
@@ -91,6 +95,7 @@ impl Server {
             agreed: OnceLock::new(),
             declared: OnceLock::new(),
             parked: ParkedCalls::default(),
+            links: Arc::default(),
             subscriptions,
             acknowledged: Acknowledged::default(),
             touched: Touched::default(),

@@ -89,6 +89,19 @@ pub struct ServerQuestion {
     pub params: Map<String, Value>,
     /// Closed once no answer is needed any more.
     pub reply: oneshot::Sender<AskAnswer>,
+    /// Of a question that sends a person to a link: told when the link was followed.
+    pub followed: Option<LinkFollowed>,
+}
+
+/// Told when a link was followed; closed when nothing more is told.
+pub type LinkFollowed = oneshot::Receiver<()>;
+
+/// The member of a question, and of the news that its link was followed, that names the link.
+pub const LINK_ID: &str = "elicitationId";
+
+/// How the person is to be asked.
+pub fn mode(params: &Map<String, Value>) -> &str {
+    params.get("mode").map_or("form", |mode| mode.as_str().unwrap_or_default())
 }
 
 /// Whom a server may ask during a call.

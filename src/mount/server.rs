@@ -8,6 +8,7 @@ mod draining;
 mod greeting;
 mod inputs;
 mod learning;
+mod links;
 mod questions;
 mod running;
 mod starting;
@@ -35,6 +36,7 @@ use crate::mount::link::{ServerAddress, ServerLink};
 use crate::mount::protocol::{ServerMessage, parse};
 use crate::mount::server::asked::AskedWatches;
 use crate::mount::server::draining::Draining;
+use crate::mount::server::links::SentLinks;
 use crate::mount::server::questions::OpenQuestions;
 use crate::mount::server::running::{PendingCall, RunningServer};
 use crate::mount::server::watching::{on_updated, watched};
@@ -180,6 +182,7 @@ impl MountTask {
             pending,
             draining,
             questions,
+            links: SentLinks::default(),
             generation,
             listing,
             watches,
@@ -337,6 +340,7 @@ impl MountTask {
                 self.on_list_changed(|changes| changes.prompts += 1);
             }
             "notifications/cancelled" => running.on_cancelled(params.as_ref()),
+            "notifications/elicitation/complete" => running.links.on_followed(params.as_ref()),
             "notifications/message" => self.shared.log.add_message(params.as_ref()),
             "notifications/tools/list_changed" => self.list_tools(running),
             "notifications/subscriptions/acknowledged" => {

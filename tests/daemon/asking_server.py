@@ -6,7 +6,7 @@ import itertools, json, os, queue, sys, threading, uuid
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 directory, kind = sys.argv[1], sys.argv[2]
-TOOLS = ["ask", "hang", "echo", "take_back"]
+TOOLS = ["ask", "hang", "echo", "take_back", "tell"]
 numbers = itertools.count(1)
 # Of each open question, what to do with its answer.
 waiting, lock = {}, threading.RLock()
@@ -100,6 +100,11 @@ def taken_back():
             for id in ids]
 
 
+def told(arguments):
+    """The notification that the tool `tell` is called with."""
+    return {"jsonrpc": "2.0", "method": arguments["method"], "params": arguments["params"]}
+
+
 def lines():
     def say(message):
         with lock:
@@ -123,6 +128,9 @@ def lines():
         elif method == "tools/call" and message["params"]["name"] == "take_back":
             for cancel in taken_back():
                 say(cancel)
+            say(result(id, {"content": []}))
+        elif method == "tools/call" and message["params"]["name"] == "tell":
+            say(told(message["params"]["arguments"]))
             say(result(id, {"content": []}))
         elif method == "tools/call":
             note(message["params"]["name"])
@@ -190,6 +198,9 @@ class Http(BaseHTTPRequestHandler):
         if questions is None and params["name"] == "take_back":
             for cancel in taken_back():
                 self.event(cancel)
+            done.put(result(message["id"], {"content": []}))
+        elif questions is None and params["name"] == "tell":
+            own_messages.put(told(params["arguments"]))
             done.put(result(message["id"], {"content": []}))
         elif questions is None:
             note(params["name"])

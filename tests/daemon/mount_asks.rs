@@ -28,10 +28,10 @@ pub(crate) const SAMPLE: &str = "sampling/createMessage";
 pub(crate) const ROOTS: &str = "roots/list";
 
 /// A server that asks. Dropping it ends it.
-struct Asking {
+pub(crate) struct Asking {
     ground: Home,
     process: Option<Child>,
-    settings: MountSettings,
+    pub(crate) settings: MountSettings,
 }
 
 impl Drop for Asking {
@@ -44,7 +44,7 @@ impl Drop for Asking {
 }
 
 impl Asking {
-    async fn start(kind: &str) -> Self {
+    pub(crate) async fn start(kind: &str) -> Self {
         let ground = Home::new();
         fs::write(ground.path("server.py"), SERVER).unwrap();
         let text = |path: &Path| path.to_str().unwrap().to_owned();
@@ -65,16 +65,16 @@ impl Asking {
         Self { ground, process, settings }
     }
 
-    fn heard(&self) -> String {
+    pub(crate) fn heard(&self) -> String {
         fs::read_to_string(self.ground.path("heard")).unwrap_or_default()
     }
 
-    async fn hears(&self, what: &str) {
+    pub(crate) async fn hears(&self, what: &str) {
         until(what, || self.heard().contains(what)).await;
     }
 
     /// A daemon with this mount, once its tools are known.
-    async fn mounted(&self) -> TestDaemon {
+    pub(crate) async fn mounted(&self) -> TestDaemon {
         self.mounted_under(PolicyRules::default()).await
     }
 
@@ -170,7 +170,7 @@ impl Client {
     }
 }
 
-fn asking(questions: Value) -> Value {
+pub(crate) fn asking(questions: Value) -> Value {
     json!({"name": "fake__ask", "arguments": {"questions": questions}})
 }
 

@@ -122,7 +122,7 @@ impl MountedCall {
     fn questions(&mut self, first: ServerQuestion) -> Value {
         let mut questions = JsonObject::new();
         let mut next = Some(first);
-        while let Some(ServerQuestion { ask, params, reply }) = next {
+        while let Some(ServerQuestion { ask, params, reply, followed: _ }) = next {
             self.named += 1;
             let name = format!("question-{}", self.named);
             questions.insert(name.clone(), json!({"method": ask.method(), "params": params}));
@@ -289,7 +289,9 @@ impl Server {
             tool: request.tool,
             capabilities: request.capabilities,
             way: match era {
-                Era::Legacy => ClientWay::Connected(Arc::clone(&self.connection)),
+                Era::Legacy => {
+                    ClientWay::Connected(Arc::clone(&self.connection), Arc::clone(&self.links))
+                }
                 Era::Modern => ClientWay::Returning(to_return),
             },
         });

@@ -9,11 +9,14 @@ use tokio::sync::{mpsc, oneshot};
 use crate::core::mount::MountTrust;
 use crate::core::policy::Standing;
 use crate::gateway::CallOutcome;
-use crate::mcp::asking::{ask, check_offered, mode};
+use crate::mcp::asking::{PendingRequest, check_offered};
 use crate::mcp::connection::Connection;
 use crate::mcp::server::counted::Counted;
+use crate::mcp::server::sent_links::ClientLinks;
 use crate::mcp::shared::ServerShared;
-use crate::mount::asking::{AskAnswer, AskRefusal, ServerAsk, ServerQuestion};
+use crate::mount::asking::{
+    AskAnswer, AskRefusal, LINK_ID, LinkFollowed, ServerAsk, ServerQuestion, mode,
+};
 use crate::mount::registry::MountedTool;
 use crate::mount::servers::Mount;
 use crate::surface::error::SurfaceError;
@@ -28,7 +31,7 @@ const MOUNT_KEY: &str = "dev.termgate/mount";
 #[derive(Debug)]
 pub(super) enum ClientWay {
     /// By a request on its connection.
-    Connected(Arc<Connection>),
+    Connected(Arc<Connection>, Arc<ClientLinks>),
     /// By a result that it answers with its next call.
     Returning(mpsc::Sender<ServerQuestion>),
 }
@@ -47,16 +50,20 @@ pub(super) struct ClientAsker {
 impl ClientAsker {
     /// Asks the client, as long as the server waits for it, and answers the server.
     pub(super) async fn ask(&self, question: ServerQuestion) {
-        let ServerQuestion { ask, params, mut reply } = question;
+        let ServerQuestion { ask, params, mut reply, followed } = question;
         let answer = tokio::select! {
-            answer = self.answer(ask, params) => answer,
+            answer = self.answer((ask, params), followed) => answer,
             () = reply.closed() => return,
         };
         // The server may have taken it back just now.
         let _ = reply.send(answer);
     }
 
-    async fn answer(&self, ask: ServerAsk, params: JsonObject) -> AskAnswer {
+    async fn answer(
+        &self,
+        (ask, params): (ServerAsk, JsonObject),
+        followed: Option<LinkFollowed>,
+    ) -> AskAnswer {
         check_offered(&self.capabilities, ask, &params)?;
         let name = ToolEntry::question(&self.tool, ask).name;
         let mut counted = Counted::of(&self.shared, name);
@@ -73,7 +80,7 @@ impl ClientAsker {
             counted.outcome = outcome;
             refusal
         })?;
-        let answer = self.asked(ask, shown(&self.tool.mount, ask, params)).await;
+        let answer = self.asked((ask, shown(&self.tool.mount, ask, params)), followed).await;
         counted.outcome = CallOutcome::Done;
         match &answer {
             Ok(_) => begun.conclude(None),
@@ -82,15 +89,25 @@ impl ClientAsker {
         answer
     }
 
-    async fn asked(&self, kind: ServerAsk, params: JsonObject) -> AskAnswer {
+    async fn asked(
+        &self,
+        (ask, params): (ServerAsk, JsonObject),
+        followed: Option<LinkFollowed>,
+    ) -> AskAnswer {
         match &self.way {
-            ClientWay::Connected(connection) => {
-                ask(connection, kind.method(), &Value::Object(params)).await
+            ClientWay::Connected(connection, links) => {
+                let link = params.get(LINK_ID).and_then(Value::as_str).map(str::to_owned);
+                let params = Value::Object(params);
+                let request = PendingRequest::make(connection, ask.method(), &params).await?;
+                if let Some((link, followed)) = link.zip(followed) {
+                    links.tell(connection, link, followed);
+                }
+                request.answer().await
             }
             ClientWay::Returning(questions) => {
                 let (reply, answer) = oneshot::channel();
                 let left = |()| AskRefusal::refused("the client has left");
-                let question = ServerQuestion { ask: kind, params, reply };
+                let question = ServerQuestion { ask, params, reply, followed };
                 questions.send(question).await.map_err(|_| left(()))?;
                 answer.await.unwrap_or_else(|_| Err(left(())))
             }
@@ -105,8 +122,8 @@ fn refused(error: &SurfaceError) -> (CallOutcome, AskRefusal) {
     (CallOutcome::Failed(code), AskRefusal::refused(told))
 }
 
-/// A question as the client sees it: with all characters visible and the name of the mount before it, unless its server is
-/// trusted.
+/// A question as the client sees it: its link has the name of the mount, so that no other server can tell of it. Unless the
+/// server is trusted, all characters are visible and the name is also before the question.
 fn shown(mount: &Mount, ask: ServerAsk, mut params: JsonObject) -> JsonObject {
     // Tokens in it are of the server's connection.
     params.remove("_meta");
@@ -124,6 +141,10 @@ fn shown(mount: &Mount, ask: ServerAsk, mut params: JsonObject) -> JsonObject {
             let message = format!("{} asks: {message}", mount.name());
             params.insert("message".to_owned(), message.into());
         }
+    }
+    if let Some(link) = params.get(LINK_ID).and_then(Value::as_str) {
+        let link = format!("{}/{link}", mount.name());
+        params.insert(LINK_ID.to_owned(), link.into());
     }
     params.insert("_meta".to_owned(), json!({MOUNT_KEY: mount.name().as_str()}));
     params

@@ -7,8 +7,8 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
 use crate::mount::asking::{
-    ANSWER_BYTES_MAX, ANSWER_WAIT, AskAnswer, AskRefusal, OPEN_MAX, QUESTION_BYTES_MAX,
-    QUESTIONS_MAX, ServerAsk, ServerQuestion, asking_call,
+    ANSWER_BYTES_MAX, ANSWER_WAIT, AskAnswer, AskRefusal, LinkFollowed, OPEN_MAX,
+    QUESTION_BYTES_MAX, QUESTIONS_MAX, ServerAsk, ServerQuestion, asking_call,
 };
 use crate::mount::fence::{CallLease, EpochGate};
 use crate::mount::protocol::{ServerRequest, answer, answer_to};
@@ -99,7 +99,8 @@ impl RunningServer {
         let call_id = asking_call(calls, self.draining.clients(), within)?;
         let open = self.questions.of_call(call_id);
         let pending = self.pending.get_mut(&call_id).ok_or_else(over)?;
-        let answer = pending.put(open, question)?;
+        let followed = self.links.expect(&question.1);
+        let answer = pending.put(open, question, followed)?;
         self.questions.add(key, (call_id, pending.call.under), answer);
         Ok(())
     }
@@ -134,6 +135,7 @@ impl PendingCall {
         &mut self,
         open: usize,
         (ask, params): (ServerAsk, Map<String, Value>),
+        followed: Option<LinkFollowed>,
     ) -> Result<oneshot::Receiver<AskAnswer>, AskRefusal> {
         if serde_json::to_vec(&params).map_or(0, |it| it.len()) > QUESTION_BYTES_MAX {
             return Err(AskRefusal::malformed("the question is too long"));
@@ -145,7 +147,7 @@ impl PendingCall {
         let nobody = || AskRefusal::refused("nobody can be asked during this request");
         let asker = self.call.asker.as_ref().ok_or_else(nobody)?;
         let (reply, answer) = oneshot::channel();
-        let put = asker.questions.try_send(ServerQuestion { ask, params, reply });
+        let put = asker.questions.try_send(ServerQuestion { ask, params, reply, followed });
         put.map_err(|error| match error {
             mpsc::error::TrySendError::Full(_) => too_many(),
             mpsc::error::TrySendError::Closed(_) => AskRefusal::refused("the call is over"),

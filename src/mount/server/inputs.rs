@@ -45,7 +45,8 @@ impl MountTask {
             let ask = ServerAsk::of(&method)
                 .ok_or_else(|| self.malformed("question", &format!("unknown method {method}")))?;
             let open = running.questions.of_call(call);
-            let answer = pending.put(open, (ask, params.unwrap_or_default()));
+            // The newer era tells nothing of links.
+            let answer = pending.put(open, (ask, params.unwrap_or_default()), None);
             let answer = answer.map_err(|refusal| self.no_answer(&refusal))?;
             let key = QuestionKey::Result { call, name };
             running.questions.add(key, (call, pending.call.under), answer);

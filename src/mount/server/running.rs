@@ -17,6 +17,7 @@ use crate::mount::protocol::notification;
 use crate::mount::server::asked::AskedWatches;
 use crate::mount::server::draining::Draining;
 use crate::mount::server::greeting::Listing;
+use crate::mount::server::links::SentLinks;
 use crate::mount::server::questions::OpenQuestions;
 use crate::mount::tasks::CallTask;
 
@@ -30,6 +31,8 @@ pub(super) struct RunningServer {
     pub(super) draining: Draining,
     /// What it has asked.
     pub(super) questions: OpenQuestions,
+    /// The links that it has sent people to.
+    pub(super) links: SentLinks,
     /// The number of this start of the server.
     pub(super) generation: u64,
     pub(super) listing: Option<Listing>,

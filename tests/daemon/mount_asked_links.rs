@@ -1,0 +1,68 @@
+//! The links that mounted servers send people to.
+
+use serde_json::{Value, json};
+use termgate::core::mount::MountTrust;
+
+use crate::daemon::harness::Era;
+use crate::daemon::mount_asks::{Asking, Client, FORM, all, answers, asking};
+
+const COMPLETE: &str = "notifications/elicitation/complete";
+
+fn link(id: &str) -> Value {
+    json!([{"method": FORM, "params":
+        {"mode": "url", "elicitationId": id, "url": "https://a.example/x", "message": "Log in"}}])
+}
+
+fn told(id: &str) -> Value {
+    json!({"method": COMPLETE, "params": {"elicitationId": id}})
+}
+
+#[tokio::test]
+async fn the_client_that_was_sent_to_a_link_hears_that_it_was_followed() {
+    for kind in ["lines", "http"] {
+        let mut server = Asking::start(kind).await;
+        server.settings.trust = MountTrust::Untrusted;
+        let daemon = server.mounted().await;
+        let mut ada = Client::new(&daemon, Era::Legacy, all()).await;
+        let mut bob = Client::new(&daemon, Era::Legacy, all()).await;
+        let mut known = Vec::new();
+        for (is_ada, id) in [(true, "1\u{200b}"), (false, "2"), (false, "3")] {
+            let client = if is_ada { &mut ada } else { &mut bob };
+            let call = client.send("tools/call", asking(link(id))).await;
+            let asked = client.asked(FORM).await;
+            known.push(asked.params["elicitationId"].clone());
+            let answer = json!({"action": "accept"});
+            client.answers(&asked.id, &answer).await;
+            assert_eq!(answers(&client.wire.answer(call).await), json!([{"result": answer}]));
+        }
+        assert_eq!(known, ["fake/1\\u{200b}", "fake/2", "fake/3"]);
+        // Whoever calls the server then.
+        for id in ["4", "fake/2", "1\u{200b}", "1\u{200b}", "3"] {
+            bob.wire.structured("fake__tell", told(id)).await;
+        }
+        let heard = bob.wire.receiver.notification(COMPLETE).await;
+        assert_eq!(heard, json!({"elicitationId": known[2]}), "{kind}");
+        let heard = ada.wire.receiver.notification(COMPLETE).await;
+        assert_eq!(heard, json!({"elicitationId": known[0]}), "{kind}");
+        for client in [&mut ada, &mut bob] {
+            client.wire.structured("fake__echo", json!({})).await;
+            assert_eq!(client.wire.receiver.kept().count(), 0, "{kind}");
+        }
+        daemon.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn a_link_may_be_followed_before_the_client_answers() {
+    let server = Asking::start("lines").await;
+    let daemon = server.mounted().await;
+    let mut client = Client::new(&daemon, Era::Legacy, all()).await;
+    let call = client.send("tools/call", asking(link("1"))).await;
+    let asked = client.asked(FORM).await;
+    client.wire.structured("fake__tell", told("1")).await;
+    let heard = client.wire.receiver.notification(COMPLETE).await;
+    assert_eq!(heard, json!({"elicitationId": "fake/1"}));
+    client.answers(&asked.id, &json!({"action": "accept"})).await;
+    client.wire.answer(call).await;
+    daemon.stop().await;
+}
