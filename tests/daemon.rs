@@ -37,6 +37,7 @@ mod daemon {
     mod limits;
     mod mount_addresses;
     mod mount_asked_links;
+    mod mount_asked_roots;
     mod mount_asks;
     mod mount_content;
     mod mount_eras;

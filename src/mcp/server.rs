@@ -2,6 +2,7 @@
 //!
 //! Each handler determines the caller, calls the gateway and builds the protocol's result.
 
+mod after_questions;
 mod attaching;
 mod call_lane;
 mod calling;
@@ -12,7 +13,6 @@ mod operating;
 mod prompting;
 mod questions;
 mod reading;
-mod sent_links;
 
 use std::sync::{Arc, OnceLock};
 
@@ -40,10 +40,10 @@ use crate::mcp::observe;
 use crate::mcp::outbox::PushLane;
 use crate::mcp::prompt::INSTRUCTIONS;
 use crate::mcp::request_class::OBSERVE_METHOD;
+use crate::mcp::server::after_questions::AfterQuestions;
 use crate::mcp::server::mounted_call::ParkedCalls;
 use crate::mcp::server::prompting::{filled, listed_prompts};
 use crate::mcp::server::reading::listed_templates;
-use crate::mcp::server::sent_links::ClientLinks;
 use crate::mcp::shared::ServerShared;
 use crate::session::request_order::{RequestTurn, TurnSlot};
 use crate::surface::call::Touched;
@@ -68,8 +68,7 @@ pub struct Server {
     declared: OnceLock<Arc<ClientCapabilities>>,
     /// The calls of mounts that wait until the client makes them again.
     parked: ParkedCalls,
-    /// The links of mounts that its person was sent to.
-    links: Arc<ClientLinks>,
+    after_questions: Arc<AfterQuestions>,
     subscriptions: Subscriptions,
     acknowledged: Acknowledged,
     touched: Touched,
@@ -95,7 +94,7 @@ impl Server {
             agreed: OnceLock::new(),
             declared: OnceLock::new(),
             parked: ParkedCalls::default(),
-            links: Arc::default(),
+            after_questions: Arc::default(),
             subscriptions,
             acknowledged: Acknowledged::default(),
             touched: Touched::default(),
@@ -213,6 +212,10 @@ impl ServerHandler for Server {
         let daemon = self.shared.gateway.daemon();
         self.subscriptions.tell_lists(daemon, &self.standing, &self.connection);
         self.shared.lease_notices.add(&self.connection);
+    }
+
+    async fn on_roots_list_changed(&self, _context: NotificationContext<RoleServer>) {
+        self.after_questions.on_roots_changed();
     }
 
     #[allow(deprecated)] // As in the capabilities.

@@ -2,12 +2,13 @@
 //!
 //! A question belongs to a call, and its client is asked. If nothing says whose call it is, nobody is.
 
+use std::sync::Weak;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{Notify, mpsc, oneshot};
 
 use crate::core::ids::ConnectionId;
 
@@ -51,6 +52,13 @@ pub fn capabilities() -> Value {
     json!({"elicitation": {"form": {}, "url": {}}, "sampling": {"tools": {}}, "roots": {}})
 }
 
+/// The same for a server whose only client tells when its roots change.
+pub fn capabilities_with_news() -> Value {
+    let mut all = capabilities();
+    all["roots"]["listChanged"] = json!(true);
+    all
+}
+
 /// Why a question has no answer, as an error of the protocol.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, thiserror::Error)]
 #[error("{message} ({code})")]
@@ -89,8 +97,16 @@ pub struct ServerQuestion {
     pub params: Map<String, Value>,
     /// Closed once no answer is needed any more.
     pub reply: oneshot::Sender<AskAnswer>,
-    /// Of a question that sends a person to a link: told when the link was followed.
+    pub later: LaterNews,
+}
+
+/// What a server and its client tell each other after a question.
+#[derive(Debug, Default)]
+pub struct LaterNews {
+    /// Of a link that a person is sent to: told when it was followed.
     pub followed: Option<LinkFollowed>,
+    /// Of roots: notified when they have changed, as long as the server runs.
+    pub roots: Weak<Notify>,
 }
 
 /// Told when a link was followed; closed when nothing more is told.
@@ -109,6 +125,8 @@ pub fn mode(params: &Map<String, Value>) -> &str {
 pub struct CallAsker {
     pub client: ConnectionId,
     pub questions: mpsc::Sender<ServerQuestion>,
+    /// Whether the client has declared to tell when its roots change.
+    pub tells_roots: bool,
 }
 
 /// Finds the call that a question belongs to, among those that the server may be working on, which come with their

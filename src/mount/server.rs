@@ -10,6 +10,7 @@ mod inputs;
 mod learning;
 mod links;
 mod questions;
+mod roots;
 mod running;
 mod starting;
 mod tasks;
@@ -19,7 +20,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep_until};
 
@@ -33,11 +34,12 @@ use crate::mount::handle::{
 };
 use crate::mount::link::lines::FromServer;
 use crate::mount::link::{ServerAddress, ServerLink};
-use crate::mount::protocol::{ServerMessage, parse};
+use crate::mount::protocol::{ServerMessage, notification, parse};
 use crate::mount::server::asked::AskedWatches;
 use crate::mount::server::draining::Draining;
 use crate::mount::server::links::SentLinks;
 use crate::mount::server::questions::OpenQuestions;
+use crate::mount::server::roots::RootsNews;
 use crate::mount::server::running::{PendingCall, RunningServer};
 use crate::mount::server::watching::{on_updated, watched};
 
@@ -130,7 +132,7 @@ impl MountTask {
         self.shared.view.send_modify(|view| {
             (view.status, view.generation) = (MountStatus::Starting, generation);
         });
-        let ended = match self.start().await {
+        let ended = match self.start(self.told_capabilities(first.as_ref())).await {
             Ok(link) => self.serve(link, first).await,
             Err(end) => {
                 if let ServerEnd::Failed(problem) = &end {
@@ -183,6 +185,7 @@ impl MountTask {
             draining,
             questions,
             links: SentLinks::default(),
+            roots: RootsNews::new(),
             generation,
             listing,
             watches,
@@ -235,6 +238,12 @@ impl MountTask {
             }
             answered = running.questions.next() => {
                 self.on_client_answer(running, answered);
+                None
+            }
+            () = running.roots.next() => {
+                let changed = notification("notifications/roots/list_changed", &json!({}));
+                // A server that does not read asks for them when it does.
+                let _ = running.link.send(changed);
                 None
             }
             read = running.link.next() => self.on_read(running, read),

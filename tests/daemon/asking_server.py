@@ -125,6 +125,8 @@ def lines():
             say({"jsonrpc": "2.0", "id": "early", "method": "roots/list"})
         elif method == "notifications/cancelled":
             note(f"cancelled {message['params']['requestId']}")
+        elif method == "notifications/roots/list_changed":
+            note("roots changed")
         elif method == "tools/call" and message["params"]["name"] == "take_back":
             for cancel in taken_back():
                 say(cancel)
@@ -188,6 +190,8 @@ class Http(BaseHTTPRequestHandler):
             return on_answer(message)
         if method == "notifications/cancelled":
             note(f"cancelled {params['requestId']}")
+        if method == "notifications/roots/list_changed":
+            note("roots changed")
         if "id" not in message:
             return self.plain(202)
         if method not in ("tools/call", "resources/read", "prompts/get"):

@@ -122,7 +122,7 @@ impl MountedCall {
     fn questions(&mut self, first: ServerQuestion) -> Value {
         let mut questions = JsonObject::new();
         let mut next = Some(first);
-        while let Some(ServerQuestion { ask, params, reply, followed: _ }) = next {
+        while let Some(ServerQuestion { ask, params, reply, later: _ }) = next {
             self.named += 1;
             let name = format!("question-{}", self.named);
             questions.insert(name.clone(), json!({"method": ask.method(), "params": params}));
@@ -278,7 +278,9 @@ impl Server {
         let (questions, asked) = mpsc::channel(OPEN_MAX);
         let (progress, told) = mpsc::channel(PROGRESS_AHEAD);
         let (to_return, returning) = mpsc::channel(OPEN_MAX);
-        let asker = CallAsker { client: self.connection.id, questions };
+        let roots = request.capabilities.roots.as_ref();
+        let tells_roots = roots.is_some_and(|it| it.list_changed == Some(true));
+        let asker = CallAsker { client: self.connection.id, questions, tells_roots };
         let channels = CallChannels {
             progress: request.progress.map(|_| progress),
             asker: request.may_ask.then_some(asker),
@@ -289,9 +291,10 @@ impl Server {
             tool: request.tool,
             capabilities: request.capabilities,
             way: match era {
-                Era::Legacy => {
-                    ClientWay::Connected(Arc::clone(&self.connection), Arc::clone(&self.links))
-                }
+                Era::Legacy => ClientWay::Connected(
+                    Arc::clone(&self.connection),
+                    Arc::clone(&self.after_questions),
+                ),
                 Era::Modern => ClientWay::Returning(to_return),
             },
         });

@@ -11,11 +11,11 @@ use crate::core::policy::Standing;
 use crate::gateway::CallOutcome;
 use crate::mcp::asking::{PendingRequest, check_offered};
 use crate::mcp::connection::Connection;
+use crate::mcp::server::after_questions::AfterQuestions;
 use crate::mcp::server::counted::Counted;
-use crate::mcp::server::sent_links::ClientLinks;
 use crate::mcp::shared::ServerShared;
 use crate::mount::asking::{
-    AskAnswer, AskRefusal, LINK_ID, LinkFollowed, ServerAsk, ServerQuestion, mode,
+    AskAnswer, AskRefusal, LINK_ID, LaterNews, ServerAsk, ServerQuestion, mode,
 };
 use crate::mount::registry::MountedTool;
 use crate::mount::servers::Mount;
@@ -31,7 +31,7 @@ const MOUNT_KEY: &str = "dev.termgate/mount";
 #[derive(Debug)]
 pub(super) enum ClientWay {
     /// By a request on its connection.
-    Connected(Arc<Connection>, Arc<ClientLinks>),
+    Connected(Arc<Connection>, Arc<AfterQuestions>),
     /// By a result that it answers with its next call.
     Returning(mpsc::Sender<ServerQuestion>),
 }
@@ -50,20 +50,16 @@ pub(super) struct ClientAsker {
 impl ClientAsker {
     /// Asks the client, as long as the server waits for it, and answers the server.
     pub(super) async fn ask(&self, question: ServerQuestion) {
-        let ServerQuestion { ask, params, mut reply, followed } = question;
+        let ServerQuestion { ask, params, mut reply, later } = question;
         let answer = tokio::select! {
-            answer = self.answer((ask, params), followed) => answer,
+            answer = self.answer((ask, params), later) => answer,
             () = reply.closed() => return,
         };
         // The server may have taken it back just now.
         let _ = reply.send(answer);
     }
 
-    async fn answer(
-        &self,
-        (ask, params): (ServerAsk, JsonObject),
-        followed: Option<LinkFollowed>,
-    ) -> AskAnswer {
+    async fn answer(&self, (ask, params): (ServerAsk, JsonObject), later: LaterNews) -> AskAnswer {
         check_offered(&self.capabilities, ask, &params)?;
         let name = ToolEntry::question(&self.tool, ask).name;
         let mut counted = Counted::of(&self.shared, name);
@@ -80,7 +76,7 @@ impl ClientAsker {
             counted.outcome = outcome;
             refusal
         })?;
-        let answer = self.asked((ask, shown(&self.tool.mount, ask, params)), followed).await;
+        let answer = self.asked((ask, shown(&self.tool.mount, ask, params)), later).await;
         counted.outcome = CallOutcome::Done;
         match &answer {
             Ok(_) => begun.conclude(None),
@@ -89,25 +85,23 @@ impl ClientAsker {
         answer
     }
 
-    async fn asked(
-        &self,
-        (ask, params): (ServerAsk, JsonObject),
-        followed: Option<LinkFollowed>,
-    ) -> AskAnswer {
+    async fn asked(&self, (ask, params): (ServerAsk, JsonObject), later: LaterNews) -> AskAnswer {
         match &self.way {
-            ClientWay::Connected(connection, links) => {
+            ClientWay::Connected(connection, after) => {
+                let LaterNews { followed, roots } = later;
+                after.on_roots_asked(roots);
                 let link = params.get(LINK_ID).and_then(Value::as_str).map(str::to_owned);
                 let params = Value::Object(params);
                 let request = PendingRequest::make(connection, ask.method(), &params).await?;
                 if let Some((link, followed)) = link.zip(followed) {
-                    links.tell(connection, link, followed);
+                    after.expect_link(connection, link, followed);
                 }
                 request.answer().await
             }
             ClientWay::Returning(questions) => {
                 let (reply, answer) = oneshot::channel();
                 let left = |()| AskRefusal::refused("the client has left");
-                let question = ServerQuestion { ask, params, reply, followed };
+                let question = ServerQuestion { ask, params, reply, later };
                 questions.send(question).await.map_err(|_| left(()))?;
                 answer.await.unwrap_or_else(|_| Err(left(())))
             }

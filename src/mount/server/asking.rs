@@ -7,8 +7,8 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
 use crate::mount::asking::{
-    ANSWER_BYTES_MAX, ANSWER_WAIT, AskAnswer, AskRefusal, LinkFollowed, OPEN_MAX,
-    QUESTION_BYTES_MAX, QUESTIONS_MAX, ServerAsk, ServerQuestion, asking_call,
+    ANSWER_BYTES_MAX, ANSWER_WAIT, AskAnswer, AskRefusal, LaterNews, OPEN_MAX, QUESTION_BYTES_MAX,
+    QUESTIONS_MAX, ServerAsk, ServerQuestion, asking_call,
 };
 use crate::mount::fence::{CallLease, EpochGate};
 use crate::mount::protocol::{ServerRequest, answer, answer_to};
@@ -99,8 +99,14 @@ impl RunningServer {
         let call_id = asking_call(calls, self.draining.clients(), within)?;
         let open = self.questions.of_call(call_id);
         let pending = self.pending.get_mut(&call_id).ok_or_else(over)?;
-        let followed = self.links.expect(&question.1);
-        let answer = pending.put(open, question, followed)?;
+        let later = match question.0 {
+            ServerAsk::Elicitation => {
+                LaterNews { followed: self.links.expect(&question.1), ..LaterNews::default() }
+            }
+            ServerAsk::Roots => LaterNews { roots: self.roots.told_by(), followed: None },
+            ServerAsk::Sampling => LaterNews::default(),
+        };
+        let answer = pending.put(open, question, later)?;
         self.questions.add(key, (call_id, pending.call.under), answer);
         Ok(())
     }
@@ -135,7 +141,7 @@ impl PendingCall {
         &mut self,
         open: usize,
         (ask, params): (ServerAsk, Map<String, Value>),
-        followed: Option<LinkFollowed>,
+        later: LaterNews,
     ) -> Result<oneshot::Receiver<AskAnswer>, AskRefusal> {
         if serde_json::to_vec(&params).map_or(0, |it| it.len()) > QUESTION_BYTES_MAX {
             return Err(AskRefusal::malformed("the question is too long"));
@@ -147,7 +153,7 @@ impl PendingCall {
         let nobody = || AskRefusal::refused("nobody can be asked during this request");
         let asker = self.call.asker.as_ref().ok_or_else(nobody)?;
         let (reply, answer) = oneshot::channel();
-        let put = asker.questions.try_send(ServerQuestion { ask, params, reply, followed });
+        let put = asker.questions.try_send(ServerQuestion { ask, params, reply, later });
         put.map_err(|error| match error {
             mpsc::error::TrySendError::Full(_) => too_many(),
             mpsc::error::TrySendError::Closed(_) => AskRefusal::refused("the call is over"),

@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
-use crate::mount::asking::{AskRefusal, ServerAsk, capabilities};
+use crate::mount::asking::{AskRefusal, ServerAsk};
 use crate::mount::definitions::{TOOLS_MAX, ToolSet};
 use crate::mount::eras::{NEWER_REVISION, OLDER_REVISION, ServerEra, client_info};
 use crate::mount::handle::{Greeting, MountShared, ServerNews};
@@ -88,8 +88,12 @@ pub(super) struct Greeted {
 ///
 /// # Errors
 /// What is wrong with the server.
-pub(super) async fn greet(link: &mut ServerLink, shared: &MountShared) -> Result<Greeted, String> {
-    let greeting = hello(link, shared).await?;
+pub(super) async fn greet(
+    link: &mut ServerLink,
+    shared: &MountShared,
+    capabilities: Value,
+) -> Result<Greeted, String> {
+    let greeting = hello(link, shared, capabilities).await?;
     if !greeting.capabilities.contains(&"tools") {
         return Ok(Greeted { greeting, tools: ToolSet::default() });
     }
@@ -106,8 +110,12 @@ pub(super) async fn greet(link: &mut ServerLink, shared: &MountShared) -> Result
 
 /// Finds out which era a server speaks. One of both speaks the older, in which it may ask in each of its ways; one that
 /// refuses that greeting may speak the newer.
-async fn hello(link: &mut ServerLink, shared: &MountShared) -> Result<Greeting, String> {
-    let id = ask_older(link, shared)?;
+async fn hello(
+    link: &mut ServerLink,
+    shared: &MountShared,
+    capabilities: Value,
+) -> Result<Greeting, String> {
+    let id = ask_older(link, shared, capabilities)?;
     let refused = match greeted(answer(link, shared, id).await?) {
         Ok(said) => {
             send(link, notification("notifications/initialized", &json!({})))?;
@@ -130,11 +138,11 @@ fn greeted(result: Result<Box<RawValue>, ServerRefusal>) -> Result<Value, String
 }
 
 /// Greets a server of the older era. Returns the number of the request.
-fn ask_older(link: &ServerLink, shared: &MountShared) -> Result<u64, String> {
+fn ask_older(link: &ServerLink, shared: &MountShared, capabilities: Value) -> Result<u64, String> {
     let id = shared.number();
     let params = json!({
         "protocolVersion": OLDER_REVISION,
-        "capabilities": capabilities(),
+        "capabilities": capabilities,
         "clientInfo": client_info(),
     });
     send(link, request(id, "initialize", params))?;

@@ -3,7 +3,7 @@
 
 use serde_json::value::RawValue;
 
-use crate::mount::asking::{AskAnswer, AskRefusal, ServerAsk};
+use crate::mount::asking::{AskAnswer, AskRefusal, LaterNews, ServerAsk};
 use crate::mount::error::MountError;
 use crate::mount::inputs::{InputRequest, InputRequests, InputRequired, ROUNDS_MAX};
 use crate::mount::server::MountTask;
@@ -45,8 +45,9 @@ impl MountTask {
             let ask = ServerAsk::of(&method)
                 .ok_or_else(|| self.malformed("question", &format!("unknown method {method}")))?;
             let open = running.questions.of_call(call);
-            // The newer era tells nothing of links.
-            let answer = pending.put(open, (ask, params.unwrap_or_default()), None);
+            // The newer era tells nothing later.
+            let later = LaterNews::default();
+            let answer = pending.put(open, (ask, params.unwrap_or_default()), later);
             let answer = answer.map_err(|refusal| self.no_answer(&refusal))?;
             let key = QuestionKey::Result { call, name };
             running.questions.add(key, (call, pending.call.under), answer);

@@ -19,6 +19,7 @@ use crate::mount::server::draining::Draining;
 use crate::mount::server::greeting::Listing;
 use crate::mount::server::links::SentLinks;
 use crate::mount::server::questions::OpenQuestions;
+use crate::mount::server::roots::RootsNews;
 use crate::mount::tasks::CallTask;
 
 /// A running server with the calls that it has to answer.
@@ -33,6 +34,8 @@ pub(super) struct RunningServer {
     pub(super) questions: OpenQuestions,
     /// The links that it has sent people to.
     pub(super) links: SentLinks,
+    /// The changes of roots that it has asked for.
+    pub(super) roots: RootsNews,
     /// The number of this start of the server.
     pub(super) generation: u64,
     pub(super) listing: Option<Listing>,

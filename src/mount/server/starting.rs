@@ -1,15 +1,19 @@
 //! How a server is started, greeted, and asked for its tools.
 
+use serde_json::Value;
 use tokio::time::{Instant, timeout_at};
 
+use crate::core::mount::MountMode;
+use crate::mount::asking::{capabilities, capabilities_with_news};
+use crate::mount::handle::ServerCall;
 use crate::mount::link::ServerLink;
 use crate::mount::server::greeting::{Greeted, greet};
 use crate::mount::server::{MountTask, ServerEnd};
 
 impl MountTask {
     /// Starts the server, and learns its tools.
-    pub(super) async fn start(&mut self) -> Result<ServerLink, ServerEnd> {
-        let (link, Greeted { greeting, tools }) = self.start_greeted().await?;
+    pub(super) async fn start(&mut self, capabilities: Value) -> Result<ServerLink, ServerEnd> {
+        let (link, Greeted { greeting, tools }) = self.start_greeted(capabilities).await?;
         self.shared.view.send_modify(|view| view.on_greeted(greeting));
         self.contents.send_modify(|count| *count += 1);
         match self.learn(tools) {
@@ -21,13 +25,21 @@ impl MountTask {
         }
     }
 
+    /// What the server is told that it may do. Where it has one client, which it is called by, that tells of its roots if it
+    /// has declared so.
+    pub(super) fn told_capabilities(&self, first: Option<&ServerCall>) -> Value {
+        let is_own = self.shared.settings.mode == MountMode::PerClient;
+        let tells = first.and_then(|call| call.asker.as_ref()).is_some_and(|it| it.tells_roots);
+        if is_own && tells { capabilities_with_news() } else { capabilities() }
+    }
+
     /// Starts the server and greets it.
-    async fn start_greeted(&self) -> Result<(ServerLink, Greeted), ServerEnd> {
+    async fn start_greeted(&self, capabilities: Value) -> Result<(ServerLink, Greeted), ServerEnd> {
         let address = self.address.as_ref().map_err(|why| ServerEnd::Failed(why.clone()))?;
         let until = Instant::now() + self.shared.settings.initialize_timeout;
         let opened = ServerLink::open(address, &self.shared.log);
         let mut link = self.in_time(until, opened).await?.map_err(ServerEnd::Failed)?;
-        let greeted = self.in_time(until, greet(&mut link, &self.shared)).await;
+        let greeted = self.in_time(until, greet(&mut link, &self.shared, capabilities)).await;
         match greeted.and_then(|greeted| greeted.map_err(ServerEnd::Failed)) {
             Ok(greeted) => Ok((link, greeted)),
             Err(end) => {

@@ -1,0 +1,52 @@
+//! What a client and the mounted servers that have asked it tell each other after the questions.
+
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use serde_json::json;
+use tokio::sync::Notify;
+use tokio::task::JoinSet;
+
+use crate::mcp::connection::Connection;
+use crate::mcp::notifications::NoticeLane;
+use crate::mount::asking::{LINK_ID, LinkFollowed};
+
+/// The later news of one connection. There are as many as running servers expect.
+#[derive(Debug, Default)]
+pub(super) struct AfterQuestions {
+    links: Mutex<JoinSet<()>>,
+    /// The servers that have asked for the client's roots.
+    roots: Mutex<Vec<Weak<Notify>>>,
+}
+
+impl AfterQuestions {
+    /// Tells the client when the link was followed that it knows by this id.
+    pub(super) fn expect_link(
+        &self,
+        connection: &Arc<Connection>,
+        id: String,
+        followed: LinkFollowed,
+    ) {
+        let lane = connection.outbox.lane();
+        let lane = NoticeLane { connection: Arc::clone(connection), lane, subscription: None };
+        let mut waiting = self.links.lock().unwrap_or_else(PoisonError::into_inner);
+        while waiting.try_join_next().is_some() {}
+        waiting.spawn(async move {
+            if followed.await.is_ok() {
+                lane.send("notifications/elicitation/complete", json!({LINK_ID: id})).await;
+            }
+        });
+    }
+
+    /// A server has asked for the client's roots.
+    pub(super) fn on_roots_asked(&self, server: Weak<Notify>) {
+        let mut servers = self.roots.lock().unwrap_or_else(PoisonError::into_inner);
+        servers.retain(|it| it.strong_count() > 0 && !it.ptr_eq(&server));
+        servers.push(server);
+    }
+
+    /// The client's roots have changed.
+    pub(super) fn on_roots_changed(&self) {
+        let servers = self.roots.lock().unwrap_or_else(PoisonError::into_inner);
+        servers.iter().filter_map(Weak::upgrade).for_each(|server| server.notify_one());
+    }
+}
