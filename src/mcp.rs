@@ -2,6 +2,7 @@
 //!
 //! It turns requests into gateway calls and their results into protocol messages.
 
+pub mod answer_memory;
 pub mod asking;
 pub mod attach;
 pub mod call;

@@ -20,6 +20,9 @@ use crate::wire::error::{ENVELOPE_KEY, Envelope};
 
 pub const CALL_METHOD: &str = "tools/call";
 
+/// More than follows a result in its line.
+const LINE_END_BYTES: usize = 8;
+
 #[derive(Debug, Deserialize)]
 pub struct CallParams {
     pub name: String,
@@ -202,7 +205,11 @@ impl ToolResult {
                 members.remove("resultType");
                 serde_json::to_writer(to, &members)?;
             }
-            (_, _) => to.extend_from_slice(result.as_bytes()),
+            (_, _) => {
+                // A long one waits in no more memory than it needs.
+                to.reserve_exact(result.len() + LINE_END_BYTES);
+                to.extend_from_slice(result.as_bytes());
+            }
         }
         Ok(())
     }

@@ -8,6 +8,7 @@ use tokio::sync::mpsc;
 use crate::core::code::Code;
 use crate::core::policy::Permit;
 use crate::gateway::Gateway;
+use crate::mcp::answer_memory::AnswerMemory;
 use crate::mcp::attach::Names;
 use crate::mcp::fan_out::FanOuts;
 use crate::mcp::lease_notices::LeaseNotices;
@@ -28,6 +29,8 @@ pub struct ServerShared {
     pub fan_outs: FanOuts,
     pub subscriptions: SubscriptionQuota,
     pub lease_notices: LeaseNotices,
+    /// For what mounted servers have answered and clients have not read.
+    pub answers: AnswerMemory,
     /// The names of attached people.
     pub names: Names,
     /// Cancelled when an operator stops the daemon.

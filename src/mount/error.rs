@@ -19,6 +19,11 @@ pub enum MountError {
     /// One client has too many calls of the server.
     #[error("{most} calls of this client wait for the mount `{mount}` already")]
     TooManyCalls { mount: MountName, most: usize },
+    /// The server has answered, and there is no memory for it, because earlier answers are not read.
+    #[error(
+        "an answer of the mount `{mount}` was dropped: too many answers before it are not read"
+    )]
+    Unread { mount: MountName },
     /// The server ended before it answered.
     #[error("the mount `{mount}` ended before it answered")]
     Restarted { mount: MountName },
@@ -49,7 +54,8 @@ impl MountError {
     /// Whether the call may have had an effect.
     pub fn had_effect(&self) -> bool {
         match self {
-            Self::Restarted { .. }
+            Self::Unread { .. }
+            | Self::Restarted { .. }
             | Self::LeaseEnded { .. }
             | Self::TimedOut { .. }
             | Self::NoInput { .. } => true,

@@ -35,6 +35,7 @@ use crate::core::ids::{PrincipalId, SessionId, TenantId};
 use crate::core::input::WriteWindow;
 use crate::core::policy::switches::{Scope, Switches};
 use crate::gateway::Gateway;
+use crate::mcp::answer_memory::AnswerMemory;
 use crate::mcp::attach::Names;
 use crate::mcp::error::code_of;
 use crate::mcp::fan_out::FanOuts;
@@ -330,6 +331,7 @@ impl Assembly {
             fan_outs: FanOuts::default(),
             subscriptions: SubscriptionQuota::new(own_tenant, config.subscriptions.clone()),
             lease_notices: LeaseNotices::default(),
+            answers: AnswerMemory::default(),
             names: Names::default(),
             stop: CancellationToken::new(),
             superseded: CancellationToken::new(),

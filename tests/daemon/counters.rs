@@ -8,7 +8,7 @@ use crate::harness::waiting::soon;
 const STATUS: &str = "termgate://daemon";
 
 /// The daemon's state as an operator reads it.
-async fn status(daemon: &TestDaemon) -> Value {
+pub(crate) async fn status(daemon: &TestDaemon) -> Value {
     let mut operator = daemon.operator().await;
     let read = operator.request("resources/read", json!({"uri": STATUS})).await.unwrap();
     serde_json::from_str(read["contents"][0]["text"].as_str().unwrap()).unwrap()

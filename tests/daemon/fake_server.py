@@ -147,6 +147,9 @@ for line in sys.stdin:
         elif name == "pid":
             say({"jsonrpc": "2.0", "id": id, "result": {
                 "content": [], "structuredContent": {"pid": os.getpid()}}})
+        elif name == "long":
+            say({"jsonrpc": "2.0", "id": id, "result": {
+                "content": [{"type": "text", "text": "x" * arguments["bytes"]}]}})
         elif name == "sees":
             try:
                 seen = os.listdir(arguments["path"])

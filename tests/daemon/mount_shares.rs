@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 use serde_json::json;
 use termgate::core::mount::MountTrust;
 
+use crate::daemon::counters::status;
 use crate::daemon::harness::{Era, Wire};
 use crate::daemon::mounts::{Fake, wait_for};
 use crate::daemon::tenants::House;
-use crate::harness::waiting::until;
+use crate::harness::waiting::{soon, until};
 
 /// How many calls a client has, and how many resources it watches at most.
 const SHARE: usize = 32;
@@ -87,5 +88,44 @@ async fn a_client_watches_half_of_the_resources_of_a_server_at_most() {
     watch(&mut other, SHARE).await.unwrap();
     watch(&mut greedy, SHARE).await.unwrap_err();
     watch(&mut other, 0).await.unwrap();
+    daemon.stop().await;
+}
+
+#[tokio::test]
+async fn answers_that_a_client_does_not_read_are_bounded_and_none_is_lost_without_a_word() {
+    let fake = Fake::new(MountTrust::Trusted);
+    let (daemon, _) = fake.known(true).await;
+    let (mut silent, mut other) =
+        (daemon.client(Era::Legacy).await, daemon.client(Era::Legacy).await);
+    let long = json!({"bytes": 7 << 20});
+    let mut sent = Vec::new();
+    for _ in 0..12 {
+        sent.push(silent.send_call("fake__long", long.clone()).await);
+    }
+    let counts = soon("all answers", async {
+        loop {
+            let counts = status(&daemon).await["calls"]["fake__long"].clone();
+            let all: u64 =
+                counts.as_object().into_iter().flatten().filter_map(|(_, it)| it.as_u64()).sum();
+            if all == 12 {
+                return counts;
+            }
+        }
+    })
+    .await;
+    assert_eq!(counts, json!({"ok": 9, "quota_exceeded": 3}));
+    other.structured("fake__long", long.clone()).await;
+    for (number, id) in sent.into_iter().enumerate() {
+        let answer = silent.answer(id).await;
+        if number < 9 {
+            assert_eq!(answer["content"][0]["text"].as_str().unwrap().len(), 7 << 20);
+        } else {
+            let refused = &answer["structuredContent"];
+            assert_eq!(refused["error_code"], "quota_exceeded", "{refused}");
+            assert_eq!(refused["retry_after_ms"], 1_000, "{refused}");
+        }
+    }
+    // What is read leaves room.
+    silent.structured("fake__long", long).await;
     daemon.stop().await;
 }

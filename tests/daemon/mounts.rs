@@ -19,7 +19,7 @@ use crate::harness::waiting::{LOOK, soon, until};
 const SERVER: &str = include_str!("fake_server.py");
 
 /// The tools of the fake server.
-const TOOLS: [&str; 19] = [
+const TOOLS: [&str; 20] = [
     "echo",
     "look",
     "crash",
@@ -37,6 +37,7 @@ const TOOLS: [&str; 19] = [
     "environment",
     "pid",
     "sees",
+    "long",
     "tell",
     "a.dotted/name",
 ];

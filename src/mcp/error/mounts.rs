@@ -34,6 +34,12 @@ pub(super) fn mount(error: &MountError) -> ErrorWire {
         MountError::Busy { .. } | MountError::TooManyCalls { .. } => {
             ErrorWire::because(Code::Busy, error).retry_after(RETRY_MS)
         }
+        MountError::Unread { .. } => with_hint(
+            Code::QuotaExceeded,
+            "The call may have taken effect. Read the answers before it, and look before you repeat it."
+                .to_owned(),
+        )
+        .retry_after(RETRY_MS),
         MountError::Restarted { .. } => with_hint(
             Code::UpstreamRestarted,
             "The call may have taken effect, and the server has lost its state. Look before you repeat it."

@@ -20,7 +20,7 @@ use crate::mcp::outbox::budget::ReservedSpace;
 use crate::mcp::request_class::always_waits;
 use crate::mcp::server::call_lane::CallLane;
 use crate::mcp::server::counted::Counted;
-use crate::mcp::server::mounted_call::{MountedEnd, MountedRequest};
+use crate::mcp::server::mounted_call::{MountedAnswer, MountedEnd, MountedRequest};
 use crate::mcp::server::{LARGE_READ_ROOM, READ_ROOM, Server};
 use crate::mount::handle::CallChannels;
 use crate::session::command::Accepted;
@@ -159,17 +159,21 @@ impl Server {
         version: &ProtocolVersion,
     ) -> Reply {
         // Boxed, since the calls of other tools would be larger by this.
-        let result = match Box::pin(self.call_mount(request)).await {
-            MountedEnd::Ended(answer, mut counted) => {
-                let (result, outcome) = self.result(answer, started, version);
-                counted.outcome = outcome;
-                result
-            }
+        let (answer, mut counted) = match Box::pin(self.call_mount(request)).await {
+            MountedEnd::Ended(answer, counted) => (answer, counted),
             MountedEnd::Asks { questions, state, .. } => {
-                ToolResult::asking(Era::of(version), questions, state)
+                return Ok(ToolResult::asking(Era::of(version), questions, state)).into();
             }
         };
-        Ok(result).into()
+        let (answer, room) = match answer {
+            Ok(MountedAnswer { answer, space }) => {
+                (Ok(answer), Some(ReservedSpace::of_answer(space)))
+            }
+            Err(error) => (Err(error), None),
+        };
+        let (result, outcome) = self.result(answer, started, version);
+        counted.outcome = outcome;
+        Reply { result: Ok(result), room }
     }
 
     fn result(

@@ -17,11 +17,13 @@ use crate::core::mount::MountName;
 use crate::core::mount::naming::mount_of_address;
 use crate::core::policy::Standing;
 use crate::gateway::CallOutcome;
+use crate::mcp::answer_memory::AnswerSpace;
 use crate::mcp::call::{CallHandler, Era};
 use crate::mcp::elicitation::Returned;
 use crate::mcp::notifications::{ChangeNotices, mounted_updates};
+use crate::mcp::outbox::budget::ReservedSpace;
 use crate::mcp::server::counted::Counted;
-use crate::mcp::server::mounted_call::{MountedEnd, MountedRequest};
+use crate::mcp::server::mounted_call::{MountedAnswer, MountedEnd, MountedRequest};
 use crate::mcp::server::{LARGE_READ_ROOM, Server};
 use crate::mcp::shared::ServerShared;
 use crate::mount::error::MountError;
@@ -43,7 +45,8 @@ struct Completed {
 
 /// How a server answers for a client.
 enum RelayedContent<T> {
-    Done(T),
+    /// With the memory for the answer.
+    Done(T, AnswerSpace),
     /// The client is to ask again with its answers.
     Asks(InputRequiredResult),
 }
@@ -82,11 +85,11 @@ impl Server {
         let relayed =
             self.relayed::<ReadResourceResult>(entry, (standing, arguments), returned, context);
         Some(match relayed.await {
-            Ok(RelayedContent::Done(mut result)) => {
+            Ok(RelayedContent::Done(mut result, space)) => {
                 // The library takes it out for clients of the older era.
                 result.result_type = Some(ResultType::COMPLETE);
                 let room = self.connection.outbox.room(LARGE_READ_ROOM).await;
-                self.connection.outbox.attach(&context.id, room);
+                self.connection.outbox.attach(&context.id, room.with_answer(space));
                 Ok(result.with_ttl_ms(0).with_cache_scope(CacheScope::Private).into())
             }
             Ok(RelayedContent::Asks(result)) => Ok(ReadResourceResponse::InputRequired(result)),
@@ -110,7 +113,9 @@ impl Server {
         let relayed =
             self.relayed::<GetPromptResult>(entry, (standing, arguments), returned, context);
         Some(relayed.await.map(|relayed| match relayed {
-            RelayedContent::Done(mut result) => {
+            RelayedContent::Done(mut result, space) => {
+                let room = ReservedSpace::of_answer(space);
+                self.connection.outbox.attach(&context.id, room);
                 // As above.
                 result.result_type = Some(ResultType::COMPLETE);
                 GetPromptResponse::Complete(result)
@@ -148,7 +153,7 @@ impl Server {
         }
         let asked = (standing, arguments);
         Some(match self.relayed::<Completed>(entry, asked, Returned::default(), context).await {
-            Ok(RelayedContent::Done(it)) => Ok(it.completion),
+            Ok(RelayedContent::Done(it, _)) => Ok(it.completion),
             // While a person types, no server asks.
             Ok(RelayedContent::Asks(_)) => {
                 Err(ErrorData::internal_error("a completion asks", None))
@@ -208,12 +213,15 @@ impl Server {
         };
         match end {
             MountedEnd::Ended(answer, mut counted) => {
-                let read = answer.and_then(|answer| read(mount, answer));
+                let read = answer.and_then(|MountedAnswer { answer, space }| {
+                    Ok((read::<T>(mount, answer)?, space))
+                });
                 counted.outcome = match &read {
                     Ok(_) => CallOutcome::Done,
                     Err(error) => CallOutcome::Failed(ErrorWire::from(error).code()),
                 };
-                Ok(RelayedContent::Done(read?))
+                let (content, space) = read?;
+                Ok(RelayedContent::Done(content, space))
             }
             MountedEnd::Asks { questions, state, number } => {
                 let asking = json!({

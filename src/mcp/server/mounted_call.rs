@@ -18,6 +18,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use crate::core::policy::Standing;
 use crate::core::policy::approvals::Fingerprint;
+use crate::mcp::answer_memory::AnswerSpace;
 use crate::mcp::call::Era;
 use crate::mcp::elicitation::Returned;
 use crate::mcp::server::Server;
@@ -25,6 +26,7 @@ use crate::mcp::server::call_lane::CallLane;
 use crate::mcp::server::counted::Counted;
 use crate::mcp::server::questions::{ClientAsker, ClientWay};
 use crate::mount::asking::{AskAnswer, AskRefusal, CallAsker, OPEN_MAX, ServerQuestion};
+use crate::mount::error::MountError;
 use crate::mount::handle::{CallChannels, CallProgress};
 use crate::mount::registry::MountedTool;
 use crate::session::command::Accepted;
@@ -42,7 +44,14 @@ const PARKED_MAX: usize = 16;
 /// How long a client may bring back what a call came with. The call itself may end before.
 const STATE_TTL: Duration = Duration::from_secs(3_600);
 
-type Calling = Pin<Box<dyn Future<Output = Result<ToolAnswer, SurfaceError>> + Send>>;
+type Calling = Pin<Box<dyn Future<Output = Result<MountedAnswer, SurfaceError>> + Send>>;
+
+/// What a server has answered, and the memory for it until it is sent.
+#[derive(Debug)]
+pub(super) struct MountedAnswer {
+    pub(super) answer: ToolAnswer,
+    pub(super) space: AnswerSpace,
+}
 
 /// A call of a mount as its client makes it.
 pub(super) struct MountedRequest {
@@ -65,7 +74,7 @@ pub(super) struct MountedRequest {
 
 /// How a call of a mount is answered.
 pub(super) enum MountedEnd {
-    Ended(Result<ToolAnswer, SurfaceError>, Counted),
+    Ended(Result<MountedAnswer, SurfaceError>, Counted),
     /// The client is to make the call again with its answers to these questions.
     Asks {
         questions: Value,
@@ -94,7 +103,7 @@ struct MountedCall {
 
 /// What happens during a call.
 enum MountedStep {
-    Ended(Result<ToolAnswer, SurfaceError>),
+    Ended(Result<MountedAnswer, SurfaceError>),
     Told(CallProgress),
     /// The client is to be asked with a result.
     Asks(ServerQuestion),
@@ -288,7 +297,7 @@ impl Server {
         let asker = Arc::new(ClientAsker {
             shared: Arc::clone(&self.shared),
             standing: standing.clone(),
-            tool: request.tool,
+            tool: request.tool.clone(),
             capabilities: request.capabilities,
             way: match era {
                 Era::Legacy => ClientWay::Connected(
@@ -299,14 +308,22 @@ impl Server {
             },
         });
         let counted = Counted::of(&self.shared, Arc::clone(&entry.name));
-        let shared = Arc::clone(&self.shared);
+        let (shared, connection) = (Arc::clone(&self.shared), Arc::clone(&self.connection));
+        let mount = request.tool.mount.name().clone();
         let mut call = self.new_call(standing, person, channels);
         let calling = Box::pin(async move {
             if let Some(turn) = turn {
                 turn.wait().await;
                 call.accepted = Accepted::guard(turn);
             }
-            shared.gateway.call(&entry, call, arguments).await
+            let answer = shared.gateway.call(&entry, call, arguments).await?;
+            let bytes = match &answer {
+                ToolAnswer::Relayed(result) => result.get().len(),
+                ToolAnswer::Own(_) | ToolAnswer::Watching(_) => 0,
+            };
+            let space = shared.answers.hold((connection.id, &connection.gone), bytes);
+            let space = space.ok_or(MountError::Unread { mount })?;
+            Ok(MountedAnswer { answer, space })
         });
         let (asking, open) = (JoinSet::new(), BTreeMap::new());
         MountedCall { calling, counted, told, asked, asker, asking, returning, open, named: 0 }
