@@ -18,7 +18,7 @@ use crate::mount::servers::Mount;
 use crate::mount::shares::MountClient;
 use crate::surface::answer::budget::json_bytes;
 use crate::surface::call::Daemon;
-use crate::surface::tool::relay::visible;
+use crate::surface::tool::untrusted::visible;
 
 /// How long a list waits for one server.
 const LIST_WAIT: Duration = Duration::from_secs(5);

@@ -13,7 +13,8 @@ use crate::mount::registry::{MountedTool, Mounts};
 use crate::mount::servers::Mount;
 use crate::surface::call::Daemon;
 use crate::surface::tool::ToolEntry;
-use crate::surface::tool::relay::{MountRequest, visible};
+use crate::surface::tool::relay::MountRequest;
+use crate::surface::tool::untrusted::visible;
 use crate::wire::lease::LeaseWire;
 use crate::wire::mount::SeenMount;
 

@@ -6,6 +6,7 @@
 
 mod addresses;
 pub mod relay;
+pub mod untrusted;
 
 use std::fmt;
 use std::future::Future;

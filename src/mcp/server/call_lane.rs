@@ -9,7 +9,7 @@ use crate::core::mount::MountTrust;
 use crate::mcp::connection::Connection;
 use crate::mcp::notifications::NoticeLane;
 use crate::mount::handle::CallProgress;
-use crate::surface::tool::relay::visible;
+use crate::surface::tool::untrusted::visible;
 
 /// The lane of a call's progress; closed when the call ends.
 pub(super) struct CallLane(NoticeLane);

@@ -21,7 +21,7 @@ use crate::mount::registry::MountedTool;
 use crate::mount::servers::Mount;
 use crate::surface::error::SurfaceError;
 use crate::surface::tool::ToolEntry;
-use crate::surface::tool::relay::visible;
+use crate::surface::tool::untrusted::visible;
 use crate::wire::error::ErrorWire;
 
 /// The member of `_meta` that names the mount that asks.

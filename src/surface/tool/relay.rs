@@ -1,10 +1,9 @@
 //! A call of a mounted tool, on its way to the server and back.
 
 use rmcp::model::JsonObject;
-use serde_json::value::{RawValue, to_raw_value};
-use serde_json::{Map, Value, json};
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
 
-use crate::core::invisible::written_out;
 use crate::core::mount::{MountMode, MountName, MountTrust};
 use crate::core::policy::PermittedAct;
 use crate::mount::error::MountError;
@@ -16,10 +15,8 @@ use crate::surface::call::Call;
 use crate::surface::error::SurfaceError;
 use crate::surface::mount_lease::LeasedCall;
 use crate::surface::tool::addresses::{exposed, of_prompt, of_resource, of_tool};
+use crate::surface::tool::untrusted::{marked, shown};
 use crate::surface::tool::{ToolAccess, ToolBody, ToolEntry};
-
-/// The member of `_meta` that marks the result of an untrusted server.
-const UNTRUSTED_KEY: &str = "dev.termgate/untrusted";
 
 /// The argument with the id of the lease of a mount.
 const LEASE_ID: &str = "lease_id";
@@ -171,7 +168,7 @@ fn untrusted(tool: &MountedTool, mut error: MountError) -> MountError {
     if let MountError::Refused { message: said, .. }
     | MountError::Unavailable { problem: said, .. } = &mut error
     {
-        *said = shown(said);
+        *said = shown(said).into_owned();
     }
     error
 }
@@ -193,114 +190,4 @@ fn checked(
         MountRequest::Watch | MountRequest::Completion => return Some(result),
     };
     Some(exposed(tool.mount.name(), result, find))
-}
-
-/// A result with all characters visible and the mark of what is data and no instruction.
-fn marked(result: &RawValue) -> Option<Box<RawValue>> {
-    let parsed = serde_json::from_str(result.get())
-        .or_else(|_| serde_json::from_str(&without_halves(result.get())));
-    let Value::Object(mut members) = visible(parsed.ok()?) else {
-        return None;
-    };
-    let meta = members.entry("_meta").or_insert_with(|| Value::Object(Map::new()));
-    match meta {
-        Value::Object(meta) => _ = meta.insert(UNTRUSTED_KEY.to_owned(), Value::Bool(true)),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
-            return None;
-        }
-    }
-    to_raw_value(&members).ok()
-}
-
-/// JSON in which halves of characters that stand alone, as JavaScript makes them when it cuts a text, are U+FFFD.
-fn without_halves(json: &str) -> String {
-    let code = |at: usize| {
-        let digits = json.get(at..)?.strip_prefix("\\u")?.get(..4)?;
-        u16::from_str_radix(digits, 16).ok()
-    };
-    let (mut whole, mut from, mut at) = (String::with_capacity(json.len()), 0, 0);
-    while let Some(found) = json[at..].find('\\') {
-        let escape = at + found;
-        // The character behind a backslash is none that begins another escape.
-        at = json.ceil_char_boundary(escape + 2);
-        match (code(escape), code(escape + 6)) {
-            (Some(0xD800..=0xDBFF), Some(0xDC00..=0xDFFF)) => at = escape + 12,
-            (Some(0xD800..=0xDFFF), _) => {
-                whole.push_str(&json[from..escape]);
-                whole.push_str("\\ufffd");
-                at = escape + 6;
-                from = at;
-            }
-            (_, _) => {}
-        }
-    }
-    whole.push_str(&json[from..]);
-    whole
-}
-
-/// JSON in whose texts the characters are written out that nobody sees, or that terminals obey.
-pub fn visible(value: Value) -> Value {
-    match value {
-        Value::String(text) => Value::String(shown(&text)),
-        Value::Array(values) => values.into_iter().map(visible).collect(),
-        Value::Object(members) => {
-            let member = |(name, value): (String, Value)| (shown(&name), visible(value));
-            Value::Object(members.into_iter().map(member).collect::<Map<_, _>>())
-        }
-        Value::Null | Value::Bool(_) | Value::Number(_) => value,
-    }
-}
-
-/// A text with the characters written out that nobody sees, or that terminals obey.
-fn shown(text: &str) -> String {
-    let is_obeyed = |it: char| it.is_control() && !matches!(it, '\n' | '\r' | '\t');
-    written_out(text, is_obeyed).into_owned()
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    fn marked_text(text: &str) -> Option<Value> {
-        let raw = RawValue::from_string(text.to_owned()).unwrap();
-        Some(serde_json::from_str(marked(&raw)?.get()).unwrap())
-    }
-
-    #[test]
-    fn a_result_of_an_untrusted_server_is_marked_and_its_own_meta_stays() {
-        let marked = marked_text(r#"{"content":[],"_meta":{"a":1}}"#).unwrap();
-        assert_eq!(marked["_meta"], serde_json::json!({"a": 1, "dev.termgate/untrusted": true}));
-        assert_eq!(
-            marked_text(r#"{"_meta":{"dev.termgate/untrusted":false}}"#).unwrap()["_meta"]
-                [UNTRUSTED_KEY],
-            true
-        );
-        assert_eq!(marked_text("[]"), None);
-        assert_eq!(marked_text(r#"{"_meta":1}"#), None);
-    }
-
-    #[test]
-    fn half_a_character_does_not_lose_a_result() {
-        for (said, told) in [
-            (r"a\ud800", "a\u{fffd}"),
-            (r"\ud83d\ude00\ude00\ud83d", "\u{1f600}\u{fffd}\u{fffd}"),
-            (r"\\ud800 \ud800\n\ud83d\u0041", "\\ud800 \u{fffd}\n\u{fffd}A"),
-            (r"\ud83d\ud83d\ude00ä\ud83d", "\u{fffd}\u{1f600}ä\u{fffd}"),
-        ] {
-            let marked = marked_text(&format!(r#"{{"text":"{said}"}}"#)).unwrap();
-            assert_eq!(marked["text"], told, "{said}");
-        }
-        assert_eq!(marked_text(r#"{"a":1e400}"#), None);
-    }
-
-    #[test]
-    fn hidden_characters_are_shown_wherever_they_stand() {
-        let hidden =
-            json!({"a\u{200b}": ["x\u{e0041}y\r\n", {"b": "\u{202e}\u{1b}[2m", "n": 1.5}]});
-        let shown =
-            json!({"a\\u{200b}": ["x\\u{e0041}y\r\n", {"b": "\\u{202e}\\u{1b}[2m", "n": 1.5}]});
-        assert_eq!(visible(hidden), shown);
-    }
 }
