@@ -22,12 +22,16 @@ use crate::transport::client::exchange::PendingReply;
 use crate::transport::client::{Client, ClientError, ConnectError, reach};
 use crate::wire::error::ErrorWire;
 use crate::wire::error::{ENVELOPE_KEY, Envelope};
+use crate::wire::mount::APPROVAL_WAIT_KEY;
 use crate::wire::session::{SessionList, SessionWire};
 
 /// How long to wait for the next daemon after one that exited.
 pub const RETURN_MAX: Duration = Duration::from_secs(10);
 /// How often to check whether the shim answers.
 pub const SILENCE_LOOK: Duration = Duration::from_millis(500);
+
+/// How long a call of a mount waits for an approval, in milliseconds: as long as `termgate run`.
+const APPROVAL_WAIT_MS: u64 = 600_000;
 
 #[derive(Debug)]
 pub struct DaemonClient {
@@ -108,7 +112,11 @@ impl DaemonClient {
     pub fn post(&self, tool: &str, arguments: Value) -> Result<Posted, CliFailure> {
         let given = [&arguments["session"], &arguments["sessions"][0]];
         let session = given.into_iter().find_map(Value::as_str).map(Box::from);
-        let params = json!({"name": tool, "arguments": members(arguments)});
+        let mut params = json!({"name": tool, "arguments": members(arguments)});
+        if tool.contains("__") {
+            // A tool of a mount, which has no argument for this.
+            params["_meta"] = json!({APPROVAL_WAIT_KEY: APPROVAL_WAIT_MS});
+        }
         Ok(Posted { reply: self.client.post("tools/call", &params)?, session })
     }
 

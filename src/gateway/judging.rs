@@ -68,7 +68,7 @@ impl JudgedCall<'_> {
         daemon: &Daemon,
         call: &mut Call,
     ) -> Result<Option<Box<Approval>>, SurfaceError> {
-        let until = daemon.now() + self.patience();
+        let until = daemon.now() + self.patience(call);
         self.started(daemon, call, until).await;
         loop {
             let (changes, generation) = (daemon.judge.changes(), daemon.judge.generation());
@@ -173,10 +173,10 @@ impl JudgedCall<'_> {
     }
 
     /// How long the caller waits for what comes of its call, which is how long it waits for an approval.
-    fn patience(self) -> Duration {
+    fn patience(self, call: &Call) -> Duration {
         // What the arguments of a mounted tool mean, only its server knows.
         if self.entry.mount().is_some() {
-            return Duration::ZERO;
+            return call.approval_wait.min(PATIENCE_MAX);
         }
         let given = |name: &str| self.arguments.get(name).and_then(Value::as_u64);
         let waits = self.arguments.get("until").is_some_and(|until| !until.is_null());

@@ -5,6 +5,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use uuid::Uuid;
 
@@ -175,6 +176,8 @@ pub struct Call {
     pub creates: Option<SessionId>,
     /// Who can be asked whether it may pass.
     pub person: ClientPerson,
+    /// How long it may wait for an approval, if it is one of a mount: the arguments are the server's and do not say.
+    pub approval_wait: Duration,
     /// What the server of a mounted tool may tell and ask the caller.
     pub channels: CallChannels,
 }
@@ -202,6 +205,7 @@ impl Call {
             mount_lease: None,
             creates: None,
             person: ClientPerson::Absent,
+            approval_wait: Duration::ZERO,
             channels: CallChannels::default(),
         }
     }

@@ -83,6 +83,25 @@ fn a_server_is_added_called_and_its_changes_are_accepted() {
 }
 
 #[test]
+fn a_call_at_the_command_line_waits_for_its_approval() {
+    let home = Home::new();
+    let rule = "[[rule]]\nname = 'asks'\neffect = 'ask'\nmount = 'counter/count'\n";
+    fs::write(home.configure("allow_write = true\n").with_file_name("policy.toml"), rule).unwrap();
+    let _daemon = home.daemon();
+    home.printed(&format!("mounts add counter -- python3 {}", server(&home, "counts")));
+    home.printed("config reload");
+    until("its tools to be known", || home.printed("mounts tools counter").contains("counts"));
+    let mut call = home.termgate("call counter__count by=2");
+    let calling = call.stdout(Stdio::piped()).spawn().unwrap();
+    let waiting = || home.envelope("approve")["data"]["approvals"][0].take();
+    until("the call to wait", || waiting().is_object());
+    let id = waiting()["approval_id"].as_str().unwrap().to_owned();
+    home.printed(&format!("approve {id}"));
+    let answer = calling.wait_with_output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&answer.stdout), "at 2\n");
+}
+
+#[test]
 fn servers_of_another_client_are_imported() {
     let home = Home::new();
     let servers = json!({"mcpServers": {

@@ -11,7 +11,8 @@ use termgate::core::mount::server::{MountedServer, ServerCommand};
 use termgate::core::mount::{MountMode, MountName, MountSettings, MountTrust};
 use termgate::core::policy::rules::PolicyRules;
 
-use crate::daemon::harness::{Era, TestDaemon, Wire};
+use crate::daemon::harness::{Era, TestDaemon, Wire, error_code};
+use crate::daemon::policy::rules_of;
 use crate::harness::home::Home;
 use crate::harness::processes::{dies, lives};
 use crate::harness::waiting::{LOOK, soon, until};
@@ -484,4 +485,52 @@ fn descendants(of: i32) -> Vec<i32> {
     let children = fs::read_to_string(format!("/proc/{of}/task/{of}/children")).unwrap();
     let children = children.split_whitespace().map(|pid| pid.parse().unwrap());
     children.flat_map(|child| [vec![child], descendants(child)].concat()).collect()
+}
+
+#[tokio::test]
+async fn a_call_waits_for_its_approval_as_long_as_its_request_says() {
+    let fake = Fake::new(MountTrust::Trusted).with_mode("content");
+    let rules = rules_of("[[rule]]\nname = 'asks'\neffect = 'ask'\nmount = 'fake/*'\n");
+    let (daemon, mut operator) = fake.known_under(rules).await;
+    let call = |x: &str, wait_ms: Value| {
+        let meta = json!({"dev.termgate/wait_ms": wait_ms});
+        json!({"name": "fake__echo", "arguments": {"x": x}, "_meta": meta})
+    };
+    let long = json!(60_000);
+    for era in Era::BOTH {
+        let mut client = daemon.client(era).await;
+        for short in [json!(null), json!(1), json!("60000"), json!(-1)] {
+            let answer = client.request("tools/call", call("short", short)).await.unwrap();
+            assert_eq!(error_code(&answer), "approval_required");
+        }
+        let read =
+            json!({"uri": "termgate://mount/fake/two", "_meta": {"dev.termgate/wait_ms": long}});
+        for (method, params) in
+            [("tools/call", call("long", long.clone())), ("resources/read", read)]
+        {
+            let waiting = client.send(method, params).await;
+            let id =
+                waits(&mut operator, |what| what.contains("long") || what.contains("two")).await;
+            operator.structured("approve", json!({"approval_id": id})).await;
+            let answer = client.receiver.answer(waiting).await.unwrap();
+            assert_ne!(answer["isError"], true, "{answer}");
+        }
+    }
+    daemon.stop().await;
+}
+
+/// The id of the call that waits for an approval and is about this.
+async fn waits(operator: &mut Wire, wanted: impl Fn(&str) -> bool) -> Value {
+    let looking = async {
+        loop {
+            let list = operator.structured("list_approvals", json!({})).await;
+            let found = list["approvals"].as_array().unwrap().iter();
+            let found = found.map(|it| (it["what"].as_str().unwrap(), &it["approval_id"]));
+            if let Some((_, id)) = found.clone().find(|(what, _)| wanted(what)) {
+                return id.clone();
+            }
+            tokio::time::sleep(LOOK).await;
+        }
+    };
+    soon("the call to wait", looking).await
 }

@@ -23,7 +23,7 @@ use crate::mcp::elicitation::Returned;
 use crate::mcp::notifications::{ChangeNotices, mounted_updates};
 use crate::mcp::outbox::budget::ReservedSpace;
 use crate::mcp::server::counted::Counted;
-use crate::mcp::server::mounted_call::{MountedAnswer, MountedEnd, MountedRequest};
+use crate::mcp::server::mounted_call::{MountedAnswer, MountedEnd, MountedRequest, approval_wait};
 use crate::mcp::server::{LARGE_READ_ROOM, Server};
 use crate::mcp::shared::ServerShared;
 use crate::mount::error::MountError;
@@ -202,6 +202,7 @@ impl Server {
             capabilities: self.declared(era, &context.meta),
             person: ClientPerson::Absent,
             returned,
+            approval_wait: approval_wait(&context.meta),
             progress: None,
             turn: None,
         };

@@ -8,7 +8,7 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use rmcp::model::{ClientCapabilities, JsonObject, ProgressToken};
+use rmcp::model::{ClientCapabilities, JsonObject, ProgressToken, RequestMetaObject};
 use serde_json::value::to_raw_value;
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot};
@@ -34,6 +34,7 @@ use crate::session::request_order::RequestTurn;
 use crate::surface::error::SurfaceError;
 use crate::surface::person::ClientPerson;
 use crate::surface::tool::{ToolAnswer, ToolEntry};
+use crate::wire::mount::APPROVAL_WAIT_KEY;
 
 /// How many notifications of a mounted server wait for the client; further ones are dropped.
 const PROGRESS_AHEAD: usize = 16;
@@ -65,6 +66,8 @@ pub(super) struct MountedRequest {
     pub(super) capabilities: Arc<ClientCapabilities>,
     pub(super) person: ClientPerson,
     pub(super) returned: Returned,
+    /// How long the call may wait for an approval.
+    pub(super) approval_wait: Duration,
     /// Where the client wants to be told how far the call has come.
     pub(super) progress: Option<ProgressToken>,
     pub(super) turn: Option<RequestTurn>,
@@ -311,6 +314,7 @@ impl Server {
         let (shared, connection) = (Arc::clone(&self.shared), Arc::clone(&self.connection));
         let mount = request.tool.mount.name().clone();
         let mut call = self.new_call(standing, person, channels);
+        call.approval_wait = request.approval_wait;
         let calling = Box::pin(async move {
             if let Some(turn) = turn {
                 turn.wait().await;
@@ -328,6 +332,11 @@ impl Server {
         let (asking, open) = (JoinSet::new(), BTreeMap::new());
         MountedCall { calling, counted, told, asked, asker, asking, returning, open, named: 0 }
     }
+}
+
+/// How long a call of a mount may wait for an approval, as its client says.
+pub(super) fn approval_wait(meta: &RequestMetaObject) -> Duration {
+    Duration::from_millis(meta.get(APPROVAL_WAIT_KEY).and_then(Value::as_u64).unwrap_or_default())
 }
 
 /// A call brings back what is not of it, or what it has brought back before.
