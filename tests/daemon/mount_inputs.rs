@@ -119,6 +119,26 @@ async fn questions_come_at_the_same_time_and_in_rounds_and_a_state_alone_is_brou
 }
 
 #[tokio::test]
+async fn what_a_server_asks_together_reaches_a_newer_client_together() {
+    for fake in NewerFake::both().await {
+        let (daemon, _) = fake.mounted().await;
+        let mut client = Client::new(&daemon, Era::Modern, all()).await;
+        let form = |message: &str| json!({"method": FORM, "params": {"message": message}});
+        let asked = json!({"a": form("1"), "b": form("2"), "c": form("3"), "d": form("4")});
+        let call = asking(json!([{"inputRequests": asked}]));
+        let id = client.send("tools/call", call.clone()).await;
+        let asked = client.wire.answer(id).await;
+        let questions = returned(&asked);
+        assert_eq!(questions.len(), 4, "{questions:?}");
+        let answers: Vec<Value> = questions.iter().map(echoed).collect();
+        let again = brings(call, &asked, questions.iter().zip(&answers));
+        let id = client.send("tools/call", again).await;
+        assert_eq!(structured(&client.wire.answer(id).await)["answers"][0]["d"], answers[3]);
+        daemon.stop().await;
+    }
+}
+
+#[tokio::test]
 async fn a_server_that_gives_no_state_is_brought_none() {
     let fake = NewerFake::lines("newer");
     let (daemon, _) = fake.mounted().await;

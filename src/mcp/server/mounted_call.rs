@@ -98,7 +98,9 @@ struct MountedCall {
     asking: JoinSet<()>,
     /// What the client is to answer with its next call.
     returning: mpsc::Receiver<ServerQuestion>,
-    /// What it was asked with the last result, by name.
+    /// What it is to be asked with the next result, by name.
+    questions: JsonObject,
+    /// Where the answers go to that, or to what it was asked with the last result.
     open: BTreeMap<String, oneshot::Sender<AskAnswer>>,
     /// How many questions had a name.
     named: u64,
@@ -108,14 +110,17 @@ struct MountedCall {
 enum MountedStep {
     Ended(Result<MountedAnswer, SurfaceError>),
     Told(CallProgress),
-    /// The client is to be asked with a result.
-    Asks(ServerQuestion),
+    /// The client is to be asked all this with a result.
+    Asks(JsonObject),
 }
 
 impl MountedCall {
     /// Waits for what happens next. Cancelling this loses nothing.
     async fn next(&mut self) -> MountedStep {
         loop {
+            if self.has_all() {
+                return MountedStep::Asks(std::mem::take(&mut self.questions));
+            }
             tokio::select! {
                 biased;
                 Some(question) = self.asked.recv() => {
@@ -124,24 +129,32 @@ impl MountedCall {
                 }
                 Some(_) = self.asking.join_next() => {}
                 Some(progress) = self.told.recv() => return MountedStep::Told(progress),
-                Some(question) = self.returning.recv() => return MountedStep::Asks(question),
+                Some(question) = self.returning.recv() => self.add(question),
                 answer = &mut self.calling => return MountedStep::Ended(answer),
             }
         }
     }
 
-    /// The questions of a result, for the client to answer all at once.
-    fn questions(&mut self, first: ServerQuestion) -> Value {
-        let mut questions = JsonObject::new();
-        let mut next = Some(first);
-        while let Some(ServerQuestion { ask, params, reply, later: _ }) = next {
-            self.named += 1;
-            let name = format!("question-{}", self.named);
-            questions.insert(name.clone(), json!({"method": ask.method(), "params": params}));
-            self.open.insert(name, reply);
-            next = self.returning.try_recv().ok();
-        }
-        Value::Object(questions)
+    /// Whether the client is to be asked, and all that the server has asked together is judged.
+    fn has_all(&mut self) -> bool {
+        self.open.retain(|name, reply| {
+            if reply.is_closed() {
+                // The server has taken it back.
+                self.questions.remove(name);
+            }
+            !reply.is_closed()
+        });
+        let is_judged = self.asked.is_empty() && self.asking.len() == self.open.len();
+        !self.questions.is_empty() && is_judged
+    }
+
+    /// Adds a question to those of the next result.
+    fn add(&mut self, question: ServerQuestion) {
+        let ServerQuestion { ask, params, reply, later: _ } = question;
+        self.named += 1;
+        let name = format!("question-{}", self.named);
+        self.questions.insert(name.clone(), json!({"method": ask.method(), "params": params}));
+        self.open.insert(name, reply);
     }
 
     /// Takes the answers that the client brings.
@@ -232,8 +245,8 @@ impl Server {
         loop {
             match call.next().await {
                 MountedStep::Told(progress) => tell(progress).await,
-                MountedStep::Asks(question) => {
-                    let questions = call.questions(question);
+                MountedStep::Asks(questions) => {
+                    let questions = Value::Object(questions);
                     call.run_aside(self.connection.ended.clone());
                     let number = self.parked.add(call);
                     let judge = &self.shared.gateway.daemon().judge;
@@ -329,8 +342,18 @@ impl Server {
             let space = space.ok_or(MountError::Unread { mount })?;
             Ok(MountedAnswer { answer, space })
         });
-        let (asking, open) = (JoinSet::new(), BTreeMap::new());
-        MountedCall { calling, counted, told, asked, asker, asking, returning, open, named: 0 }
+        MountedCall {
+            calling,
+            counted,
+            told,
+            asked,
+            asker,
+            asking: JoinSet::new(),
+            returning,
+            questions: JsonObject::new(),
+            open: BTreeMap::new(),
+            named: 0,
+        }
     }
 }
 
