@@ -107,7 +107,7 @@ def of_task(method, id, params):
         os._exit(1)
     if step.get("silent"):
         return None
-    if len(steps) > 1 and step["status"] != "input_required":
+    if len(steps) > 1 and (step["status"] != "input_required" or step.get("moves")):
         steps.pop(0)
     return "" if step.get("lose") else result(id, state(params["taskId"], step))
 

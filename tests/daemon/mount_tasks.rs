@@ -192,6 +192,22 @@ async fn a_task_whose_question_has_no_answer_is_cancelled() {
 }
 
 #[tokio::test]
+async fn a_call_whose_client_has_not_answered_in_time_says_so() {
+    for mut fake in NewerFake::both().await {
+        fake.settings.call_timeout = Duration::from_millis(700);
+        let (daemon, _) = fake.mounted().await;
+        let mut client = Client::new(&daemon, Era::Legacy, all()).await;
+        let mut asks = asks();
+        asks["moves"] = json!(true);
+        let steps = json!([asks, {"status": "working", "ttlMs": 1}]);
+        let result = ended(&mut client.wire, task(steps)).await;
+        assert_eq!(error_code(&result), "upstream_error");
+        assert!(result.to_string().contains("the client did not answer in time"), "{result}");
+        daemon.stop().await;
+    }
+}
+
+#[tokio::test]
 async fn a_call_that_is_given_up_cancels_its_task() {
     for fake in servers().await {
         let (daemon, _) = fake.mounted().await;

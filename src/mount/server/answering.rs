@@ -94,7 +94,7 @@ impl MountTask {
         let overdue: Vec<PendingCall> = overdue.map(|(_, pending)| pending).collect();
         let is_any = !overdue.is_empty();
         for pending in overdue {
-            let error = if pending.is_asking() {
+            let error = if running.questions.of_call(pending.call.id) > 0 {
                 self.no_input("the client did not answer in time".to_owned())
             } else {
                 let (mount, after) = (self.shared.name.clone(), self.shared.settings.call_timeout);

@@ -92,11 +92,6 @@ impl PendingCall {
         }
     }
 
-    /// Whether it waits for nothing but its client.
-    pub(super) fn is_asking(&self) -> bool {
-        self.requests.is_empty() && self.task.is_none()
-    }
-
     /// When something is to be done about it.
     pub(super) fn deadline(&self) -> Instant {
         let poll_at = self.task.as_ref().and_then(|task| task.poll_at);
