@@ -3,8 +3,8 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::future::Future;
-use std::pin::Pin;
+use std::future::{Future, ready};
+use std::pin::{Pin, pin};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -135,6 +135,17 @@ impl MountedCall {
         }
     }
 
+    /// Waits for something else while the call goes on: an answer that nobody takes would have no memory.
+    async fn going_on(&mut self, other: impl Future<Output = ()>) {
+        let mut other = pin!(other);
+        tokio::select! {
+            biased;
+            () = &mut other => return,
+            answer = &mut self.calling => self.calling = Box::pin(ready(answer)),
+        }
+        other.await;
+    }
+
     /// Whether the client is to be asked, and all that the server has asked together is judged.
     fn has_all(&mut self) -> bool {
         self.open.retain(|name, reply| {
@@ -244,7 +255,7 @@ impl Server {
         };
         loop {
             match call.next().await {
-                MountedStep::Told(progress) => tell(progress).await,
+                MountedStep::Told(progress) => call.going_on(tell(progress)).await,
                 MountedStep::Asks(questions) => {
                     let questions = Value::Object(questions);
                     call.run_aside(self.connection.ended.clone());
