@@ -194,20 +194,4 @@ impl ExplainCommand {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::config::policy;
-    use crate::config::problem::ConfigError;
-    use crate::core::policy::rules::PolicyRules;
-
-    #[test]
-    fn each_starter_set_is_a_policy_whose_rules_agree_with_their_examples() {
-        for set in StarterSet::value_variants() {
-            let mut rules = PolicyRules::default();
-            let problems =
-                policy::read(set.text(), Path::new("policy.toml"), TOOL_NAMES, &mut rules);
-            assert!(problems.is_empty(), "{set:?}: {}", ConfigError(problems));
-            assert!(!rules.rules.is_empty());
-        }
-    }
-}
+mod tests;

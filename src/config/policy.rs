@@ -61,6 +61,7 @@ impl From<EffectWord> for RuleEffect {
 struct RuleTable {
     name: String,
     effect: EffectWord,
+    unknown: Option<EffectWord>,
     reason: Option<String>,
     client_may_approve: Option<bool>,
     #[serde(default)]
@@ -209,6 +210,9 @@ impl RuleTable {
         if !self.overrides.0.is_empty() && effect != RuleEffect::Allow {
             wrong.push("overrides: only a rule that allows has it".to_owned());
         }
+        if self.unknown.is_some() && effect == RuleEffect::Allow {
+            wrong.push("unknown: a rule that allows matches only what is known".to_owned());
+        }
         if self.client_may_approve.is_some() && effect != RuleEffect::Ask {
             wrong.push("client_may_approve: only a rule that asks has it".to_owned());
         }
@@ -264,6 +268,7 @@ impl RuleTable {
         let rule = Rule {
             name,
             effect,
+            unknown: self.unknown.map(RuleEffect::from),
             reason,
             client_may_approve,
             overrides,

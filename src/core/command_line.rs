@@ -3,27 +3,32 @@
 //! A shell can build a command from anything: variables, output, files, its history. Whatever this cannot follow is
 //! named in [`ParsedCommandLine::unknown`] and never guessed, so that a rule which allows can refuse to rely on it.
 
+mod expressions;
 pub(crate) mod flags;
 mod git;
 mod interpreters;
+mod languages;
 mod nesting;
+mod options;
 mod parser;
 mod quoting;
 mod redirections;
+mod remote;
 mod shells;
+mod structure;
+mod suspects;
 mod variables;
 mod words;
 mod wrappers;
+mod written;
 
 use std::collections::BTreeSet;
 
-use brush_parser::ast::{
-    AndOr, AndOrList, Command, CommandPrefixOrSuffixItem, CompoundCommand, CompoundList,
-    ExtendedTestExpr, Pipeline, SimpleCommand,
-};
+use brush_parser::ast::{CommandPrefixOrSuffixItem, IoRedirect, SimpleCommand};
 
 pub use crate::core::command_line::shells::is_shell;
 
+use crate::core::command_line::expressions::KnownVariables;
 use crate::core::command_line::nesting::is_too_deep;
 
 /// The longest line that is read, in bytes. What is longer is not parsed.
@@ -45,6 +50,10 @@ pub struct ParsedCommandLine {
     pub sets: BTreeSet<String>,
     /// The files that it writes by redirection. `/dev/null` is none.
     pub writes: Vec<KnownWord>,
+    /// The files that its programs are told to write, change or remove.
+    pub targets: Vec<KnownWord>,
+    /// What the operands of programs that are not known would run, if these programs run their operands.
+    pub suspects: Vec<ProgramCall>,
     /// Why not everything it does is known; empty if it is.
     pub unknown: BTreeSet<UnknownPart>,
 }
@@ -62,6 +71,8 @@ pub struct ProgramCall {
     pub flags: BTreeSet<String>,
     /// The arguments that are no flags.
     pub operands: Vec<KnownWord>,
+    /// The first operand, such as `push` of `git`. `None` if options before it may have values.
+    pub subcommand: Option<KnownWord>,
     /// The wrappers that run it, outermost first.
     pub through: Vec<String>,
 }
@@ -100,6 +111,8 @@ pub enum UnknownPart {
     Sourced,
     #[error("a shell or interpreter reads its commands from another input than the terminal")]
     ShellInput,
+    #[error("an interpreter reads a program from a here-document")]
+    Foreign,
     #[error("it sets a variable that may change which programs run")]
     Variable,
     #[error("it sets a configuration that may change which programs run")]
@@ -111,6 +124,28 @@ pub enum UnknownPart {
 }
 
 impl UnknownPart {
+    /// Whether a command may be hidden in it. What a file or another language says is none of the line's commands.
+    pub fn hides_commands(self) -> bool {
+        match self {
+            Self::Sourced | Self::Foreign => false,
+            Self::Syntax
+            | Self::Length
+            | Self::Nesting
+            | Self::ControlCharacter
+            | Self::History
+            | Self::Program
+            | Self::Expansion
+            | Self::Definition
+            | Self::Builtin
+            | Self::Evaluation
+            | Self::ShellInput
+            | Self::Variable
+            | Self::Configuration
+            | Self::OtherProgram
+            | Self::Typing => true,
+        }
+    }
+
     /// The word for it, stable over releases.
     pub fn code(self) -> &'static str {
         match self {
@@ -126,6 +161,7 @@ impl UnknownPart {
             Self::Evaluation => "evaluation",
             Self::Sourced => "sourced",
             Self::ShellInput => "shell_input",
+            Self::Foreign => "foreign",
             Self::Variable => "variable",
             Self::Configuration => "configuration",
             Self::OtherProgram => "other_program",
@@ -171,17 +207,23 @@ struct ShellLineReader {
     depth: usize,
     /// The wrappers around what is read, outermost first.
     through: Vec<String>,
-    /// A shell or interpreter reads its commands from standard input.
+    /// A shell reads its commands from standard input.
     shell_reads: bool,
+    /// Another interpreter does.
+    interpreter_reads: bool,
     /// Something of the line may be the standard input of something else.
     has_other_input: bool,
+    variables: KnownVariables,
+    /// What is read is only what a program may run that is not known.
+    is_suspecting: bool,
 }
 
 impl ShellLineReader {
     fn end(mut self) -> ParsedCommandLine {
-        if self.shell_reads && self.has_other_input {
+        if (self.shell_reads || self.interpreter_reads) && self.has_other_input {
             self.note(UnknownPart::ShellInput);
         }
+        self.evaluated();
         self.found
     }
 
@@ -191,10 +233,36 @@ impl ShellLineReader {
 
     /// Reads a line that is typed at a prompt.
     fn typed(&mut self, text: &str) {
-        if words::depends_on_history(text) {
+        let other = words::without_comments(text);
+        if words::depends_on_history(text, other.is_some()) {
             self.note(UnknownPart::History);
         }
         self.script(text);
+        // Some shells take `#` for no comment at a prompt.
+        if let Some(other) = other {
+            self.also(&other);
+        }
+    }
+
+    /// Adds what a line does if it is read in another way, too.
+    fn also(&mut self, text: &str) {
+        let mut reader = Self::default();
+        reader.script(text);
+        let mut found = reader.end();
+        if found.unknown.remove(&UnknownPart::Syntax) {
+            self.note(UnknownPart::History);
+        }
+        found.calls.retain(|call| !self.found.calls.contains(call));
+        self.found.calls.extend(found.calls);
+        self.found.suspects.extend(found.suspects);
+        self.found.sets.extend(found.sets);
+        self.found.unknown.extend(found.unknown);
+        for (own, more) in
+            [(&mut self.found.writes, found.writes), (&mut self.found.targets, found.targets)]
+        {
+            let more: Vec<_> = more.into_iter().filter(|file| !own.contains(file)).collect();
+            own.extend(more);
+        }
     }
 
     /// Reads a line that no person types.
@@ -224,121 +292,25 @@ impl ShellLineReader {
         self.depth -= 1;
     }
 
-    fn list(&mut self, list: &CompoundList) {
-        for item in &list.0 {
-            let AndOrList { first, additional } = &item.0;
-            self.pipeline(first);
-            for next in additional {
-                match next {
-                    AndOr::And(pipeline) | AndOr::Or(pipeline) => self.pipeline(pipeline),
-                }
-            }
-        }
-    }
-
-    fn pipeline(&mut self, pipeline: &Pipeline) {
-        self.has_other_input |= pipeline.seq.len() > 1;
-        pipeline.seq.iter().for_each(|command| self.command(command));
-    }
-
-    fn command(&mut self, command: &Command) {
-        match command {
-            Command::Simple(simple) => self.simple(simple),
-            Command::Compound(compound, redirects) => {
-                self.compound(compound);
-                redirects.iter().flat_map(|list| &list.0).for_each(|it| self.redirect(it));
-            }
-            Command::Function(function) => {
-                self.note(UnknownPart::Definition);
-                self.compound(&function.body.0);
-                function.body.1.iter().flat_map(|list| &list.0).for_each(|it| self.redirect(it));
-            }
-            Command::ExtendedTest(test, redirects) => {
-                self.test(&test.expr);
-                redirects.iter().flat_map(|list| &list.0).for_each(|it| self.redirect(it));
-            }
-        }
-    }
-
-    fn compound(&mut self, compound: &CompoundCommand) {
-        match compound {
-            CompoundCommand::Arithmetic(it) => self.arithmetic(&it.expr.value),
-            CompoundCommand::ArithmeticForClause(it) => {
-                for part in [&it.initializer, &it.condition, &it.updater].into_iter().flatten() {
-                    self.arithmetic(&part.value);
-                }
-                self.list(&it.body.list);
-            }
-            CompoundCommand::BraceGroup(it) => self.list(&it.list),
-            CompoundCommand::Subshell(it) => self.list(&it.list),
-            CompoundCommand::ForClause(it) => {
-                self.variable(&it.variable_name, None);
-                it.values.iter().flatten().for_each(|word| _ = self.word(word));
-                self.list(&it.body.list);
-            }
-            CompoundCommand::CaseClause(it) => {
-                self.word(&it.value);
-                for case in &it.cases {
-                    case.patterns.iter().for_each(|word| _ = self.word(word));
-                    case.cmd.iter().for_each(|list| self.list(list));
-                }
-            }
-            CompoundCommand::IfClause(it) => {
-                self.list(&it.condition);
-                self.list(&it.then);
-                for branch in it.elses.iter().flatten() {
-                    branch.condition.iter().for_each(|list| self.list(list));
-                    self.list(&branch.body);
-                }
-            }
-            CompoundCommand::WhileClause(it) | CompoundCommand::UntilClause(it) => {
-                self.list(&it.0);
-                self.list(&it.1.list);
-            }
-            CompoundCommand::Coprocess(it) => {
-                self.note(UnknownPart::Builtin);
-                self.command(&it.body);
-            }
-        }
-    }
-
-    fn test(&mut self, test: &ExtendedTestExpr) {
-        match test {
-            // Shells that do not know `[[` run what follows these.
-            ExtendedTestExpr::And(one, other) | ExtendedTestExpr::Or(one, other) => {
-                self.note(UnknownPart::Syntax);
-                self.test(one);
-                self.test(other);
-            }
-            ExtendedTestExpr::Parenthesized(inner) => {
-                self.note(UnknownPart::Syntax);
-                self.test(inner);
-            }
-            ExtendedTestExpr::Not(inner) => self.test(inner),
-            ExtendedTestExpr::UnaryTest(test, word) => {
-                // Other than files and texts: they evaluate names.
-                let evaluates = ["-v", "-R", "-o", "-t"].contains(&test.to_string().as_str());
-                evaluates.then(|| self.note(UnknownPart::Expansion));
-                self.word(word);
-            }
-            ExtendedTestExpr::BinaryTest(test, one, other) => {
-                let is_text = matches!(test.to_string().as_str(), "==" | "=" | "!=" | "=~" | "-ef");
-                (!is_text).then(|| self.note(UnknownPart::Expansion));
-                self.word(one);
-                self.word(other);
-            }
-        }
-    }
-
     fn simple(&mut self, simple: &SimpleCommand) {
+        let reads = simple.word_or_name.as_ref().is_some_and(|it| it.value == "read");
         let prefix = simple.prefix.iter().flat_map(|items| &items.0);
-        prefix.for_each(|item| self.prefix(item));
+        prefix.for_each(|item| self.prefix(item, reads));
         let mut words = Vec::new();
         words.extend(simple.word_or_name.as_ref().map(|word| self.word(word)));
         let suffix = simple.suffix.iter().flat_map(|items| &items.0);
-        words.extend(suffix.filter_map(|item| self.argument(item)));
+        words.extend(suffix.clone().filter_map(|item| self.argument(item)));
+        let read_before = self.interpreter_reads;
         if !words.is_empty() {
             self.call(words);
+        }
+        let mut inputs = suffix.filter_map(redirections::input_of);
+        if let (Some(IoRedirect::HereDocument(..)), None) = (inputs.next(), inputs.next())
+            && self.interpreter_reads
+            && !read_before
+        {
+            self.interpreter_reads = false;
+            self.note(UnknownPart::Foreign);
         }
     }
 
@@ -372,14 +344,30 @@ impl ShellLineReader {
             self.note(UnknownPart::Program);
         }
         let name = first.as_ref().map(|it| it.rsplit('/').next().unwrap_or_default().to_owned());
-        let path = first.filter(|it| it.contains('/'));
-        let arguments: Vec<KnownWord> = words.collect();
-        let known = name.as_deref().unwrap_or_default();
-        let (flags, operands) = flags::split(known, wrappers::own_arguments(known, &arguments));
-        let through = self.through.clone();
-        let call = ProgramCall { name, path, arguments, flags, operands, through };
+        let path = first.filter(|it| it.contains('/') || it.starts_with("git-"));
+        let mut arguments: Vec<KnownWord> = words.collect();
+        let name = git::whole_name(name, &mut arguments);
+        let call = self.program_call(name, path, arguments);
         self.found.calls.push(call.clone());
+        self.changed_files(&call);
         self.inner_calls(&call);
+    }
+
+    fn program_call(
+        &self,
+        name: KnownWord,
+        path: Option<String>,
+        arguments: Vec<KnownWord>,
+    ) -> ProgramCall {
+        let known = name.as_deref().unwrap_or_default();
+        let (before, own) = git::behind_options(known, wrappers::own_arguments(known, &arguments));
+        let (mut flags, _) = flags::split(known, before);
+        let (own_flags, operands) = flags::split(known, own);
+        flags.extend(own_flags);
+        let is_first = |it: &KnownWord| it.as_ref().is_none_or(|it| !it.starts_with('-'));
+        let subcommand = own.first().filter(|first| is_first(first)).cloned();
+        let through = self.through.clone();
+        ProgramCall { name, path, arguments, flags, operands, subcommand, through }
     }
 }
 

@@ -47,6 +47,27 @@ const HARMLESS: &str = "core.quotepath core.autocrlf core.eol core.safecrlf core
     merge.conflictstyle merge.ff merge.renames merge.renamelimit merge.stat merge.log http.version \
     http.postbuffer http.lowspeedlimit http.lowspeedtime protocol.version submodule.recurse submodule.fetchjobs";
 
+/// The name of a program, `git` for one of git's own such as `git-reset`, whose subcommand comes before its arguments.
+pub(super) fn whole_name(name: KnownWord, arguments: &mut Vec<KnownWord>) -> KnownWord {
+    let subcommand = name.as_deref().and_then(|it| it.strip_prefix("git-"));
+    let Some(subcommand) = subcommand.filter(|it| !it.is_empty()) else { return name };
+    arguments.insert(0, Some(subcommand.to_owned()));
+    Some("git".to_owned())
+}
+
+/// The options before a subcommand with their values, and what follows them, for a program whose options are known.
+pub(super) fn behind_options<'a>(
+    name: &str,
+    arguments: &'a [KnownWord],
+) -> (&'a [KnownWord], &'a [KnownWord]) {
+    if name != "git" {
+        return arguments.split_at(0);
+    }
+    let (rest, is_known) = after_options(arguments, GLOBAL);
+    let own = if is_known { rest.len() } else { arguments.len() };
+    arguments.split_at(arguments.len() - own)
+}
+
 impl ShellLineReader {
     /// Reads what a call of `git` runs.
     pub(super) fn git(&mut self, arguments: &[KnownWord]) {

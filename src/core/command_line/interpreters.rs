@@ -54,7 +54,7 @@ impl ShellLineReader {
             None if lists(READ_IF_TOLD, name) => is_told_to_read(name, arguments),
             None => return false,
         };
-        self.shell_reads |= is_read;
+        self.interpreter_reads |= is_read;
         true
     }
 }

@@ -13,9 +13,9 @@ pub(super) enum WordPiece<'a> {
     Quoted(&'a str),
     /// What depends on the shell or the language.
     Computed,
-    /// A parameter; its expansion may be more than its value if there is more than its name.
+    /// A parameter. If it is plain, its expansion evaluates nothing.
     Parameter {
-        is_name: bool,
+        is_plain: bool,
     },
     /// A command whose output stands here.
     Command(Cow<'a, str>),
@@ -139,7 +139,7 @@ impl<'a> PieceReader<'a> {
             }
             '{' => {
                 let end = end_of(self.text, at)?;
-                (end, WordPiece::Parameter { is_name: is_name(whole(end)?) })
+                (end, WordPiece::Parameter { is_plain: is_plain_expansion(whole(end)?) })
             }
             '\'' if bare => {
                 let end = end_of(self.text, at)?;
@@ -156,10 +156,10 @@ impl<'a> PieceReader<'a> {
             _ if next.is_ascii_alphabetic() || next == '_' => {
                 let is_part = |it: char| it.is_ascii_alphanumeric() || it == '_';
                 let length = rest.find(|it| !is_part(it)).unwrap_or(rest.len());
-                (at + 1 + length, WordPiece::Parameter { is_name: true })
+                (at + 1 + length, WordPiece::Parameter { is_plain: true })
             }
             _ if is_name(&rest[..next.len_utf8()]) => {
-                (at + 2, WordPiece::Parameter { is_name: true })
+                (at + 2, WordPiece::Parameter { is_plain: true })
             }
             _ if LITERAL_BEFORE.contains(next) => return Some(None),
             // Some shells expand more, such as `$=name`.
@@ -175,6 +175,20 @@ fn is_name(text: &str) -> bool {
     let is_position = !text.is_empty() && text.bytes().all(|it| it.is_ascii_digit());
     let is_variable = text.starts_with(|it: char| it.is_ascii_alphabetic() || it == '_');
     is_special || is_position || (is_variable && text.chars().all(is_part))
+}
+
+/// Whether an expansion in braces evaluates nothing: it is a name, or has a default or takes a part away besides.
+fn is_plain_expansion(text: &str) -> bool {
+    const OPERATORS: [&str; 9] = [":-", ":+", ":?", "-", "+", "#", "%", "/", "^"];
+    if is_name(text) || text.strip_prefix('#').is_some_and(is_name) {
+        return true;
+    }
+    let length = text.find(|it: char| !(it.is_ascii_alphanumeric() || it == '_'));
+    let (name, rest) = text.split_at(length.unwrap_or_default());
+    let is_plain = |it: char| it.is_alphanumeric() || " ._-+*?/:,@%^#~=\\".contains(it);
+    is_name(name)
+        && (OPERATORS.iter().any(|it| rest.starts_with(it)) || matches!(rest, "," | ",,"))
+        && rest.chars().all(is_plain)
 }
 
 /// Whether a word begins with `~` and a number, which stands for a directory visited before.
@@ -263,10 +277,10 @@ mod tests {
 
     #[test]
     fn what_is_computed_is_found_in_and_outside_of_quotes() {
-        let name = || Parameter { is_name: true };
+        let name = || Parameter { is_plain: true };
         assert_eq!(bare("$a\"$1${b}\"$$"), Some(vec![name(), name(), name(), name()]));
-        assert_eq!(bare("${a:-$(x '}')}"), Some(vec![Parameter { is_name: false }]));
-        assert_eq!(bare("${a[0]}"), Some(vec![Parameter { is_name: false }]));
+        assert_eq!(bare("${a:-$(x '}')}"), Some(vec![Parameter { is_plain: false }]));
+        assert_eq!(bare("${a[0]}"), Some(vec![Parameter { is_plain: false }]));
         let command = |text| Command(Cow::Borrowed(text));
         let nested = "$(rm \"$(echo ')')\" ')' \\))";
         let inner = "rm \"$(echo ')')\" ')' \\)";

@@ -1,8 +1,30 @@
 //! Redirections: the files that a line writes.
 
-use brush_parser::ast::{IoFileRedirectKind, IoFileRedirectTarget, IoRedirect, Word};
+use brush_parser::ast::{
+    CommandPrefixOrSuffixItem, IoFileRedirectKind, IoFileRedirectTarget, IoRedirect, Word,
+};
 
 use crate::core::command_line::{ShellLineReader, UnknownPart};
+
+/// Whether what is written to a file is shown, or lost.
+pub(super) fn is_shown_or_lost(file: &str) -> bool {
+    ["/dev/null", "/dev/stdout", "/dev/stderr", "/dev/tty"].contains(&file)
+}
+
+/// A redirection that may be the standard input of a program.
+pub(super) fn input_of(item: &CommandPrefixOrSuffixItem) -> Option<&IoRedirect> {
+    let CommandPrefixOrSuffixItem::IoRedirect(redirect) = item else { return None };
+    let writes = matches!(
+        redirect,
+        IoRedirect::File(
+            None | Some(1 | 2),
+            IoFileRedirectKind::Write | IoFileRedirectKind::Append | IoFileRedirectKind::Clobber,
+            _
+        ) | IoRedirect::File(Some(1 | 2), IoFileRedirectKind::DuplicateOutput, _)
+            | IoRedirect::OutputAndError(..)
+    );
+    (!writes).then_some(redirect)
+}
 
 impl ShellLineReader {
     pub(super) fn redirect(&mut self, redirect: &IoRedirect) {
@@ -59,7 +81,7 @@ impl ShellLineReader {
         let is_number =
             |name: &str| name.trim_end_matches('-').bytes().all(|it| it.is_ascii_digit());
         let is_descriptor = duplicates && target.is_some() && is_number(name);
-        if writes && name != "/dev/null" && !is_descriptor {
+        if writes && !is_shown_or_lost(name) && !is_descriptor {
             self.found.writes.push(target);
         }
     }

@@ -2,7 +2,8 @@
 //!
 //! A builtin that is not known to be harmless may do anything.
 
-use crate::core::command_line::wrappers::lists;
+use crate::core::command_line::expressions::is_number;
+use crate::core::command_line::wrappers::{after_options, lists};
 use crate::core::command_line::{KnownWord, ShellLineReader, UnknownPart};
 
 /// Shells that read POSIX syntax.
@@ -16,6 +17,9 @@ const PLAIN_LONG: &str = "login noprofile norc posix restricted verbose noeditin
 /// Builtins that run nothing and change nothing but the place, the end and the jobs of a shell.
 const HARMLESS: &str = ": true false echo cd pwd pushd popd dirs exit return break continue shift times umask ulimit \
     type logout suspend bg fg disown kill";
+/// Settings that only say how a shell reports and ends.
+const HARMLESS_SETTINGS: &str = "errexit nounset pipefail xtrace verbose noclobber";
+const HARMLESS_SHOPTS: &str = "-s -u -q nullglob globstar dotglob failglob nocaseglob nocasematch inherit_errexit lastpipe checkwinsize";
 /// Builtins that set the variables which they are given.
 const DECLARING: &str = "export readonly declare typeset local";
 /// Other builtins of bash, zsh, ksh and mksh.
@@ -32,6 +36,11 @@ pub fn is_shell(name: &str) -> bool {
     lists(SHELLS, name)
 }
 
+/// Whether a shell runs this itself.
+pub(super) fn is_builtin(name: &str) -> bool {
+    [HARMLESS, DECLARING, BUILTINS].iter().any(|names| lists(names, name))
+}
+
 impl ShellLineReader {
     pub(super) fn builtin_or_shell(&mut self, name: &str, arguments: &[KnownWord]) {
         match name {
@@ -41,7 +50,16 @@ impl ShellLineReader {
                 Some(_) | None => self.joined(name, arguments),
             },
             "trap" => self.trap(arguments),
-            "source" | "." => self.note(UnknownPart::Sourced),
+            "source" | "." => self.note(match arguments.first() {
+                Some(Some(file)) if !is_descriptor(file) => UnknownPart::Sourced,
+                Some(_) | None => UnknownPart::ShellInput,
+            }),
+            "set" if are_plain_settings(arguments) => {}
+            "shopt" if arguments.iter().all(|it| is_one_of(it, HARMLESS_SHOPTS)) => {}
+            "read" => self.read_variables(arguments),
+            "unset" => self.unset(arguments),
+            "history" if arguments.iter().all(is_digits) => {}
+            "alias" if arguments.iter().all(is_plain_name) => {}
             "test" | "[" => self.old_test(arguments),
             "printf" if arguments.first().is_none_or(|it| !may_be_option(it)) => {}
             "wait" | "jobs" if arguments.iter().all(|it| !may_be_option(it)) => {}
@@ -90,9 +108,39 @@ impl ShellLineReader {
                     if value.contains('[') {
                         self.note(UnknownPart::Builtin);
                     }
+                    self.variables.set(name, is_number(value));
                     self.variable(name, Some(value));
                 }
                 (false, _) => self.note(UnknownPart::Builtin),
+            }
+        }
+    }
+
+    /// Takes the variables that `read` sets.
+    fn read_variables(&mut self, arguments: &[KnownWord]) {
+        let mut rest = arguments;
+        loop {
+            let (after, is_known) = after_options(rest, ["r s e", "p t n N d u"]);
+            let Some((word, after)) = after.split_first() else { return };
+            if !is_known || !is_plain_name(word) {
+                return self.note(UnknownPart::Builtin);
+            }
+            let name = word.as_deref().unwrap_or_default();
+            self.variables.set(name, false);
+            self.variable(name, None);
+            rest = after;
+        }
+    }
+
+    fn unset(&mut self, arguments: &[KnownWord]) {
+        for word in arguments {
+            match word.as_deref() {
+                Some("-v") => {}
+                Some(name) if is_plain_name(word) => {
+                    self.variables.set(name, false);
+                    self.variable(name, None);
+                }
+                Some(_) | None => self.note(UnknownPart::Builtin),
             }
         }
     }
@@ -181,6 +229,50 @@ impl ShellLineReader {
             None => self.note(UnknownPart::Evaluation),
         }
     }
+}
+
+/// Whether `set` only says how a shell reports and ends, or sets parameters.
+fn are_plain_settings(arguments: &[KnownWord]) -> bool {
+    let mut words = arguments.iter();
+    while let Some(word) = words.next() {
+        match word.as_deref() {
+            Some("--") => return true,
+            Some("-o" | "+o") => match words.next() {
+                Some(name) if is_one_of(name, HARMLESS_SETTINGS) => {}
+                Some(_) | None => return false,
+            },
+            Some(word) => {
+                let letters = word.strip_prefix(['-', '+']).unwrap_or_default();
+                let takes_name = letters.strip_suffix('o');
+                let plain = takes_name.unwrap_or(letters);
+                if plain.is_empty() || !plain.chars().all(|it| "euxvC".contains(it)) {
+                    return false;
+                }
+                if takes_name.is_some()
+                    && !words.next().is_some_and(|it| is_one_of(it, HARMLESS_SETTINGS))
+                {
+                    return false;
+                }
+            }
+            None => return false,
+        }
+    }
+    true
+}
+
+fn is_one_of(word: &KnownWord, words: &str) -> bool {
+    word.as_deref().is_some_and(|it| lists(words, it))
+}
+
+fn is_digits(word: &KnownWord) -> bool {
+    word.as_deref().is_some_and(|it| it.bytes().all(|it| it.is_ascii_digit()))
+}
+
+/// Whether a word can name a variable.
+fn is_plain_name(word: &KnownWord) -> bool {
+    let is_part = |it: char| it.is_ascii_alphanumeric() || it == '_';
+    let begins = |it: &str| it.starts_with(|it: char| it.is_ascii_alphabetic() || it == '_');
+    word.as_deref().is_some_and(|it| begins(it) && it.chars().all(is_part))
 }
 
 fn may_be_option(word: &KnownWord) -> bool {

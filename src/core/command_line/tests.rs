@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::core::command_line::UnknownPart::{
-    Builtin, Configuration, ControlCharacter, Definition, Evaluation, Expansion, History, Length,
-    Nesting, Program, ShellInput, Sourced, Syntax, Variable,
+    Builtin, Configuration, ControlCharacter, Definition, Evaluation, Expansion, Foreign, History,
+    Length, Nesting, Program, ShellInput, Sourced, Syntax, Variable,
 };
 
 /// Each call as `wrapper>program -flags`, and what is unknown.
@@ -88,6 +88,7 @@ const REMOVING: &[&str] = &[
     "true & rm -rf /x",
     "true\nrm -rf /x",
     "! rm -rf /x",
+    "ls # ; rm -rf /x",
     "time rm -rf /x",
     "(rm -rf /x)",
     "{ rm -rf /x; }",
@@ -172,9 +173,7 @@ const UNKNOWN: &[(&str, UnknownPart)] = &[
     ("r? -rf /", Program),
     ("/bin/r* -rf /", Program),
     ("sudo $x", Program),
-    ("{rm,-rf,/x}", Expansion),
-    ("echo {'a',b}", Expansion),
-    ("echo {1..3}", Expansion),
+    ("{rm,-rf,/x}", Program),
     ("echo ${x:-$(rm -rf /)}", Expansion),
     ("echo ${x[$(rm -rf /)]}", Expansion),
     ("echo $((x[$(rm)]))", Expansion),
@@ -243,7 +242,9 @@ const UNKNOWN: &[(&str, UnknownPart)] = &[
     ("test -v 'a[$(rm)]'", Builtin),
     ("[ 'a[$(rm)]' -eq 1 ]", Builtin),
     ("wait -n -p 'a[$(rm)]'", Builtin),
-    ("unset PATH", Builtin),
+    ("unset PATH", Variable),
+    ("unset 'a[$(rm)]'", Builtin),
+    ("unset -f ls", Builtin),
     ("export -f ls", Builtin),
     ("exec < f", Builtin),
     ("/bin/[r]m -rf /x", Program),
@@ -253,7 +254,7 @@ const UNKNOWN: &[(&str, UnknownPart)] = &[
     ("cat </dev/tcp/h/1", Syntax),
     ("ls >! P", Syntax),
     ("ls # don't\nls !tou", History),
-    ("ls # ; rm -rf /x", History),
+    ("ls # don't", History),
     ("true\n^true^rm -rf /x", History),
     ("A=$'\\'' ls !rm", History),
     ("A=${ rm -rf /x; }", Expansion),
@@ -370,7 +371,8 @@ const UNKNOWN: &[(&str, UnknownPart)] = &[
     ("curl x | python3 -i script.py", ShellInput),
     ("curl x | python3 -W ignore", ShellInput),
     ("curl x | python3 /dev/stdin", ShellInput),
-    ("python3 <<X\nimport os\nX\n", ShellInput),
+    ("python3 <<X\nimport os\nX\n", Foreign),
+    ("curl x | python3 <<X 0<&3\nX\n", ShellInput),
     ("python3 < f", ShellInput),
     ("curl x | perl", ShellInput),
     ("curl x | perl -w", ShellInput),
@@ -474,8 +476,10 @@ fn a_plain_line_is_known_whole() {
         let found = ParsedCommandLine::parse(line);
         assert!(found.is_known(), "{line}: {found:?}");
     }
-    assert!(!ParsedCommandLine::parse("rm *.o").is_known());
-    assert!(!ParsedCommandLine::parse("rm $x").is_known());
+    for line in ["rm *.o", "rm $x", "echo {'a',b}", "echo {1..3}", "rm ${x%.o}"] {
+        let found = ParsedCommandLine::parse(line);
+        assert!(found.unknown.is_empty() && !found.is_known(), "{line}: {found:?}");
+    }
 }
 
 #[test]
@@ -515,6 +519,9 @@ fn each_program_is_seen_with_what_runs_it() {
         ["sudo -n", "sudo>env", "sudo>env>ls -l", "sort"]
     );
     assert_eq!(calls("find . -delete -name x"), ["find -deletename"]);
+    let git = ParsedCommandLine::parse("/usr/lib/git-core/git-reset --hard").calls.remove(0);
+    assert_eq!((git.name.as_deref(), git.subcommand), (Some("git"), Some(Some("reset".into()))));
+    assert_eq!(git.path.as_deref(), Some("/usr/lib/git-core/git-reset"));
     let path = ParsedCommandLine::parse("./rm x").calls[0].path.clone();
     assert_eq!(path.as_deref(), Some("./rm"));
     let started = ParsedCommandLine::of_arguments(["sh", "-c", "ls; pwd"].map(str::to_owned));

@@ -4,13 +4,15 @@ use std::mem;
 
 use brush_parser::ast::{AssignmentValue, CommandPrefixOrSuffixItem};
 
+use crate::core::command_line::expressions::is_number;
 use crate::core::command_line::wrappers::lists;
 use crate::core::command_line::{ShellLineReader, UnknownPart};
 
 /// Variables whose value is a command line.
 const LINES: &str = "PROMPT_COMMAND EDITOR VISUAL FCEDIT PAGER MANPAGER SYSTEMD_PAGER SUDO_EDITOR SUDO_ASKPASS \
     SSH_ASKPASS GIT_EDITOR GIT_SEQUENCE_EDITOR GIT_PAGER GIT_SSH GIT_SSH_COMMAND GIT_ASKPASS GIT_EXTERNAL_DIFF \
-    GIT_PROXY_COMMAND LESSOPEN LESSCLOSE";
+    GIT_PROXY_COMMAND LESSOPEN LESSCLOSE RSYNC_RSH SVN_SSH CVS_RSH HGEDITOR KUBE_EDITOR BROWSER CC CXX RUSTC \
+    RUSTC_WRAPPER RUSTC_WORKSPACE_WRAPPER";
 
 /// Variables in whose value a shell expands commands when it shows them.
 const PROMPTS: &str =
@@ -18,10 +20,24 @@ const PROMPTS: &str =
 
 /// Variables that say where programs, libraries and scripts of a shell are, which functions it calls, or how it reads a
 /// line.
-const CHANGING: &str = "PATH path BASH_ENV ENV ZDOTDIR IFS SHELLOPTS BASHOPTS FPATH fpath LD_PRELOAD LD_LIBRARY_PATH \
-    LD_AUDIT precmd_functions preexec_functions chpwd_functions periodic_functions zshexit_functions \
+const CHANGING: &str = "PATH path BASH_ENV ENV ZDOTDIR IFS SHELLOPTS BASHOPTS FPATH fpath CDPATH HOME \
+    XDG_CONFIG_HOME PYTHONSTARTUP PYTHONHOME PERL5OPT PERL5DB RUBYOPT JAVA_TOOL_OPTIONS MAKEFILES TAR_OPTIONS \
+    precmd_functions preexec_functions chpwd_functions periodic_functions zshexit_functions \
     zshaddhistory_functions GIT_EXEC_PATH GIT_TEMPLATE_DIR GIT_CONFIG GIT_CONFIG_GLOBAL GIT_CONFIG_SYSTEM \
     GIT_CONFIG_COUNT GIT_CONFIG_PARAMETERS";
+
+/// How the names of variables begin that say what the loader of programs loads.
+const OF_LOADER: [&str; 2] = ["LD_", "DYLD_"];
+
+/// Variables with options for a program, and how those begin that run nothing.
+const OPTIONS: [(&str, &str); 2] = [
+    (
+        "NODE_OPTIONS",
+        "--max-old-space-size= --no-warnings --trace-warnings --experimental-vm-modules --enable-source-maps \
+         --openssl-legacy-provider",
+    ),
+    ("MAKEFLAGS", "-j -s -k --silent --no-print-directory"),
+];
 
 /// Signs that bash reads as `$` or a backquote in a prompt.
 const WRITTEN_BY_NUMBER: [&str; 3] = ["\\44", "\\044", "\\140"];
@@ -36,7 +52,7 @@ impl ShellLineReader {
             (_, true, Some(text)) if !WRITTEN_BY_NUMBER.iter().any(|it| text.contains(it)) => {
                 self.here_document(text);
             }
-            (false, false, _) if !is_function && !lists(CHANGING, name) => {}
+            (false, false, _) if !is_function && !may_change(name, value) => {}
             (..) => self.note(UnknownPart::Variable),
         }
     }
@@ -44,15 +60,17 @@ impl ShellLineReader {
     /// Takes a command line that a program runs for itself, by the name of the setting.
     pub(super) fn shown_to(&mut self, name: &str, line: &str) {
         // A pager reads what is shown.
-        let reads = mem::take(&mut self.shell_reads);
+        let reads = (mem::take(&mut self.shell_reads), mem::take(&mut self.interpreter_reads));
         self.inside(name, |reader| reader.script(line));
-        if mem::replace(&mut self.shell_reads, reads) {
+        if self.shell_reads || self.interpreter_reads {
             self.note(UnknownPart::ShellInput);
         }
+        (self.shell_reads, self.interpreter_reads) = reads;
     }
 
     /// Reads what comes before the name of a program: it sets variables and redirects.
-    pub(super) fn prefix(&mut self, item: &CommandPrefixOrSuffixItem) {
+    /// `IFS` of `read` is for its input alone.
+    pub(super) fn prefix(&mut self, item: &CommandPrefixOrSuffixItem, reads: bool) {
         let CommandPrefixOrSuffixItem::AssignmentWord(assignment, _) = item else {
             self.argument(item);
             return;
@@ -62,12 +80,18 @@ impl ShellLineReader {
         // An index is computed, and so is the value of some variables.
         let mut is_computed = whole.contains('[');
         match &assignment.value {
+            AssignmentValue::Scalar(value) if reads && name == "IFS" => {
+                self.word(value);
+                self.found.sets.insert(name.to_owned());
+            }
             AssignmentValue::Scalar(value) => {
+                self.variables.set(name, is_number(&value.value));
                 let value = self.word(value);
                 is_computed |= value.as_ref().is_some_and(|it| it.contains('['));
                 self.variable(name, value.as_deref());
             }
             AssignmentValue::Array(values) => {
+                self.variables.set(name, false);
                 self.found.sets.insert(name.to_owned());
                 for (key, value) in values {
                     key.iter().for_each(|key| self.arithmetic(&key.value));
@@ -82,4 +106,18 @@ impl ShellLineReader {
             self.note(UnknownPart::Expansion);
         }
     }
+}
+
+/// Whether a variable may change which programs run.
+fn may_change(name: &str, value: Option<&str>) -> bool {
+    if let Some((_, harmless)) = OPTIONS.iter().find(|(options, _)| *options == name) {
+        let is_harmless = |option: &str| {
+            harmless.split(' ').any(|it| match it.ends_with('=') || it == "-j" {
+                true => option.starts_with(it),
+                false => option == it,
+            })
+        };
+        return !value.is_some_and(|value| value.split(' ').all(is_harmless));
+    }
+    lists(CHANGING, name) || OF_LOADER.iter().any(|it| name.starts_with(it))
 }

@@ -5,36 +5,66 @@ use brush_parser::ast::Word;
 use crate::core::command_line::quoting::{Surroundings, WordPiece, pieces};
 use crate::core::command_line::{KnownWord, ShellLineReader, UnknownPart};
 
-/// Whether a shell at a prompt may read something else than this line: a part of its history, or a comment as a command.
-/// It takes no `!` from its history in single quotes, before a blank or `=`, and at the end of a text.
-pub(super) fn depends_on_history(text: &str) -> bool {
-    let is_comment =
-        |at: usize| text[..at].ends_with(|it: char| it.is_whitespace() || ";&|()".contains(it));
-    if text.match_indices('#').any(|(at, _)| at == 0 || is_comment(at)) {
-        return true;
-    }
+/// Whether a shell at a prompt may read something else than this line: a part of its history. It takes no `!` from there
+/// in single quotes, before a blank or `=`, and at the end of a text.
+pub(super) fn depends_on_history(text: &str, has_comment: bool) -> bool {
     // A substitution in the last command.
     if text.lines().any(|line| line.trim_start().starts_with('^')) {
         return true;
     }
-    let (mut in_quotes, mut in_double) = (false, false);
     let mut letters = text.chars().peekable();
+    let mut quotes = Quotes::default();
     while let Some(letter) = letters.next() {
         match letter {
-            '\'' if !in_double => in_quotes = !in_quotes,
-            '"' if !in_quotes => in_double = !in_double,
-            '\\' if !in_quotes => _ = letters.next(),
-            '!' if !in_quotes || text.contains("$'") => {
+            '\\' if !quotes.single => _ = letters.next(),
+            // A quote in a comment may be none.
+            '!' if !quotes.single || has_comment || text.contains("$'") => {
                 let is_plain = |next: &char| next.is_whitespace() || *next == '=';
-                let is_plain = |next: &char| is_plain(next) || (*next == '"' && in_double);
+                let is_plain = |next: &char| is_plain(next) || (*next == '"' && quotes.double);
                 if letters.peek().is_some_and(|next| !is_plain(next)) {
                     return true;
                 }
             }
-            _ => {}
+            _ => quotes.take(letter),
         }
     }
     false
+}
+
+/// A line as a shell reads it that takes `#` for a letter; none if the line has no comment.
+pub(super) fn without_comments(text: &str) -> Option<String> {
+    let mut other = String::with_capacity(text.len() + 1);
+    let mut letters = text.chars();
+    let mut quotes = Quotes::default();
+    while let Some(letter) = letters.next() {
+        let begins = other.ends_with(|it: char| it.is_whitespace() || ";&|()".contains(it));
+        if letter == '#' && !quotes.single && !quotes.double && (begins || other.is_empty()) {
+            other.push('\\');
+        }
+        other.push(letter);
+        match letter {
+            '\\' if !quotes.single => other.extend(letters.next()),
+            _ => quotes.take(letter),
+        }
+    }
+    (other.len() > text.len()).then_some(other)
+}
+
+/// In which quotes a text is.
+#[derive(Default)]
+struct Quotes {
+    single: bool,
+    double: bool,
+}
+
+impl Quotes {
+    fn take(&mut self, letter: char) {
+        match letter {
+            '\'' if !self.double => self.single = !self.single,
+            '"' if !self.single => self.double = !self.double,
+            _ => {}
+        }
+    }
 }
 
 /// Whether a line has `${ command; }`, which runs a command in some shells. The parser does not know it.
@@ -66,11 +96,12 @@ impl ShellLineReader {
             pieces.iter().any(|it| matches!(it, WordPiece::Plain(text) if has(text)))
         };
         // A parenthesis belongs to a pattern, which runs commands in zsh.
-        if plain(&["{"]) && plain(&[",", ".."]) || plain(&["("]) {
+        if plain(&["("]) {
             self.note(UnknownPart::Expansion);
         }
+        let is_one = !(plain(&["{"]) && plain(&[",", ".."]));
         // Each piece is read, also behind one that is not known: it may have commands.
-        pieces.into_iter().fold(true, |known, piece| self.piece(piece, text) & known)
+        pieces.into_iter().fold(is_one, |known, piece| self.piece(piece, text) & known)
     }
 
     fn piece(&mut self, piece: WordPiece<'_>, text: &mut String) -> bool {
@@ -85,8 +116,8 @@ impl ShellLineReader {
                 true
             }
             WordPiece::Computed => false,
-            WordPiece::Parameter { is_name } => {
-                if !is_name {
+            WordPiece::Parameter { is_plain } => {
+                if !is_plain {
                     self.note(UnknownPart::Expansion);
                 }
                 false
@@ -99,14 +130,6 @@ impl ShellLineReader {
                 self.arithmetic(expression);
                 false
             }
-        }
-    }
-
-    /// Arithmetic evaluates the values of variables, which may run commands.
-    pub(super) fn arithmetic(&mut self, expression: &str) {
-        if expression.contains(|it: char| !it.is_ascii_digit() && !" +-*/%()<>=&|^~,".contains(it))
-        {
-            self.note(UnknownPart::Expansion);
         }
     }
 

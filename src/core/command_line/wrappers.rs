@@ -71,15 +71,15 @@ const WATCH: [&str; 2] = [
     "b c C d e g p r t w beep color differences errexit chgexit precise no-rerun no-title no-wrap",
     "n q interval equexit",
 ];
-/// Without `-o` and `-F`, which can name a command that runs here.
-const SSH: [&str; 2] =
-    ["4 6 A a C f G g K k M N n q s T t V v X x Y y", "B b c D E e I i J L l m O P p Q R S W w"];
-
 /// Programs that run others, in ways that are not followed.
 const NOT_FOLLOWED: &str = "unshare nsenter bwrap firejail proot fakeroot strace ltrace catchsegv \
     systemd-run runuser setpriv unbuffer rlwrap parallel entr script expect screen tmux chroot \
     taskset chrt numactl prlimit pkexec run0 dbus-run-session xvfb-run \
     setarch linux32 linux64 valgrind perf choom runcon sg gosu hyperfine at batch not and or nocorrect noglob";
+
+/// What of `tmux` and `screen` runs no command.
+const SHOWS_SESSIONS: &str = "ls list-sessions a at attach attach-session has has-session lsw list-windows lsp list-panes \
+    lsc list-clients info -V -ls -list -x -r";
 
 /// The options of `find` that run a command.
 const FIND_RUNS: &str = "-exec -execdir -ok -okdir";
@@ -87,6 +87,10 @@ const FIND_RUNS: &str = "-exec -execdir -ok -okdir";
 /// Whether a word is in a list that is separated by blanks.
 pub(super) fn lists(words: &str, word: &str) -> bool {
     words.split(' ').any(|it| it == word)
+}
+
+fn lists_word(words: &str, word: &KnownWord) -> bool {
+    word.as_deref().is_some_and(|it| lists(words, it))
 }
 
 fn wrapper_of(name: &str) -> Option<&'static Wrapper> {
@@ -117,7 +121,7 @@ impl ShellLineReader {
                 (line, true) => self.joined(name, line),
                 (_, false) => self.note(UnknownPart::Evaluation),
             },
-            "ssh" => self.remote(arguments),
+            "ssh" => self.ssh(arguments),
             "find" => self.found_files(arguments),
             "fd" | "fdfind" => {
                 let runs = |it: &String| {
@@ -133,9 +137,19 @@ impl ShellLineReader {
             "crontab" if !arguments.iter().any(|it| it.as_deref() == Some("-l")) => {
                 self.note(UnknownPart::Evaluation);
             }
-            _ if self.interpreter(name, arguments) => {}
+            "sed" | "gsed" | "awk" | "gawk" | "mawk" | "nawk" => {
+                self.interpreter(name, arguments);
+                self.script_of_language(name, arguments);
+            }
+            "tmux" | "screen" if shows_sessions(arguments) => {}
             _ if lists(NOT_FOLLOWED, name) => self.note(UnknownPart::Evaluation),
-            _ => self.builtin_or_shell(name, arguments),
+            _ => {
+                if !self.interpreter(name, arguments) {
+                    self.builtin_or_shell(name, arguments);
+                }
+                self.run_by_options(name, arguments);
+                self.suspect(call);
+            }
         }
     }
 
@@ -148,6 +162,9 @@ impl ShellLineReader {
 
     fn wrapped(&mut self, name: &str, wrapper: &Wrapper, arguments: &[KnownWord]) {
         let options = [wrapper.plain, wrapper.valued];
+        if name == "command" && arguments.first().is_some_and(|it| lists_word("-v -V", it)) {
+            return;
+        }
         let (mut rest, mut known) = after_options(arguments, options);
         if matches!(name, "env" | "sudo" | "doas") {
             // `env -` is `env -i`, and sudo takes options behind variables too.
@@ -192,23 +209,6 @@ impl ShellLineReader {
         match known {
             Some(words) => self.inside(name, |reader| reader.script(&words.join(" "))),
             None => self.note(UnknownPart::Evaluation),
-        }
-    }
-
-    fn remote(&mut self, arguments: &[KnownWord]) {
-        let (rest, known) = after_options(arguments, SSH);
-        let line = match rest.get(1..).unwrap_or_default() {
-            [Some(end), line @ ..] if end == "--" => line,
-            line => line,
-        };
-        // Options may follow the host, too.
-        let is_option =
-            line.first().is_some_and(|it| it.as_ref().is_none_or(|it| it.starts_with('-')));
-        let is_host_known = rest.first().is_none_or(Option::is_some);
-        match line {
-            _ if !known || is_option || !is_host_known => self.note(UnknownPart::Evaluation),
-            [] => self.shell_reads = true,
-            line => self.joined("ssh", line),
         }
     }
 
@@ -274,6 +274,20 @@ pub(super) fn after_options<'a>(
         }
     }
     (rest, true)
+}
+
+/// Whether a terminal multiplexer is only to show its sessions, or to begin one with a shell.
+fn shows_sessions(arguments: &[KnownWord]) -> bool {
+    let is_new = |it: &str| lists("new new-session", it);
+    match arguments.first().map(Option::as_deref) {
+        None => true,
+        Some(Some(first)) if is_new(first) => {
+            let (rest, is_known) =
+                after_options(&arguments[1..], ["A d D E P X", "c e f F n s t x y"]);
+            rest.is_empty() && is_known
+        }
+        Some(first) => first.is_some_and(|it| lists(SHOWS_SESSIONS, it)),
+    }
 }
 
 /// What `xargs` may replace by what it reads, by its options.

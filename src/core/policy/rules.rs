@@ -5,6 +5,7 @@
 
 pub mod command;
 pub mod facts;
+mod lines;
 pub mod patterns;
 pub mod tools;
 
@@ -13,13 +14,17 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-use crate::core::command_line::{ParsedCommandLine, ProgramCall};
+use crate::core::command_line::ParsedCommandLine;
 use crate::core::policy::rules::command::CommandPattern;
-use crate::core::policy::rules::facts::{CallFacts, Fact};
+use crate::core::policy::rules::facts::{CallFacts, Fact, SessionFacts};
+use crate::core::policy::rules::lines::all_allowed;
 use crate::core::policy::rules::patterns::Patterns;
 
 /// The most rules of a daemon, of all its files together.
 pub const RULES_MAX: usize = 256;
+
+/// Where the lines run that are examples of rules.
+const EXAMPLE_DIRECTORY: &str = "/home/you/project";
 
 /// What happens to a call, the mildest first: of several, the strictest wins.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -57,6 +62,8 @@ pub struct Rule {
     pub effect: RuleEffect,
     /// What callers are told about it.
     pub reason: Option<Arc<str>>,
+    /// What happens at most where it is not known whether it matches, if that differs from what the policy says.
+    pub unknown: Option<RuleEffect>,
     /// Whether the person in front of the calling client may approve what this rule asks about.
     pub client_may_approve: bool,
     /// For a rule that allows: the rules that do not ask about what it allows.
@@ -69,7 +76,7 @@ pub struct Rule {
     pub raw_input: Option<bool>,
     /// A program that the call runs.
     pub command: Option<CommandPattern>,
-    /// The files that redirections of its command line write.
+    /// The files that its command line writes, and for rules that deny or ask also those which programs change.
     pub writes: Option<Patterns>,
     /// The whole command line, as it is written.
     pub line: Option<Arc<str>>,
@@ -196,7 +203,7 @@ impl PolicyRules {
             trace[number].overridden = self.is_overridden(&trace[number], call, &trace);
         }
         let strict = self.rules.iter().zip(&trace).filter_map(|(rule, outcome)| {
-            let effect = self.strict_effect(outcome)?;
+            let effect = self.strict_effect(rule, outcome)?;
             Some((effect, outcome.matching == Matching::Yes, rule))
         });
         let asks_client = strict.clone().all(|(_, _, rule)| rule.client_may_approve);
@@ -232,12 +239,14 @@ impl PolicyRules {
     }
 
     /// The effect of a rule that denies or asks and matches, or may match.
-    fn strict_effect(&self, outcome: &RuleOutcome) -> Option<RuleEffect> {
+    fn strict_effect(&self, rule: &Rule, outcome: &RuleOutcome) -> Option<RuleEffect> {
         let effect = match (outcome.effect, outcome.matching) {
             (RuleEffect::Allow, _) | (_, Matching::No) => return None,
             (RuleEffect::Ask, _) if outcome.overridden => return None,
             (effect, Matching::Yes) => effect,
-            (effect, Matching::Maybe) => effect.min(self.unknown.unwrap_or(RuleEffect::Ask)),
+            (effect, Matching::Maybe) => {
+                effect.min(rule.unknown.or(self.unknown).unwrap_or(RuleEffect::Ask))
+            }
         };
         (effect != RuleEffect::Allow).then_some(effect)
     }
@@ -278,29 +287,13 @@ impl PolicyRules {
     }
 }
 
-/// Whether these rules together allow all that a line does.
-fn all_allowed(line: &ParsedCommandLine, call: &CallFacts<'_>, rules: &[&Rule]) -> bool {
-    let is_fine = |call: &_| {
-        rules.iter().any(|rule| rule.command.as_ref().is_some_and(|command| command.allows(call)))
-    };
-    let is_written = |file: &Option<String>| {
-        let file = file.as_deref().and_then(|file| call.absolute(line, file));
-        let patterns = rules.iter().filter_map(|rule| rule.writes.as_ref());
-        file.is_some_and(|file| patterns.into_iter().any(|patterns| patterns.matches(&file)))
-    };
-    // A variable may change what a program does.
-    !rules.is_empty()
-        && line.is_known()
-        && line.sets.is_empty()
-        && line.calls.iter().all(is_fine)
-        && line.writes.iter().all(is_written)
-}
-
 impl Rule {
-    /// Whether it is about this line, whoever runs it and wherever. For a rule that allows: whether it allows the whole
+    /// Whether it is about this line as an example, whoever runs it. For a rule that allows: whether it allows the whole
     /// line alone.
     pub fn matches_line(&self, line: &ParsedCommandLine) -> Matching {
-        let call = CallFacts { line: Some(line), ..CallFacts::default() };
+        let directory = Some(EXAMPLE_DIRECTORY.to_owned());
+        let session = Some(SessionFacts { directory, ..SessionFacts::default() });
+        let call = CallFacts { line: Some(line), session, ..CallFacts::default() };
         if self.effect == RuleEffect::Allow {
             return all_allowed(line, &call, &[self]).into();
         }
@@ -354,47 +347,6 @@ impl Rule {
     /// Whether it is about a call as a whole, and not about single programs or files.
     fn is_about_whole(&self) -> bool {
         self.command.is_none() && self.writes.is_none()
-    }
-
-    /// Whether the line is one that the rule is about. Typed input that is no known line is judged by `raw_input`
-    /// alone.
-    fn judge_line(&self, call: &CallFacts<'_>) -> Option<(Matching, Condition)> {
-        let condition = if self.command.is_some() { Condition::Command } else { Condition::Writes };
-        if self.command.is_none() && self.writes.is_none() {
-            return None;
-        }
-        let Some(line) = call.line else { return Some((Matching::No, condition)) };
-        if self.effect == RuleEffect::Allow {
-            // Whether the rules that allow cover the whole line is seen when all are known.
-            let calls = || line.calls.iter().any(|call| self.allows(call));
-            let matching = self.writes.is_some() && !line.writes.is_empty() || calls();
-            return Some((matching.into(), condition));
-        }
-        let unclear = if line.unknown.is_empty() { Matching::No } else { Matching::Maybe };
-        let command = self.command.as_ref().map(|command| {
-            let matching = line.calls.iter().map(|call| command.matching(call)).max();
-            (matching.unwrap_or(Matching::No).max(unclear), Condition::Command)
-        });
-        let writes = self.writes.as_ref().map(|patterns| {
-            let one = |file: &Option<String>| match file.as_deref() {
-                Some(file) => match call.absolute(line, file) {
-                    Some(file) => patterns.matches(&file).into(),
-                    None => Matching::Maybe,
-                },
-                None => Matching::Maybe,
-            };
-            let matching = line.writes.iter().map(one).max();
-            (matching.unwrap_or(Matching::No).max(unclear), Condition::Writes)
-        });
-        match (command, writes) {
-            (Some(command), Some(writes)) if writes.0 < command.0 => Some(writes),
-            (Some(command), _) => Some(command),
-            (None, writes) => writes,
-        }
-    }
-
-    fn allows(&self, call: &ProgramCall) -> bool {
-        self.command.as_ref().is_some_and(|command| command.allows(call))
     }
 }
 

@@ -3,6 +3,7 @@
 use crate::core::command_line::ProgramCall;
 use crate::core::command_line::flags::canonical;
 use crate::core::policy::rules::Matching;
+use crate::core::policy::rules::facts::plain_path;
 use crate::core::policy::rules::patterns::Patterns;
 
 /// A program with its flags and operands.
@@ -67,16 +68,17 @@ impl CommandPattern {
         let flags =
             self.flags_of(name).is_none_or(|mut flags| flags.all(|it| call.flags.contains(&it)));
         let any_operand = |patterns: &Patterns| {
-            call.operands.iter().flatten().any(|operand| patterns.matches(operand))
+            let matches = |operand: &String| {
+                patterns.matches(operand) || patterns.matches(&plain_path(operand))
+            };
+            call.operands.iter().flatten().any(matches)
         };
-        let is_first =
-            |first: &Option<String>| first.as_ref().is_some_and(|it| !it.starts_with('-'));
-        let subcommand = self.subcommand.as_ref().is_none_or(|patterns| {
-            match call.arguments.first().filter(|first| is_first(first)) {
-                Some(Some(first)) => patterns.matches(first),
-                Some(None) | None => any_operand(patterns),
-            }
-        });
+        let subcommand = match (&self.subcommand, &call.subcommand) {
+            (None, _) => true,
+            (Some(patterns), Some(Some(known))) if !patterns.matches(known) => return Matching::No,
+            (Some(_), Some(Some(_))) => true,
+            (Some(patterns), Some(None) | None) => any_operand(patterns),
+        };
         let operands = self.operands.as_ref().is_none_or(any_operand);
         let conditions = [flags, subcommand, operands];
         conditions

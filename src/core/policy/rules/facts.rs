@@ -11,6 +11,9 @@ use crate::core::shell::activity::ActivityState;
 const DOORS: [&str; 5] = ["gateway", "observer_gateway", "session", "observer", "operator"];
 const ROLES: [&str; 4] = ["view", "write", "approve", "operate"];
 
+/// In how many directories a file of a line may be.
+const DIRECTORIES_MAX: usize = 16;
+
 /// What a terminal can be known to do.
 const TERMINALS: [&str; 6] =
     ["prompt", "running", "needs_input", "secret_prompt", "full_screen", "exited"];
@@ -185,21 +188,48 @@ impl CallFacts<'_> {
         }
     }
 
-    /// The absolute path of a file that a line names, without looking at the disk; `None` if that is not known. Links
-    /// are not followed.
-    pub fn absolute(&self, line: &ParsedCommandLine, file: &str) -> Option<String> {
+    /// The absolute paths that a file of a line may have, without looking at the disk; `None` if that is not known. Where
+    /// the line changes its directory, a file may be in each of them. Links are not followed.
+    pub fn paths(&self, line: &ParsedCommandLine, file: &str) -> Option<Vec<String>> {
+        // What `~` stands for is not known, but that it is a directory of its own.
+        let is_whole = |path: &Path| path.is_absolute() || path.starts_with("~");
         let file = Path::new(file);
-        if file.is_absolute() {
-            return Some(plain(file));
-        }
-        const MOVING: [&str; 3] = ["cd", "pushd", "popd"];
-        let moves = |name: &str| MOVING.contains(&name);
-        if line.calls.iter().any(|call| call.name.as_deref().is_none_or(moves)) {
+        if file.starts_with("~") && file.components().any(|it| it == Component::ParentDir) {
             return None;
         }
-        let directory = self.session.as_ref()?.directory.as_deref()?;
-        Some(plain(&Path::new(directory).join(file)))
+        if is_whole(file) {
+            return Some(vec![plain(file)]);
+        }
+        let mut directories = vec![PathBuf::from(self.session.as_ref()?.directory.as_deref()?)];
+        for call in &line.calls {
+            match call.name.as_deref() {
+                Some("cd") => {}
+                None | Some("pushd" | "popd") => return None,
+                Some(_) => continue,
+            }
+            let next = match call.operands.as_slice() {
+                [] if call.arguments.is_empty() => Path::new("~"),
+                [Some(next)] if next != "-" => Path::new(next),
+                _ => return None,
+            };
+            match is_whole(next) {
+                true => directories.push(next.to_owned()),
+                false => {
+                    let below: Vec<_> = directories.iter().map(|it| it.join(next)).collect();
+                    directories.extend(below);
+                }
+            }
+            if directories.len() > DIRECTORIES_MAX {
+                return None;
+            }
+        }
+        Some(directories.iter().map(|it| plain(&it.join(file))).collect())
     }
+}
+
+/// The same path without `.`, `..` and slashes that mean nothing.
+pub(super) fn plain_path(text: &str) -> String {
+    plain(Path::new(text))
 }
 
 /// A path without `.` and `..`.
@@ -248,14 +278,20 @@ mod tests {
     fn a_path_is_made_absolute_only_where_its_directory_is_known() {
         let session = SessionFacts { directory: Some("/srv/www".into()), ..Default::default() };
         let call = CallFacts { session: Some(session), ..CallFacts::default() };
-        let absolute =
-            |line: &str, file: &str| call.absolute(&ParsedCommandLine::parse(line), file);
-        assert_eq!(absolute("echo", "../etc/./x"), Some("/srv/etc/x".into()));
-        assert_eq!(absolute("echo", "/a/../../b"), Some("/b".into()));
-        assert_eq!(absolute("cd /; echo", "x"), None);
-        assert_eq!(absolute("$X; echo", "x"), None);
+        let paths = |line: &str, file: &str| {
+            call.paths(&ParsedCommandLine::parse(line), file).map(|paths| paths.join(" "))
+        };
+        assert_eq!(paths("echo", "../etc/./x"), Some("/srv/etc/x".into()));
+        assert_eq!(paths("echo", "/a/../../b"), Some("/b".into()));
+        assert_eq!(paths("cd /; echo", "x"), Some("/srv/www/x /x".into()));
+        assert_eq!(paths("cd /; cd a", "x"), Some("/srv/www/x /x /srv/www/a/x /a/x".into()));
+        assert_eq!(paths("cd", "x"), Some("/srv/www/x ~/x".into()));
+        for line in ["$X; echo", "cd $X", "cd -", "cd a b", "pushd a", &"cd a;".repeat(5)] {
+            assert_eq!(paths(line, "x"), None, "{line}");
+        }
+        assert_eq!(paths("echo", "~/../x"), None);
         let nowhere = CallFacts::default();
-        assert_eq!(nowhere.absolute(&ParsedCommandLine::parse("echo"), "x"), None);
-        assert_eq!(nowhere.absolute(&ParsedCommandLine::parse("cd"), "/x"), Some("/x".into()));
+        assert_eq!(nowhere.paths(&ParsedCommandLine::parse("echo"), "x"), None);
+        assert_eq!(nowhere.paths(&ParsedCommandLine::parse("cd"), "/x"), Some(vec!["/x".into()]));
     }
 }

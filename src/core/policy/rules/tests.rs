@@ -14,6 +14,7 @@ fn rule(name: &str, effect: RuleEffect) -> Rule {
         name: name.into(),
         effect,
         reason: None,
+        unknown: None,
         client_may_approve: false,
         overrides: Vec::new(),
         facts: BTreeMap::new(),
@@ -127,7 +128,7 @@ fn what_may_be_denied_is_asked_about_or_what_the_operator_wants() {
         unknown: Some(unknown),
         ..rules(vec![about("rm", RuleEffect::Deny, command("rm", Some(&["r"]), None))])
     };
-    for line in ["rm $X", "$X -r y", "eval \"$X\"", ". ./x", "rm -f *", "foo <<("] {
+    for line in ["rm $X", "$X -r y", "eval \"$X\"", ". <(x)", "rm -f *", "foo <<("] {
         assert_eq!(judged(&of(RuleEffect::Ask), line), (RuleEffect::Ask, UNSURE), "{line}");
         assert_eq!(judged(&of(RuleEffect::Deny), line), (RuleEffect::Deny, UNSURE), "{line}");
         assert_eq!(judged(&of(RuleEffect::Allow), line), (RuleEffect::Allow, SURE), "{line}");
@@ -226,13 +227,23 @@ fn operands_that_are_denied_are_any_and_those_that_are_allowed_are_all() {
 fn files_that_redirections_write_are_judged_by_their_whole_path() {
     let writes = |effect| Rule { writes: Some(patterns(&["/srv/**"])), ..rule("writes", effect) };
     let denied = rules(vec![writes(RuleEffect::Deny)]);
-    for line in ["echo > x", "echo >> /srv/x", "echo &> a/../x", "cat < y > /srv"] {
+    for line in [
+        "echo > x",
+        "echo >> /srv/x",
+        "echo &> a/../x",
+        "cat < y > /srv",
+        "cd / && cd srv && echo > x",
+        "cp x y",
+        "cp -t /srv /tmp/x",
+        "sed -i 1d x",
+        "dd of=x if=/tmp/x",
+    ] {
         assert_eq!(judged(&denied, line), (RuleEffect::Deny, SURE), "{line}");
     }
-    for line in ["echo > /tmp/x", "echo > ../x", "cat < x", "echo 2>/dev/null"] {
+    for line in ["echo > /tmp/x", "echo > ../x", "cat < x", "cp x /tmp", "echo 2>/dev/null"] {
         assert_eq!(judged(&denied, line), (RuleEffect::Allow, SURE), "{line}");
     }
-    for line in ["cd /; echo > x", "echo > $X"] {
+    for line in ["cd $Y; echo > x", "echo > $X", "cp x $Y"] {
         assert_eq!(judged(&denied, line), (RuleEffect::Ask, UNSURE), "{line}");
     }
     let echo = about("echo", RuleEffect::Allow, command("echo", None, None));

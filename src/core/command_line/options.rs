@@ -1,0 +1,95 @@
+//! Options of programs whose value is a command.
+
+use crate::core::command_line::wrappers::lists;
+use crate::core::command_line::{KnownWord, ShellLineReader, UnknownPart};
+
+/// Programs, and their options whose value is a command line.
+const LINES: [(&str, &str); 7] = [
+    (
+        "tar bsdtar gtar",
+        "I F use-compress-program to-command info-script new-volume-script rsh-command rmt-command checkpoint-action",
+    ),
+    ("man", "P H pager html"),
+    ("rsync", "e rsh rsync-path"),
+    ("scp sftp", "S"),
+    ("sort gsort", "compress-program"),
+    ("split gsplit", "filter"),
+    ("zip", "TT unzip-command"),
+];
+
+/// Programs, and their options whose value runs something in a language of its own, or names what does.
+const NOT_FOLLOWED: [(&str, &str); 4] = [
+    ("vi vim nvim view gvim ex rvim vimdiff nvim-qt", "c S s u cmd"),
+    ("emacs", "f l eval execute funcall load script batch"),
+    ("gdb lldb", "x ex ix iex o S command eval-command init-command init-eval-command"),
+    ("rg", "pre hostname-bin"),
+];
+
+/// Programs that take a command behind `+`.
+const RUNS_BEHIND_PLUS: &str = "vi vim nvim view gvim ex rvim vimdiff less more most";
+
+impl ShellLineReader {
+    /// Reads what a program is told to run by its options.
+    pub(super) fn run_by_options(&mut self, name: &str, arguments: &[KnownWord]) {
+        let of = |table: &'static [(&str, &'static str)]| {
+            table.iter().find(|(names, _)| lists(names, name)).map(|(_, options)| *options)
+        };
+        if let Some(options) = of(&LINES) {
+            for value in values(arguments, options) {
+                match value {
+                    Some(value) => {
+                        let line = value.strip_prefix("exec=").unwrap_or(value);
+                        self.shown_to(name, line);
+                    }
+                    None => self.note(UnknownPart::Evaluation),
+                }
+            }
+        }
+        if matches!(name, "scp" | "sftp") {
+            self.settings(arguments);
+        }
+        let is_told = |options| !values(arguments, options).is_empty();
+        let runs = |word: &String| {
+            word.strip_prefix('+').is_some_and(|it| {
+                !(it.is_empty()
+                    || it.starts_with([
+                        '/', 'G', 'F', '0', '1', '2', '3', '4', '5', '6', '7', '8', '9',
+                    ]))
+                    || it.contains('!')
+            })
+        };
+        let is_behind = lists(RUNS_BEHIND_PLUS, name) && arguments.iter().flatten().any(runs);
+        if is_behind || of(&NOT_FOLLOWED).is_some_and(is_told) {
+            self.note(UnknownPart::Evaluation);
+        }
+    }
+}
+
+/// The values of those options, each as the rest of its word or the next word. Long names may be cut, and stand behind
+/// one dash too.
+fn values<'a>(arguments: &'a [KnownWord], options: &str) -> Vec<Option<&'a str>> {
+    let mut found = Vec::new();
+    for (at, word) in arguments.iter().enumerate() {
+        let Some(option) = word.as_deref().and_then(|it| it.strip_prefix('-')) else { continue };
+        if option == "-" {
+            break;
+        }
+        let next = || arguments.get(at + 1).and_then(Option::as_deref);
+        let (name, value) = match option.split_once('=') {
+            Some((name, value)) => (name, Some(value)),
+            None => (option, None),
+        };
+        let long = name.trim_start_matches('-');
+        let is_long = |it: &str| it.len() > 1 && long.len() > 1 && it.starts_with(long);
+        if options.split(' ').any(is_long) {
+            found.push(value.or_else(next));
+        } else if !option.starts_with('-') {
+            let is_short = |letter: char| lists(options, &letter.to_string());
+            if let Some((at, letter)) = option.char_indices().find(|(_, it)| is_short(*it)) {
+                let rest = &option[at + letter.len_utf8()..];
+                found.push(Some(rest).filter(|it| !it.is_empty()).or_else(next));
+            }
+        }
+    }
+    found
+}

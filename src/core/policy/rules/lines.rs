@@ -1,0 +1,82 @@
+//! How rules judge what a command line runs and writes.
+
+use crate::core::command_line::{ParsedCommandLine, ProgramCall, UnknownPart};
+use crate::core::policy::rules::command::CommandPattern;
+use crate::core::policy::rules::facts::CallFacts;
+use crate::core::policy::rules::patterns::Patterns;
+use crate::core::policy::rules::{Condition, Matching, Rule, RuleEffect};
+
+/// Whether these rules together allow all that a line does.
+pub(super) fn all_allowed(line: &ParsedCommandLine, call: &CallFacts<'_>, rules: &[&Rule]) -> bool {
+    let is_fine = |call: &_| {
+        rules.iter().any(|rule| rule.command.as_ref().is_some_and(|command| command.allows(call)))
+    };
+    let is_written = |file: &Option<String>| {
+        let paths = file.as_deref().and_then(|file| call.paths(line, file));
+        let allows = |rule: &&Rule, path: &str| {
+            rule.writes.as_ref().is_some_and(|patterns| patterns.matches(path))
+        };
+        let is_fine = |path: &String| rules.iter().any(|rule| allows(rule, path));
+        paths.is_some_and(|paths| paths.iter().all(is_fine))
+    };
+    // A variable may change what a program does.
+    !rules.is_empty()
+        && line.is_known()
+        && line.sets.is_empty()
+        && line.calls.iter().all(is_fine)
+        && line.writes.iter().all(is_written)
+}
+
+impl Rule {
+    /// Whether the line is one that the rule is about. Typed input that is no known line is judged by `raw_input`
+    /// alone.
+    pub(super) fn judge_line(&self, call: &CallFacts<'_>) -> Option<(Matching, Condition)> {
+        let condition = if self.command.is_some() { Condition::Command } else { Condition::Writes };
+        if self.command.is_none() && self.writes.is_none() {
+            return None;
+        }
+        let Some(line) = call.line else { return Some((Matching::No, condition)) };
+        if self.effect == RuleEffect::Allow {
+            // Whether the rules that allow cover the whole line is seen when all are known.
+            let calls = || line.calls.iter().any(|call| self.allows(call));
+            let matching = self.writes.is_some() && !line.writes.is_empty() || calls();
+            return Some((matching.into(), condition));
+        }
+        let is_unclear = line.unknown.iter().copied().any(UnknownPart::hides_commands);
+        let unclear = if is_unclear { Matching::Maybe } else { Matching::No };
+        let command = self
+            .command
+            .as_ref()
+            .map(|command| (command_of_line(command, line).max(unclear), Condition::Command));
+        let writes = self
+            .writes
+            .as_ref()
+            .map(|patterns| (files_of_line(patterns, call, line).max(unclear), Condition::Writes));
+        match (command, writes) {
+            (Some(command), Some(writes)) if writes.0 < command.0 => Some(writes),
+            (Some(command), _) => Some(command),
+            (None, writes) => writes,
+        }
+    }
+
+    pub(super) fn allows(&self, call: &ProgramCall) -> bool {
+        self.command.as_ref().is_some_and(|command| command.allows(call))
+    }
+}
+
+/// Whether a line runs such a program. What a program may run that is not known to run others, may be one.
+fn command_of_line(command: &CommandPattern, line: &ParsedCommandLine) -> Matching {
+    let calls = line.calls.iter().map(|call| command.matching(call));
+    let is_suspect = line.suspects.iter().any(|call| command.matching(call) == Matching::Yes);
+    let suspect = if is_suspect { Matching::Maybe } else { Matching::No };
+    calls.max().unwrap_or(Matching::No).max(suspect)
+}
+
+/// Whether a line writes, or has a program change, such a file.
+fn files_of_line(patterns: &Patterns, call: &CallFacts<'_>, line: &ParsedCommandLine) -> Matching {
+    let one = |file: &Option<String>| match file.as_deref().map(|file| call.paths(line, file)) {
+        Some(Some(paths)) => paths.iter().any(|path| patterns.matches(path)).into(),
+        Some(None) | None => Matching::Maybe,
+    };
+    line.writes.iter().chain(&line.targets).map(one).max().unwrap_or(Matching::No)
+}
