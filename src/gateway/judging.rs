@@ -15,6 +15,7 @@ use crate::core::ids::TenantId;
 use crate::core::input::idempotency::IdempotencyKey;
 use crate::core::input::request::WriteError;
 use crate::core::moment::Moment;
+use crate::core::policy::Standing;
 use crate::core::policy::approvals::{Approval, ApprovalRequest, Fingerprint, Witness};
 use crate::core::policy::bound::PermitBound;
 use crate::core::policy::decision::Decision;
@@ -183,10 +184,22 @@ impl JudgedCall<'_> {
         let millis = match self.entry.runs {
             ToolRuns::Line(_) => given("timeout_ms").unwrap_or(60_000),
             ToolRuns::Nothing | ToolRuns::Program | ToolRuns::Text(_) | ToolRuns::Input => {
-                given("wait_ms").unwrap_or(if waits { WAIT_MS_DEFAULT } else { 0 })
+                match given("wait_ms") {
+                    Some(given) => given,
+                    None if waits => WAIT_MS_DEFAULT,
+                    // A command ends with its answer, and its approval with it.
+                    None if call.standing.is_operator() && self.is_of_command() => return PATIENCE_MAX,
+                    None => 0,
+                }
             }
         };
         Duration::from_millis(millis).min(PATIENCE_MAX)
+    }
+
+    /// Whether it is a call that a command line makes once, and not one by which a client keeps its place.
+    fn is_of_command(self) -> bool {
+        let name = &*self.entry.name;
+        !["acquire_lease", "renew_lease", "release_lease", "resize"].contains(&name)
     }
 
     fn request(

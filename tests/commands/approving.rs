@@ -136,6 +136,29 @@ fn the_command_line_lists_approves_denies_and_explains() {
 }
 
 #[test]
+fn a_command_that_is_asked_about_waits_until_it_is_approved() {
+    let home = Home::new();
+    let rule =
+        "[[rule]]\nname = \"ask\"\neffect = \"ask\"\ntool = [\"manage_session\", \"send_text\"]\n";
+    std::fs::write(home.configure("").with_file_name("policy.toml"), rule).unwrap();
+    let _daemon = home.daemon();
+    start(&home, "exec bash --norc");
+    std::thread::scope(|scope| {
+        for words in ["send build x", "kill build"] {
+            let command = scope.spawn(|| home.run(words));
+            until("the command to wait", || {
+                home.printed("approve").starts_with("1 call waits for an approval\n")
+            });
+            let listed = home.envelope("approve");
+            let id = listed["data"]["approvals"][0]["approval_id"].as_str().unwrap().to_owned();
+            home.printed(&format!("approve {id}"));
+            let ended = command.join().unwrap();
+            assert!(ended.status.success(), "{words}: {ended:?}");
+        }
+    });
+}
+
+#[test]
 fn policy_check_judges_by_the_rules_and_starter_sets_are_policies() {
     let home = asking_home();
     let check = |line: &str, words: &[&str]| {
@@ -144,7 +167,9 @@ fn policy_check_judges_by_the_rules_and_starter_sets_are_policies() {
         String::from_utf8(output.stdout).unwrap()
     };
     assert!(check("rm -fr x", &[]).starts_with("ask by the rule `recursive-remove`\n"));
-    assert!(check("rm $X", &[]).starts_with("ask since the rule `recursive-remove` may be"));
+    assert!(
+        check("rm $X", &[]).starts_with("ask since the rule `recursive-remove` may be")
+    );
     assert!(check("ls", &[]).starts_with("allow by default\n"));
     let file = home.path("ci.toml");
     std::fs::write(&file, home.printed("policy starter ci")).unwrap();
