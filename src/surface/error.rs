@@ -86,7 +86,7 @@ pub struct RuleRefusal {
     pub decision: DecisionId,
     /// None where no rule allows it.
     pub rule: Option<Arc<str>>,
-    /// What the rule says about it.
+    /// What the rule says about it. If it only may match, what is not known.
     pub reason: Option<Arc<str>>,
     /// Whether the rule only may match.
     pub unsure: bool,
@@ -126,14 +126,10 @@ impl fmt::Display for RuleRefusal {
         match (&self.rule, self.unsure, denies) {
             (Some(rule), false, true) => write!(f, "the rule `{rule}` denies this"),
             (Some(rule), false, false) => write!(f, "the rule `{rule}` wants this to be approved"),
-            (Some(rule), true, true) => {
-                write!(f, "not all that this runs is known, and the rule `{rule}` may deny it")
+            (Some(_), true, true) => f.write_str("not all that this does is known"),
+            (Some(_), true, false) => {
+                f.write_str("not all that this does is known, so it must be approved")
             }
-            (Some(rule), true, false) => write!(
-                f,
-                "not all that this runs is known, and the rule `{rule}` may be about it, so it \
-                must be approved"
-            ),
             (None, _, true) => f.write_str("no rule allows this"),
             (None, _, false) => f.write_str("no rule allows this, so it must be approved"),
         }?;

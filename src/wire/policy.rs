@@ -193,7 +193,8 @@ impl VerdictWire {
         let Self { effect, rule, reason, unsure, .. } = self;
         let by = match (rule, unsure) {
             (Some(rule), false) => format!("by the rule `{rule}`"),
-            (Some(rule), true) => format!("since the rule `{rule}` may be about it"),
+            // Which rule it is that may match, says little: each may.
+            (Some(_), true) => "since not all that it does is known".to_owned(),
             (None, _) => "by default".to_owned(),
         };
         let reason = reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();

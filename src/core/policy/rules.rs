@@ -161,6 +161,7 @@ pub struct RuleVerdict {
     pub effect: RuleEffect,
     /// The rule that decided; none where the default did.
     pub rule: Option<Arc<str>>,
+    /// Why, as that rule says. If it only may match, what is not known.
     pub reason: Option<Arc<str>>,
     /// Whether that rule only may match.
     pub unsure: bool,
@@ -226,7 +227,10 @@ impl PolicyRules {
         RuleVerdict {
             effect,
             rule: rule.map(|rule| Arc::clone(&rule.name)),
-            reason: rule.and_then(|rule| rule.reason.clone()),
+            reason: rule.and_then(|rule| {
+                let unknown = || rule.what_is_unknown(call).map(Arc::from);
+                (!is_sure).then(unknown).flatten().or_else(|| rule.reason.clone())
+            }),
             unsure: !is_sure,
             client_may_approve: effect == RuleEffect::Ask && asks_client && of_rest(),
             by_directory: self.rules.iter().zip(&trace).any(|(rule, outcome)| {

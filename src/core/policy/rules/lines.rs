@@ -59,6 +59,33 @@ impl Rule {
         }
     }
 
+    /// What it is that has the rule only perhaps match, in words for people.
+    pub(super) fn what_is_unknown(&self, call: &CallFacts<'_>) -> Option<String> {
+        let outcome = self.judge(call);
+        let condition = outcome.condition.filter(|_| outcome.matching == Matching::Maybe)?;
+        let line = match (call.line, &condition) {
+            (Some(line), Condition::Command | Condition::Writes) => line,
+            (_, condition) => return Some(format!("the {condition} is not known")),
+        };
+        let hidden = line.unknown.iter().filter(|part| part.hides_commands());
+        let hidden: Vec<String> = hidden.map(ToString::to_string).collect();
+        if !hidden.is_empty() {
+            return Some(hidden.join("; "));
+        }
+        let Some(command) = self.command.as_ref().filter(|_| condition == Condition::Command)
+        else {
+            return Some("a file that it writes is known only when it runs".to_owned());
+        };
+        let name = |call: &ProgramCall| call.name.clone().unwrap_or_default();
+        if let Some(call) = line.calls.iter().find(|it| command.matching(it) == Matching::Maybe) {
+            let name = name(call);
+            return Some(format!("an argument of `{name}` is known only when it runs"));
+        }
+        let suspect = line.suspects.iter().find(|it| command.matching(it) == Matching::Yes)?;
+        let outer = suspect.through.first()?;
+        Some(format!("`{outer}` may run `{}`", name(suspect)))
+    }
+
     pub(super) fn allows(&self, call: &ProgramCall) -> bool {
         self.command.as_ref().is_some_and(|command| command.allows(call))
     }
