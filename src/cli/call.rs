@@ -41,7 +41,7 @@ impl CallCommand {
         if let Some(file) = &self.lease_file {
             arguments.insert(LEASE_ID.to_owned(), own_lease::read(file)?.into());
         }
-        let answer = context.daemon().await?.call(&self.tool, Value::Object(arguments)).await?;
+        let answer = context.daemon().await?.act(&self.tool, Value::Object(arguments)).await?;
         Ok(answer.report_as_told())
     }
 }

@@ -22,7 +22,7 @@ use crate::transport::client::exchange::PendingReply;
 use crate::transport::client::{Client, ClientError, ConnectError, reach};
 use crate::wire::error::ErrorWire;
 use crate::wire::error::{ENVELOPE_KEY, Envelope};
-use crate::wire::mount::APPROVAL_WAIT_KEY;
+use crate::wire::policy::APPROVAL_WAIT_KEY;
 use crate::wire::session::{SessionList, SessionWire};
 
 /// How long to wait for the next daemon after one that exited.
@@ -108,15 +108,21 @@ impl DaemonClient {
         self.post(tool, arguments)?.wait().await
     }
 
+    /// Makes a call that rules may ask about, and waits for its approval: that ends with the command.
+    pub async fn act(&self, tool: &str, arguments: Value) -> Result<ToolAnswer, CliFailure> {
+        let meta = json!({APPROVAL_WAIT_KEY: APPROVAL_WAIT_MS});
+        self.post_with(meta, tool, arguments)?.wait().await
+    }
+
     /// Sends a call and returns at once; wait for the answer later. Dropping it cancels the call.
     pub fn post(&self, tool: &str, arguments: Value) -> Result<Posted, CliFailure> {
+        self.post_with(json!({}), tool, arguments)
+    }
+
+    fn post_with(&self, meta: Value, tool: &str, arguments: Value) -> Result<Posted, CliFailure> {
         let given = [&arguments["session"], &arguments["sessions"][0]];
         let session = given.into_iter().find_map(Value::as_str).map(Box::from);
-        let mut params = json!({"name": tool, "arguments": members(arguments)});
-        if tool.contains("__") {
-            // A tool of a mount, which has no argument for this.
-            params["_meta"] = json!({APPROVAL_WAIT_KEY: APPROVAL_WAIT_MS});
-        }
+        let params = json!({"name": tool, "arguments": members(arguments), "_meta": meta});
         Ok(Posted { reply: self.client.post("tools/call", &params)?, session })
     }
 

@@ -46,6 +46,6 @@ impl KeysCommand {
             "lease_id": self.lease.id()?,
             "expect_watermark": self.expect,
         });
-        write_report(context.daemon().await?.call("send_keys", arguments).await?)
+        write_report(context.daemon().await?.act("send_keys", arguments).await?)
     }
 }

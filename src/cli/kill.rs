@@ -23,6 +23,6 @@ pub struct KillCommand {
 impl KillCommand {
     pub async fn run(self, context: &Context) -> Result<CommandReport, CliFailure> {
         let arguments = json!({"session": self.session, "action": "kill"});
-        Ok(context.daemon().await?.call("manage_session", arguments).await?.report_as_note())
+        Ok(context.daemon().await?.act("manage_session", arguments).await?.report_as_note())
     }
 }

@@ -114,7 +114,7 @@ pub async fn create(
     daemon: &DaemonClient,
     arguments: Value,
 ) -> Result<(ToolAnswer, Created), CliFailure> {
-    let answer = daemon.call("create_session", arguments).await?;
+    let answer = daemon.act("create_session", arguments).await?;
     let created = answer.read()?;
     Ok((answer, created))
 }

@@ -75,11 +75,11 @@ impl RecordCommand {
         match self.action {
             RecordAction::Start(StartRecording { session }) => {
                 let arguments = json!({"session": session, "action": "start"});
-                Ok(context.daemon().await?.call(TOOL, arguments).await?.report_as_told())
+                Ok(context.daemon().await?.act(TOOL, arguments).await?.report_as_told())
             }
             RecordAction::Stop(StopRecording { session }) => {
                 let arguments = json!({"session": session, "action": "stop"});
-                Ok(context.daemon().await?.call(TOOL, arguments).await?.report_as_told())
+                Ok(context.daemon().await?.act(TOOL, arguments).await?.report_as_told())
             }
             RecordAction::Ls(ListRecordings { session }) => list(context, session).await,
             RecordAction::Export(export) => export.run(context).await,
@@ -89,7 +89,7 @@ impl RecordCommand {
 
 async fn list(context: &Context, session: Option<String>) -> Result<CommandReport, CliFailure> {
     let arguments = json!({"session": session, "action": "status"});
-    let mut report = context.daemon().await?.call(TOOL, arguments).await?.report_as_told();
+    let mut report = context.daemon().await?.act(TOOL, arguments).await?.report_as_told();
     let list: RecordingList = serde_json::from_value(report.data.clone())
         .map_err(|error| CliFailure::Other(error.into()))?;
     let rows: Vec<_> = list

@@ -90,7 +90,7 @@ impl SendCommand {
         }
         let lease = self.lease.id()?;
         let daemon = context.daemon().await?;
-        write_report(daemon.call("send_text", self.arguments(lease)).await?)
+        write_report(daemon.act("send_text", self.arguments(lease)).await?)
     }
 
     fn arguments(self, lease: Option<String>) -> Value {

@@ -15,7 +15,6 @@ use crate::core::ids::TenantId;
 use crate::core::input::idempotency::IdempotencyKey;
 use crate::core::input::request::WriteError;
 use crate::core::moment::Moment;
-use crate::core::policy::Standing;
 use crate::core::policy::approvals::{Approval, ApprovalRequest, Fingerprint, Witness};
 use crate::core::policy::bound::PermitBound;
 use crate::core::policy::decision::Decision;
@@ -175,9 +174,13 @@ impl JudgedCall<'_> {
 
     /// How long the caller waits for what comes of its call, which is how long it waits for an approval.
     fn patience(self, call: &Call) -> Duration {
+        call.approval_wait.max(self.patience_of_arguments()).min(PATIENCE_MAX)
+    }
+
+    fn patience_of_arguments(self) -> Duration {
         // What the arguments of a mounted tool mean, only its server knows.
         if self.entry.mount().is_some() {
-            return call.approval_wait.min(PATIENCE_MAX);
+            return Duration::ZERO;
         }
         let given = |name: &str| self.arguments.get(name).and_then(Value::as_u64);
         let waits = self.arguments.get("until").is_some_and(|until| !until.is_null());
@@ -187,19 +190,11 @@ impl JudgedCall<'_> {
                 match given("wait_ms") {
                     Some(given) => given,
                     None if waits => WAIT_MS_DEFAULT,
-                    // A command ends with its answer, and its approval with it.
-                    None if call.standing.is_operator() && self.is_of_command() => return PATIENCE_MAX,
                     None => 0,
                 }
             }
         };
-        Duration::from_millis(millis).min(PATIENCE_MAX)
-    }
-
-    /// Whether it is a call that a command line makes once, and not one by which a client keeps its place.
-    fn is_of_command(self) -> bool {
-        let name = &*self.entry.name;
-        !["acquire_lease", "renew_lease", "release_lease", "resize"].contains(&name)
+        Duration::from_millis(millis)
     }
 
     fn request(

@@ -176,7 +176,7 @@ pub struct Call {
     pub creates: Option<SessionId>,
     /// Who can be asked whether it may pass.
     pub person: ClientPerson,
-    /// How long it may wait for an approval, if it is one of a mount: the arguments are the server's and do not say.
+    /// How long it may wait for an approval, if its arguments say nothing longer.
     pub approval_wait: Duration,
     /// What the server of a mounted tool may tell and ask the caller.
     pub channels: CallChannels,

@@ -6,9 +6,6 @@ use serde::{Deserialize, Serialize};
 use crate::wire::lease::LeaseWire;
 use crate::wire::untrusted::Untrusted;
 
-/// The member of a request's `_meta` that says how many milliseconds a call of a mount may wait for an approval.
-pub const APPROVAL_WAIT_KEY: &str = "dev.termgate/wait_ms";
-
 /// The result of `manage_mounts`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct MountList {

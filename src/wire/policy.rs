@@ -12,6 +12,9 @@ use crate::core::policy::decision::Decision;
 use crate::core::policy::rules::{RuleOutcome, RuleVerdict};
 use crate::wire::untrusted::Untrusted;
 
+/// The member of a request's `_meta` that says how many milliseconds a call may wait for an approval.
+pub const APPROVAL_WAIT_KEY: &str = "dev.termgate/wait_ms";
+
 /// A call that waits for an approval.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ApprovalWire {

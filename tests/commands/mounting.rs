@@ -93,7 +93,8 @@ fn a_call_at_the_command_line_waits_for_its_approval() {
     until("its tools to be known", || home.printed("mounts tools counter").contains("counts"));
     let mut call = home.termgate("call counter__count by=2");
     let calling = call.stdout(Stdio::piped()).spawn().unwrap();
-    let waiting = || home.envelope("approve")["data"]["approvals"][0].take();
+    let waiting =
+        || home.envelope("approve")["data"]["approvals"].get(0).cloned().unwrap_or_default();
     until("the call to wait", || waiting().is_object());
     let id = waiting()["approval_id"].as_str().unwrap().to_owned();
     home.printed(&format!("approve {id}"));

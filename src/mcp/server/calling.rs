@@ -99,7 +99,8 @@ impl CallHandler for Server {
         }
         let mut counted = Counted::of(&self.shared, Arc::clone(&entry.name));
         let room = reply_room(&entry, &arguments);
-        let call = self.new_call(standing, person, CallChannels::default());
+        let mut call = self.new_call(standing, person, CallChannels::default());
+        call.approval_wait = approval_wait(&meta);
         // Pinned once: each place that awaits it by value would make every call larger by its size.
         let mut calling = pin!(self.call(&entry, call, arguments, turn, room));
         let (answer, room) = match progress {

@@ -34,7 +34,7 @@ use crate::session::request_order::RequestTurn;
 use crate::surface::error::SurfaceError;
 use crate::surface::person::ClientPerson;
 use crate::surface::tool::{ToolAnswer, ToolEntry};
-use crate::wire::mount::APPROVAL_WAIT_KEY;
+use crate::wire::policy::APPROVAL_WAIT_KEY;
 
 /// How many notifications of a mounted server wait for the client; further ones are dropped.
 const PROGRESS_AHEAD: usize = 16;
@@ -368,7 +368,7 @@ impl Server {
     }
 }
 
-/// How long a call of a mount may wait for an approval, as its client says.
+/// How long a call may wait for an approval, as its client says.
 pub(super) fn approval_wait(meta: &RequestMetaObject) -> Duration {
     Duration::from_millis(meta.get(APPROVAL_WAIT_KEY).and_then(Value::as_u64).unwrap_or_default())
 }
