@@ -9,7 +9,7 @@ use std::future::Future;
 
 use rmcp::ErrorData;
 use rmcp::model::{JsonObject, ProtocolVersion, RequestMetaObject};
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
@@ -112,11 +112,17 @@ enum ResultBody {
     },
 }
 
-/// Whether a result says what kind it is, as those of the newer era do.
+/// What kind of result it is, as those of the newer era say.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct ResultKind {
-    result_type: Option<serde::de::IgnoredAny>,
+    #[serde(default, deserialize_with = "given")]
+    result_type: Option<Value>,
+}
+
+/// Also a null is given.
+fn given<'de, D: Deserializer<'de>>(value: D) -> Result<Option<Value>, D::Error> {
+    Value::deserialize(value).map(Some)
 }
 
 impl ToolResult {
@@ -189,28 +195,67 @@ impl ToolResult {
         Ok(())
     }
 
+    /// Whatever its server says, the result is complete: only the daemon asks clients, by its rules.
     fn write_relayed(&self, result: &str, to: &mut Vec<u8>) -> serde_json::Result<()> {
+        const OPENED: &[u8] = br#"{"resultType":"complete""#;
         let kind: ResultKind = serde_json::from_str(result)?;
-        let members = result.strip_prefix('{').filter(|_| self.era == Era::Modern);
-        match (members, kind.result_type) {
-            (Some(members), None) => {
-                let is_empty = members.trim_start().starts_with('}');
-                to.extend_from_slice(br#"{"resultType":"complete""#);
-                to.extend_from_slice(if is_empty { b"" } else { b"," });
-                to.extend_from_slice(members.as_bytes());
-            }
-            (None, Some(_)) if self.era == Era::Legacy => {
-                // Only the newer era has this member.
-                let mut members: BTreeMap<Cow<'_, str>, &RawValue> = serde_json::from_str(result)?;
-                members.remove("resultType");
-                serde_json::to_writer(to, &members)?;
-            }
-            (_, _) => {
-                // A long one waits in no more memory than it needs.
-                to.reserve_exact(result.len() + LINE_END_BYTES);
-                to.extend_from_slice(result.as_bytes());
-            }
-        }
+        let is_as_wanted = match self.era {
+            Era::Modern => kind.result_type.as_ref().is_some_and(|it| it == "complete"),
+            // Only the newer era has this member.
+            Era::Legacy => kind.result_type.is_none(),
+        };
+        let bare = if is_as_wanted || kind.result_type.is_none() {
+            Cow::Borrowed(result)
+        } else {
+            let mut members: BTreeMap<Cow<'_, str>, &RawValue> = serde_json::from_str(result)?;
+            members.remove("resultType");
+            Cow::Owned(serde_json::to_string(&members)?)
+        };
+        // A long one waits in no more memory than it needs.
+        to.reserve_exact(OPENED.len() + bare.len() + LINE_END_BYTES);
+        let members = bare.strip_prefix('{').filter(|_| self.era == Era::Modern && !is_as_wanted);
+        let Some(members) = members else {
+            to.extend_from_slice(bare.as_bytes());
+            return Ok(());
+        };
+        let is_empty = members.trim_start().starts_with('}');
+        to.extend_from_slice(OPENED);
+        to.extend_from_slice(if is_empty { b"" } else { b"," });
+        to.extend_from_slice(members.as_bytes());
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn relayed(era: Era, result: &str) -> Value {
+        let result = RawValue::from_string(result.to_owned()).unwrap();
+        let mut line = Vec::new();
+        ToolResult::relayed(era, result).write_json(&mut line).unwrap();
+        serde_json::from_slice(&line).unwrap()
+    }
+
+    #[test]
+    fn a_server_cannot_have_its_result_be_of_another_kind() {
+        for kind in [
+            "",
+            r#""resultType":"complete","#,
+            r#""resultType":"input_required","inputRequests":{},"#,
+            r#""result\u0054ype":"input_required","#,
+            r#""resultType":"task","#,
+            r#""resultType":null,"#,
+            r#""resultType":5,"#,
+        ] {
+            let result = format!("{{{kind}\"content\":[]}}");
+            let newer = relayed(Era::Modern, &result);
+            assert_eq!(newer["resultType"], "complete", "{result}");
+            assert_eq!(newer["content"], json!([]));
+            assert_eq!(relayed(Era::Legacy, &result).get("resultType"), None, "{result}");
+        }
+        assert_eq!(relayed(Era::Modern, "{ }"), json!({"resultType": "complete"}));
     }
 }

@@ -98,7 +98,9 @@ fn is_plain_sed(script: &str) -> bool {
                 match rest.contains("\\\n") && rest.trim_end().lines().count() > 2 {
                     true => return false,
                     false if matches!(next, 'b' | 't' | 'T' | ':') => {
-                        rest.find([';', '\n', '}']).map_or("", |end| &rest[end..])
+                        let label = behind.trim_start_matches([' ', '\t']);
+                        // For some, a label ends at a blank.
+                        label.find([';', '\n', '}', ' ', '\t']).map_or("", |end| &label[end..])
                     }
                     false
                         if rest.starts_with("a\\\n")

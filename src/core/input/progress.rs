@@ -1,5 +1,8 @@
 //! A write on its way into the terminal: what has gone out, and where it may be cut.
 
+use std::ops::Deref;
+use std::slice;
+
 use crate::core::keys::{PieceKind, Unit};
 
 /// A piece, by the place where it ends.
@@ -14,8 +17,47 @@ struct Stretch {
 #[derive(Debug)]
 pub(super) struct PieceProgress {
     bytes: Vec<u8>,
-    stretches: Vec<Stretch>,
+    stretches: Stretches,
     sent: usize,
+}
+
+/// Most writes are one piece, which needs no list.
+#[derive(Debug)]
+enum Stretches {
+    One(Stretch),
+    Listed(Vec<Stretch>),
+}
+
+impl Deref for Stretches {
+    type Target = [Stretch];
+
+    fn deref(&self) -> &[Stretch] {
+        match self {
+            Self::One(stretch) => slice::from_ref(stretch),
+            Self::Listed(stretches) => stretches,
+        }
+    }
+}
+
+impl Stretches {
+    fn push(&mut self, stretch: Stretch) {
+        match self {
+            Self::Listed(stretches) if stretches.is_empty() => *self = Self::One(stretch),
+            Self::Listed(stretches) => stretches.push(stretch),
+            Self::One(first) => *self = Self::Listed(vec![*first, stretch]),
+        }
+    }
+
+    fn end_at(&mut self, end: usize) {
+        match self {
+            Self::One(only) if only.start >= end => *self = Self::Listed(Vec::new()),
+            Self::One(only) => only.end = only.end.min(end),
+            Self::Listed(stretches) => stretches.retain_mut(|stretch| {
+                stretch.end = stretch.end.min(end);
+                stretch.start < stretch.end
+            }),
+        }
+    }
 }
 
 /// One end of a bracketed paste.
@@ -28,7 +70,7 @@ pub(super) enum PasteEdge {
 impl PieceProgress {
     pub(super) fn new(unit: Unit) -> Self {
         let mut bytes = Vec::new();
-        let mut stretches = Vec::with_capacity(unit.pieces.len());
+        let mut stretches = Stretches::Listed(Vec::new());
         for piece in unit.pieces {
             let (kind, start) = (piece.kind(), bytes.len());
             match start {
@@ -101,10 +143,7 @@ impl PieceProgress {
     fn end_at(&mut self, end: usize) -> usize {
         let dropped = self.bytes.len() - end;
         self.bytes.truncate(end);
-        self.stretches.retain_mut(|stretch| {
-            stretch.end = stretch.end.min(end);
-            stretch.start < stretch.end
-        });
+        self.stretches.end_at(end);
         dropped
     }
 
