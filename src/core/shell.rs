@@ -12,7 +12,7 @@ pub mod unmarked_ends;
 mod current_activity;
 mod kernel_polling;
 pub mod prompt_text;
-mod typed_input;
+mod typed_so_far;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,7 +26,7 @@ use crate::core::shell::kernel_polling::{
 };
 use crate::core::shell::prompt_text::ends_with_prompt;
 use crate::core::shell::readiness::Readiness;
-use crate::core::shell::typed_input::TypedInput;
+use crate::core::shell::typed_so_far::TypedSoFar;
 
 /// What a terminal shows, as far as the shell in it is judged by it.
 #[derive(Clone, Copy, Debug)]
@@ -72,7 +72,7 @@ pub struct Shell {
     /// The shell was asked to mark its prompts.
     marks_expected: bool,
     polling: KernelPolling,
-    typed: TypedInput,
+    typed: TypedSoFar,
     /// Where the shell is by its marks, and since when.
     place: (ShellPhase, Option<Position>),
     marked_at: Moment,
@@ -94,7 +94,7 @@ impl Shell {
         Self {
             marks_expected,
             polling: KernelPolling::begin(now),
-            typed: TypedInput::begin(now, found),
+            typed: TypedSoFar::begin(now, found),
             place: (ShellPhase::default(), None),
             marked_at: now,
             rests: false,

@@ -204,17 +204,18 @@ impl ToolResult {
             // Only the newer era has this member.
             Era::Legacy => kind.result_type.is_none(),
         };
-        let bare = if is_as_wanted || kind.result_type.is_none() {
-            Cow::Borrowed(result)
-        } else {
-            let mut members: BTreeMap<Cow<'_, str>, &RawValue> = serde_json::from_str(result)?;
-            members.remove("resultType");
-            Cow::Owned(serde_json::to_string(&members)?)
+        let bare = match kind.result_type {
+            Some(_) if !is_as_wanted => {
+                let mut members: BTreeMap<Cow<'_, str>, &RawValue> = serde_json::from_str(result)?;
+                members.remove("resultType");
+                Cow::Owned(serde_json::to_string(&members)?)
+            }
+            Some(_) | None => Cow::Borrowed(result),
         };
         // A long one waits in no more memory than it needs.
         to.reserve_exact(OPENED.len() + bare.len() + LINE_END_BYTES);
-        let members = bare.strip_prefix('{').filter(|_| self.era == Era::Modern && !is_as_wanted);
-        let Some(members) = members else {
+        let is_marked = self.era == Era::Modern && !is_as_wanted;
+        let Some(members) = bare.strip_prefix('{').filter(|_| is_marked) else {
             to.extend_from_slice(bare.as_bytes());
             return Ok(());
         };

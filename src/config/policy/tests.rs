@@ -51,6 +51,24 @@ fn files_hold_together_and_the_stricter_default_counts() {
 }
 
 #[test]
+fn a_rule_says_itself_what_happens_where_it_only_may_match() {
+    let text = "unknown = 'deny'\n[[rule]]\nname = 'a'\neffect = 'deny'\nunknown = 'allow'\n\
+        command = {program = 'rm', flags = ['r']}\n\
+        [[rule]]\nname = 'b'\neffect = 'ask'\ncommand = {program = 'mv', flags = ['f']}";
+    let rules = rules(&[text]);
+    for (line, effect) in
+        [("rm -r x", RuleEffect::Deny), ("rm $X", RuleEffect::Allow), ("mv $X", RuleEffect::Ask)]
+    {
+        let line = ParsedCommandLine::parse(line);
+        let call = CallFacts { tool: "run", line: Some(&line), ..CallFacts::default() };
+        assert_eq!(rules.judge(&call).effect, effect, "{line:?}");
+    }
+    let allows =
+        "[[rule]]\nname = 'a'\neffect = 'allow'\nunknown = 'ask'\ncommand = {program = 'ls'}";
+    assert!(problems(allows)[0].contains("unknown: a rule that allows"), "{:?}", problems(allows));
+}
+
+#[test]
 fn an_example_that_a_rule_does_not_agree_with_is_a_problem() {
     let text = "\n[[rule]]\nname = 'no-rm'\neffect = 'deny'\n\
         command = { program = 'rm', flags = ['r'] }\n\

@@ -49,7 +49,12 @@ const BYPASSES: &[Case] = &[
     ("ls ;; rm -rf x", "vscode#312772: half of it is parsed", Ask, Ask),
     ("ls 'x; rm -rf x", "vscode#328108: an open quote", Ask, Ask),
     ("echo x >> $HOME/.config/termgate/policy.toml", "a variable in the name of a file", Ask, Ask),
-    ("cp x \"$XDG_CONFIG_HOME\"/termgate/policy.toml", "a variable in the name of a file", Ask, Ask),
+    (
+        "cp x \"$XDG_CONFIG_HOME\"/termgate/policy.toml",
+        "a variable in the name of a file",
+        Ask,
+        Ask,
+    ),
     ("F=/etc/hosts; echo x > $F", "a variable in the name of a file", Ask, Ask),
     ("cp x /etc/host?", "a pattern in the name of a file", Ask, Ask),
     ("pushd ~/.config/termgate; echo x >> policy.toml", "another change of directory", Ask, Ask),

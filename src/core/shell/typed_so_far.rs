@@ -6,7 +6,7 @@ use crate::core::moment::Moment;
 
 /// What was typed at the terminal, and how far it may have been read.
 #[derive(Debug)]
-pub(super) struct TypedInput {
+pub(super) struct TypedSoFar {
     pub(super) at: Moment,
     /// Something was typed that was no command, and may not have been read yet: the next command to
     /// begin need not be the next that is sent.
@@ -25,7 +25,7 @@ pub(super) struct TypedInput {
     pub(super) prompt: Option<Arc<str>>,
 }
 
-impl TypedInput {
+impl TypedSoFar {
     /// Begins with a terminal that was just made, or was `found`: then it is unknown what was typed there before.
     pub(super) fn begin(now: Moment, found: bool) -> Self {
         Self {
