@@ -17,16 +17,21 @@ mod remote;
 mod shells;
 mod structure;
 mod suspects;
+mod unknown;
 mod variables;
+mod word;
 mod words;
 mod wrappers;
 mod written;
 
 use std::collections::BTreeSet;
+use std::mem;
 
 use brush_parser::ast::{CommandPrefixOrSuffixItem, IoRedirect, SimpleCommand};
 
 pub use crate::core::command_line::shells::is_shell;
+pub use crate::core::command_line::unknown::UnknownPart;
+pub use crate::core::command_line::word::{LineWord, ShapePiece, WordShape};
 
 use crate::core::command_line::expressions::KnownVariables;
 use crate::core::command_line::nesting::is_too_deep;
@@ -38,9 +43,6 @@ const LINES_DEEP_MAX: usize = 6;
 /// How many commands a line may have.
 const CALLS_MAX: usize = 256;
 
-/// A word after all quotes are removed; `None` if it is known only when the command runs.
-pub type KnownWord = Option<String>;
-
 /// What a command line runs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ParsedCommandLine {
@@ -49,11 +51,13 @@ pub struct ParsedCommandLine {
     /// The variables that it sets.
     pub sets: BTreeSet<String>,
     /// The files that it writes by redirection. `/dev/null` is none.
-    pub writes: Vec<KnownWord>,
+    pub writes: Vec<LineWord>,
     /// The files that its programs are told to write, change or remove.
-    pub targets: Vec<KnownWord>,
+    pub targets: Vec<LineWord>,
     /// What the operands of programs that are not known would run, if these programs run their operands.
     pub suspects: Vec<ProgramCall>,
+    /// The files that these would write or change.
+    pub suspect_files: Vec<String>,
     /// Why not everything it does is known; empty if it is.
     pub unknown: BTreeSet<UnknownPart>,
 }
@@ -61,18 +65,18 @@ pub struct ParsedCommandLine {
 /// One program and its arguments.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProgramCall {
-    /// Its name, without a path.
-    pub name: KnownWord,
+    /// Its name, without a path; `None` if that is computed.
+    pub name: Option<String>,
     /// Its path, if one was given.
     pub path: Option<String>,
     /// All words after its name.
-    pub arguments: Vec<KnownWord>,
+    pub arguments: Vec<LineWord>,
     /// Its flags by their shortest name and without dashes: `-rf`, `-r -f` and `--recursive --force` are the same.
     pub flags: BTreeSet<String>,
     /// The arguments that are no flags.
-    pub operands: Vec<KnownWord>,
+    pub operands: Vec<LineWord>,
     /// The first operand, such as `push` of `git`. `None` if options before it may have values.
-    pub subcommand: Option<KnownWord>,
+    pub subcommand: Option<LineWord>,
     /// The wrappers that run it, outermost first.
     pub through: Vec<String>,
 }
@@ -80,108 +84,20 @@ pub struct ProgramCall {
 impl ProgramCall {
     /// Whether each of its arguments is known.
     pub fn is_known(&self) -> bool {
-        self.name.is_some() && self.arguments.iter().all(Option::is_some)
-    }
-}
-
-/// A part of a command line whose effect is not known before it runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
-pub enum UnknownPart {
-    #[error("it is not valid shell syntax")]
-    Syntax,
-    #[error("it is too long")]
-    Length,
-    #[error("it has too many brackets, loops and conditions, or lines inside of lines")]
-    Nesting,
-    #[error("it has control characters")]
-    ControlCharacter,
-    #[error("the shell may replace a part by its history, or not take `#` for a comment")]
-    History,
-    #[error("the name of a program is computed")]
-    Program,
-    #[error("it has arithmetic, patterns or expansions that are not followed")]
-    Expansion,
-    #[error("it defines a function")]
-    Definition,
-    #[error("a builtin may change the shell, or evaluate its arguments")]
-    Builtin,
-    #[error("it evaluates text that is not known")]
-    Evaluation,
-    #[error("it runs a file of commands in the shell")]
-    Sourced,
-    #[error("a shell or interpreter reads its commands from another input than the terminal")]
-    ShellInput,
-    #[error("an interpreter reads a program from a here-document")]
-    Foreign,
-    #[error("it sets a variable that may change which programs run")]
-    Variable,
-    #[error("it sets a configuration that may change which programs run")]
-    Configuration,
-    #[error("a program takes it that is not known to be a shell")]
-    OtherProgram,
-    #[error("it is typed in a way, or behind something, that is not known")]
-    Typing,
-}
-
-impl UnknownPart {
-    /// Whether a command may be hidden in it. What a file or another language says is none of the line's commands.
-    pub fn hides_commands(self) -> bool {
-        match self {
-            Self::Sourced | Self::Foreign => false,
-            Self::Syntax
-            | Self::Length
-            | Self::Nesting
-            | Self::ControlCharacter
-            | Self::History
-            | Self::Program
-            | Self::Expansion
-            | Self::Definition
-            | Self::Builtin
-            | Self::Evaluation
-            | Self::ShellInput
-            | Self::Variable
-            | Self::Configuration
-            | Self::OtherProgram
-            | Self::Typing => true,
-        }
-    }
-
-    /// The word for it, stable over releases.
-    pub fn code(self) -> &'static str {
-        match self {
-            Self::Syntax => "syntax",
-            Self::Length => "length",
-            Self::Nesting => "nesting",
-            Self::ControlCharacter => "control_character",
-            Self::History => "history",
-            Self::Program => "program",
-            Self::Expansion => "expansion",
-            Self::Definition => "definition",
-            Self::Builtin => "builtin",
-            Self::Evaluation => "evaluation",
-            Self::Sourced => "sourced",
-            Self::ShellInput => "shell_input",
-            Self::Foreign => "foreign",
-            Self::Variable => "variable",
-            Self::Configuration => "configuration",
-            Self::OtherProgram => "other_program",
-            Self::Typing => "typing",
-        }
+        self.name.is_some() && self.arguments.iter().all(LineWord::is_known)
     }
 }
 
 impl ParsedCommandLine {
     /// Parses a line of a POSIX shell or bash.
     pub fn parse(text: &str) -> Self {
-        let mut reader = ShellLineReader::default();
-        reader.typed(text);
-        reader.end()
+        ShellLineReader::read(|reader| reader.typed(text))
     }
 
     /// Takes a program that is started with these arguments, without a shell.
     pub fn of_arguments(arguments: impl IntoIterator<Item = String>) -> Self {
         let mut reader = ShellLineReader::default();
-        reader.call(arguments.into_iter().map(Some).collect());
+        reader.call(arguments.into_iter().map(LineWord::Known).collect());
         reader.end()
     }
 
@@ -192,10 +108,17 @@ impl ParsedCommandLine {
         reader.end()
     }
 
+    /// What it does if a shell reads it later, of which nothing is sure.
+    pub fn for_later(self) -> Self {
+        let files = self.writes.iter().chain(&self.targets).filter_map(LineWord::text);
+        let suspect_files = files.map(str::to_owned).collect();
+        Self { suspects: self.calls, suspect_files, ..Self::default() }
+    }
+
     /// Whether all of it is known.
     pub fn is_known(&self) -> bool {
         let calls = self.calls.iter().all(ProgramCall::is_known);
-        self.unknown.is_empty() && calls && self.writes.iter().all(Option::is_some)
+        self.unknown.is_empty() && calls && self.writes.iter().all(LineWord::is_known)
     }
 }
 
@@ -214,11 +137,24 @@ struct ShellLineReader {
     /// Something of the line may be the standard input of something else.
     has_other_input: bool,
     variables: KnownVariables,
+    /// What is read surely runs, in the shell that reads the line.
+    is_sure: bool,
     /// What is read is only what a program may run that is not known.
     is_suspecting: bool,
 }
 
 impl ShellLineReader {
+    /// Has a line be read, with the values of its variables where these are sure.
+    fn read(read: impl Fn(&mut Self)) -> ParsedCommandLine {
+        let mut reader = Self::default();
+        read(&mut reader);
+        if reader.variables.is_ambiguous() {
+            reader = Self { variables: KnownVariables::without_values(), ..Self::default() };
+            read(&mut reader);
+        }
+        reader.end()
+    }
+
     fn end(mut self) -> ParsedCommandLine {
         if (self.shell_reads || self.interpreter_reads) && self.has_other_input {
             self.note(UnknownPart::ShellInput);
@@ -246,15 +182,14 @@ impl ShellLineReader {
 
     /// Adds what a line does if it is read in another way, too.
     fn also(&mut self, text: &str) {
-        let mut reader = Self::default();
-        reader.script(text);
-        let mut found = reader.end();
+        let mut found = Self::read(|reader| reader.script(text));
         if found.unknown.remove(&UnknownPart::Syntax) {
             self.note(UnknownPart::History);
         }
         found.calls.retain(|call| !self.found.calls.contains(call));
         self.found.calls.extend(found.calls);
         self.found.suspects.extend(found.suspects);
+        self.found.suspect_files.extend(found.suspect_files);
         self.found.sets.extend(found.sets);
         self.found.unknown.extend(found.unknown);
         for (own, more) in
@@ -288,14 +223,22 @@ impl ShellLineReader {
         }
         let Some(program) = parser::program(text) else { return self.note(UnknownPart::Syntax) };
         self.depth += 1;
+        // What a line inside of this one sets is not set outside.
+        let is_sure = mem::replace(&mut self.is_sure, self.depth == 1);
         program.complete_commands.iter().for_each(|list| self.list(list));
+        self.is_sure = is_sure;
         self.depth -= 1;
     }
 
     fn simple(&mut self, simple: &SimpleCommand) {
         let reads = simple.word_or_name.as_ref().is_some_and(|it| it.value == "read");
+        // In front of a program, a variable is that program's alone.
+        let is_alone = simple.word_or_name.is_none();
+        let is_sure = self.is_sure;
+        self.is_sure &= is_alone;
         let prefix = simple.prefix.iter().flat_map(|items| &items.0);
         prefix.for_each(|item| self.prefix(item, reads));
+        self.is_sure = is_sure;
         let mut words = Vec::new();
         words.extend(simple.word_or_name.as_ref().map(|word| self.word(word)));
         let suffix = simple.suffix.iter().flat_map(|items| &items.0);
@@ -315,7 +258,7 @@ impl ShellLineReader {
     }
 
     /// Reads what comes after the name of a program, and returns the argument that it is.
-    fn argument(&mut self, item: &CommandPrefixOrSuffixItem) -> Option<KnownWord> {
+    fn argument(&mut self, item: &CommandPrefixOrSuffixItem) -> Option<LineWord> {
         match item {
             CommandPrefixOrSuffixItem::IoRedirect(redirect) => {
                 self.redirect(redirect);
@@ -326,26 +269,27 @@ impl ShellLineReader {
             CommandPrefixOrSuffixItem::ProcessSubstitution(_, inner) => {
                 self.has_other_input = true;
                 self.list(&inner.list);
-                Some(None)
+                Some(LineWord::unknown())
             }
         }
     }
 
     /// Takes the words of one command, and what it runs in turn.
-    fn call(&mut self, words: Vec<KnownWord>) {
+    fn call(&mut self, words: Vec<LineWord>) {
         if self.found.calls.len() == CALLS_MAX {
             return self.note(UnknownPart::Length);
         }
         let mut words = words.into_iter();
         let Some(first) = words.next() else { return };
         // No program is named like an option, and `{x}>file` opens a descriptor in some shells.
-        let first = first.filter(|it| !it.starts_with(['-', '{']));
+        let first = first.text().filter(|it| !it.starts_with(['-', '{']));
         if first.is_none() {
             self.note(UnknownPart::Program);
         }
-        let name = first.as_ref().map(|it| it.rsplit('/').next().unwrap_or_default().to_owned());
+        let name = first.map(|it| it.rsplit('/').next().unwrap_or_default().to_owned());
         let path = first.filter(|it| it.contains('/') || it.starts_with("git-"));
-        let mut arguments: Vec<KnownWord> = words.collect();
+        let path = path.map(str::to_owned);
+        let mut arguments: Vec<LineWord> = words.collect();
         let name = git::whole_name(name, &mut arguments);
         let call = self.program_call(name, path, arguments);
         self.found.calls.push(call.clone());
@@ -355,16 +299,16 @@ impl ShellLineReader {
 
     fn program_call(
         &self,
-        name: KnownWord,
+        name: Option<String>,
         path: Option<String>,
-        arguments: Vec<KnownWord>,
+        arguments: Vec<LineWord>,
     ) -> ProgramCall {
         let known = name.as_deref().unwrap_or_default();
         let (before, own) = git::behind_options(known, wrappers::own_arguments(known, &arguments));
         let (mut flags, _) = flags::split(known, before);
         let (own_flags, operands) = flags::split(known, own);
         flags.extend(own_flags);
-        let is_first = |it: &KnownWord| it.as_ref().is_none_or(|it| !it.starts_with('-'));
+        let is_first = |it: &LineWord| it.text().is_none_or(|it| !it.starts_with('-'));
         let subcommand = own.first().filter(|first| is_first(first)).cloned();
         let through = self.through.clone();
         ProgramCall { name, path, arguments, flags, operands, subcommand, through }

@@ -77,7 +77,7 @@ impl JudgedCall<'_> {
                 return Ok(None);
             }
             let line = self.line(&daemon.sessions);
-            let facts = self.facts(call, line.parsed.as_ref());
+            let facts = self.facts(call, &line);
             let caller = &call.standing.caller;
             let session = self.session.map(Session::id).or(call.creates);
             let about = (session, self.tenant(call));
@@ -106,10 +106,14 @@ impl JudgedCall<'_> {
         }
     }
 
-    /// Waits until a shell that is starting is at its prompt, where the call waits for that anyway: what was approved before
-    /// would be approved at another state of the terminal.
+    /// Waits until a shell that is starting is at its prompt: what was approved before would be approved at another state
+    /// of the terminal, and of a line that is typed before, nobody knows who reads it.
     async fn started(self, daemon: &Daemon, call: &mut Call, until: Moment) {
-        let (Some(session), ToolRuns::Line(_)) = (self.session, self.entry.runs) else { return };
+        let (Some(session), ToolRuns::Line(_) | ToolRuns::Text(_)) =
+            (self.session, self.entry.runs)
+        else {
+            return;
+        };
         let is_starting = |frame: &Arc<Frame>| frame.shell.readiness == Readiness::Starting;
         let mut frames = session.frames();
         if !is_starting(&frames.borrow()) {

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::core::command_line::{ParsedCommandLine, ProgramCall, UnknownPart};
+use crate::core::command_line::{LineWord, ParsedCommandLine, ProgramCall, UnknownPart};
 use crate::core::counted::counted;
 use crate::core::human_duration::rough;
 use crate::core::invisible::with_invisible_shown;
@@ -254,12 +254,13 @@ pub struct UnknownWire {
 
 impl ParsedLineWire {
     pub fn of(line: &ParsedCommandLine, verdict: VerdictWire) -> Self {
+        let known = |word: &LineWord| word.text().map(str::to_owned);
         let program = |call: &ProgramCall| ProgramWire {
             program: call.name.clone(),
             path: call.path.clone(),
-            arguments: call.arguments.clone(),
+            arguments: call.arguments.iter().map(known).collect(),
             flags: call.flags.iter().cloned().collect(),
-            operands: call.operands.clone(),
+            operands: call.operands.iter().map(known).collect(),
             run_by: call.through.clone(),
         };
         let unknown = |part: &UnknownPart| UnknownWire {
@@ -270,7 +271,7 @@ impl ParsedLineWire {
             known: line.is_known(),
             programs: line.calls.iter().map(program).collect(),
             sets: line.sets.iter().cloned().collect(),
-            writes: line.writes.clone(),
+            writes: line.writes.iter().map(known).collect(),
             unknown: line.unknown.iter().map(unknown).collect(),
             verdict,
         }

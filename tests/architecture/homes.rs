@@ -64,7 +64,7 @@ const HOMES: [(&str, &[&str]); 50] = [
     // What is kept over a restart has types of its own; the core is not serializable otherwise.
     ("percent_encoding", &["core"]),
     ("postcard", &["core/frame/kept", "core/screen/snapshot"]),
-    ("regex_automata", &["core/wait/automaton"]),
+    ("regex_automata", &["core/policy/rules/shapes", "core/wait/automaton"]),
     ("regex_syntax", &["core/wait/automaton"]),
     // Tools take their arguments as its JSON object, and the gateway hands that on.
     ("rmcp", &["surface", "gateway", "mcp", "transport"]),

@@ -270,10 +270,6 @@ async fn a_line_that_is_typed_whole_at_an_empty_prompt_is_judged_as_a_command() 
         assert_eq!(error["error_code"], "policy_denied", "{text:?}: {error}");
         assert_eq!(error["details"]["rule"], rule, "{text:?}");
     }
-    // A program that is not at a prompt takes what it takes.
-    let cat = json!({"session": session, "text": "cat", "enter": true, "until": {"idle_ms": 100}});
-    client.structured("send_text", cat).await;
-    client.structured("send_text", json!({"session": session, "text": "rm x\n"})).await;
     daemon.stop().await;
 }
 
@@ -338,6 +334,49 @@ async fn a_line_is_judged_where_it_ends_however_it_is_typed() {
         let (tool, emptied) = typed("send_keys", "keys", "C-c");
         client.structured(tool, emptied).await;
     }
+    daemon.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_line_that_a_program_leaves_to_the_shell_is_asked_about() {
+    let rules = "[[rule]]\nname = 'no-rm'\neffect = 'deny'\ncommand = { program = 'rm' }";
+    let daemon = daemon_with(rules).await;
+    let mut client = daemon.client(Era::Modern).await;
+    let session = shell(&mut client).await;
+    let line = |text: &str| json!({"session": session, "text": text, "enter": true, "until": {"idle_ms": 100}});
+    client.structured("send_text", line("sleep 1000")).await;
+    client.structured("send_text", line("yes, and rm x")).await;
+    for text in ["rm x", "echo a; rm x"] {
+        let error = refused(&mut client, "send_text", line(text)).await;
+        assert_eq!(error["error_code"], "approval_required", "{text}: {error}");
+        let message = error["message"].as_str().unwrap();
+        assert!(message.ends_with("a shell may run `rm` when it reads this"), "{message}");
+    }
+    client.structured("send_keys", json!({"session": session, "keys": "Up Enter"})).await;
+    daemon.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_line_for_a_shell_inside_of_the_shell_is_judged_as_a_command() {
+    let rules = "[[rule]]\nname = 'no-rm'\neffect = 'deny'\ncommand = { program = 'rm' }";
+    let daemon = daemon_with(rules).await;
+    let mut client = daemon.client(Era::Modern).await;
+    let session = shell(&mut client).await;
+    let typed = |text: &str| json!({"session": session, "text": text, "until": {"idle_ms": 100}});
+    client.structured("send_text", typed("bash --norc\n")).await;
+    client.structured("send_text", typed("true\n")).await;
+    for (text, code) in [
+        ("rm x\n", "policy_denied"),
+        ("true; rm x\n", "policy_denied"),
+        ("$X x\n", "approval_required"),
+    ] {
+        let error = refused(&mut client, "send_text", typed(text)).await;
+        assert_eq!(error["error_code"], code, "{text:?}: {error}");
+    }
+    // Of a line that was begun before, it is not known how it begins.
+    client.structured("send_text", typed("r")).await;
+    let error = refused(&mut client, "send_text", typed("m x\n")).await;
+    assert_eq!(error["error_code"], "approval_required", "{error}");
     daemon.stop().await;
 }
 

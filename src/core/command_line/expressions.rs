@@ -1,10 +1,10 @@
 //! Arithmetic and tests. A shell evaluates the values of variables in them, which may run commands: `x='a[$(rm y)]'`.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use brush_parser::ast::ExtendedTestExpr;
 
-use crate::core::command_line::{ShellLineReader, UnknownPart};
+use crate::core::command_line::{LineWord, ShellLineReader, UnknownPart};
 
 /// What is known about the values of variables.
 #[derive(Debug, Default)]
@@ -13,13 +13,51 @@ pub(super) struct KnownVariables {
     others: BTreeSet<String>,
     /// Those whose value is evaluated.
     evaluated: BTreeSet<String>,
+    /// What those are that surely have a value of this line; none for those that are set more than once, or perhaps.
+    values: BTreeMap<String, Option<LineWord>>,
+    /// Those whose value was taken, and those that are set more than once.
+    used: BTreeSet<String>,
+    set_again: BTreeSet<String>,
+    /// No value is taken.
+    is_without_values: bool,
 }
 
 impl KnownVariables {
     /// Takes a variable that a line sets.
     pub(super) fn set(&mut self, name: &str, is_number: bool) {
+        self.set_to(name, is_number, None);
+    }
+
+    /// Takes a variable that a line surely sets to this value, if that is known.
+    pub(super) fn set_to(&mut self, name: &str, is_number: bool, value: Option<LineWord>) {
         let names = if is_number { &mut self.numbers } else { &mut self.others };
         names.insert(name.to_owned());
+        if self.values.insert(name.to_owned(), value.filter(|_| !self.is_without_values)).is_some()
+        {
+            self.set_again.insert(name.to_owned());
+        }
+    }
+
+    /// The value of a variable, if it is surely one of this line.
+    pub(super) fn value(&mut self, name: &str) -> Option<&LineWord> {
+        let value = self.values.get(name)?.as_ref()?;
+        self.used.insert(name.to_owned());
+        Some(value)
+    }
+
+    /// Takes no value of a variable any more: what gave it may not have been reached.
+    pub(super) fn forget_value(&mut self, name: &str) {
+        self.values.insert(name.to_owned(), None);
+    }
+
+    /// Whether a value was taken that may be another one, since the variable is set again, such as later in a loop.
+    pub(super) fn is_ambiguous(&self) -> bool {
+        !self.used.is_disjoint(&self.set_again)
+    }
+
+    /// Variables of which no value is taken.
+    pub(super) fn without_values() -> Self {
+        Self { is_without_values: true, ..Self::default() }
     }
 }
 
@@ -54,7 +92,7 @@ impl ShellLineReader {
 
     /// Notes whether something is evaluated that may be no number.
     pub(super) fn evaluated(&mut self) {
-        let KnownVariables { numbers, others, evaluated } = &self.variables;
+        let KnownVariables { numbers, others, evaluated, .. } = &self.variables;
         if evaluated.iter().any(|name| others.contains(name) || !numbers.contains(name)) {
             self.note(UnknownPart::Expansion);
         }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::core::command_line::KnownWord;
+use crate::core::command_line::LineWord;
 use crate::core::command_line::wrappers::lists;
 
 /// Programs that rules are likely to name, with the names of each flag, the shortest first.
@@ -11,12 +11,15 @@ const PROGRAMS: [(&str, &str); 13] = [
     ("cp", "r=R=recursive f=force a=archive i=interactive n=no-clobber v=verbose"),
     ("mv ln", "f=force i=interactive n=no-clobber s=symbolic v=verbose"),
     ("chmod chown chgrp", "R=recursive f=silent=quiet v=verbose"),
-    ("git", "f=force d=delete a=all q=quiet"),
+    (
+        "git",
+        "f=force d=delete a=all q=quiet C=force-create W=worktree staged hard merge mirror prune discard-changes",
+    ),
     ("sed", "i=in-place n=quiet=silent e=expression f=file"),
     ("tar", "x=extract=get c=create f=file C=directory t=list"),
     ("curl", "o=output O=remote-name X=request d=data T=upload-file"),
     ("wget", "O=output-document q=quiet"),
-    ("docker podman", "f=force a=all"),
+    ("docker podman docker-compose podman-compose", "f=force a=all v=volumes"),
     ("kill pkill killall", "s=signal"),
     ("kubectl", "f=filename n=namespace A=all-namespaces"),
     ("rsync", "delete=del=delete-before=delete-during=delete-delay=delete-after=delete-excluded"),
@@ -41,11 +44,11 @@ pub(crate) fn canonical(program: &str, flag: &str) -> String {
 }
 
 /// The flags among the arguments, and the arguments that are none.
-pub(super) fn split(program: &str, arguments: &[KnownWord]) -> (BTreeSet<String>, Vec<KnownWord>) {
+pub(super) fn split(program: &str, arguments: &[LineWord]) -> (BTreeSet<String>, Vec<LineWord>) {
     let (mut flags, mut operands) = (BTreeSet::new(), Vec::new());
     let mut rest = arguments.iter();
     for word in rest.by_ref() {
-        match word.as_deref() {
+        match word.text() {
             Some("--") => break,
             Some(long) if long.starts_with("--") => {
                 let name = long[2..].split('=').next().unwrap_or_default();

@@ -3,7 +3,7 @@
 //! A name of the configuration that is not known to be harmless may have git run anything.
 
 use crate::core::command_line::wrappers::{after_options, lists};
-use crate::core::command_line::{KnownWord, ShellLineReader, UnknownPart};
+use crate::core::command_line::{LineWord, ShellLineReader, UnknownPart};
 
 /// Options before the subcommand, without a value and with one.
 const GLOBAL: [&str; 2] = [
@@ -48,18 +48,18 @@ const HARMLESS: &str = "core.quotepath core.autocrlf core.eol core.safecrlf core
     http.postbuffer http.lowspeedlimit http.lowspeedtime protocol.version submodule.recurse submodule.fetchjobs";
 
 /// The name of a program, `git` for one of git's own such as `git-reset`, whose subcommand comes before its arguments.
-pub(super) fn whole_name(name: KnownWord, arguments: &mut Vec<KnownWord>) -> KnownWord {
+pub(super) fn whole_name(name: Option<String>, arguments: &mut Vec<LineWord>) -> Option<String> {
     let subcommand = name.as_deref().and_then(|it| it.strip_prefix("git-"));
     let Some(subcommand) = subcommand.filter(|it| !it.is_empty()) else { return name };
-    arguments.insert(0, Some(subcommand.to_owned()));
+    arguments.insert(0, LineWord::from(subcommand));
     Some("git".to_owned())
 }
 
 /// The options before a subcommand with their values, and what follows them, for a program whose options are known.
 pub(super) fn behind_options<'a>(
     name: &str,
-    arguments: &'a [KnownWord],
-) -> (&'a [KnownWord], &'a [KnownWord]) {
+    arguments: &'a [LineWord],
+) -> (&'a [LineWord], &'a [LineWord]) {
     if name != "git" {
         return arguments.split_at(0);
     }
@@ -70,71 +70,68 @@ pub(super) fn behind_options<'a>(
 
 impl ShellLineReader {
     /// Reads what a call of `git` runs.
-    pub(super) fn git(&mut self, arguments: &[KnownWord]) {
+    pub(super) fn git(&mut self, arguments: &[LineWord]) {
         let (rest, is_known) = after_options(arguments, GLOBAL);
         if !is_known {
             self.note(UnknownPart::Configuration);
         }
         let global = &arguments[..arguments.len() - rest.len()];
-        for pair in global.windows(2).filter(|pair| pair[0].as_deref() == Some("-c")) {
+        for pair in global.windows(2).filter(|pair| pair[0].text() == Some("-c")) {
             self.assigned(&pair[1]);
         }
         // A repository at such an address is a command.
-        let is_command = |it: &KnownWord| it.as_deref().is_some_and(|it| it.starts_with("ext::"));
-        let names_command = |it: &KnownWord| it.as_deref().is_some_and(names_command);
+        let is_command = |it: &LineWord| it.text().is_some_and(|it| it.starts_with("ext::"));
+        let names_command = |it: &LineWord| it.text().is_some_and(names_command);
         if rest.iter().any(|it| is_command(it) || names_command(it)) {
-            self.note(UnknownPart::Evaluation);
+            self.note(UnknownPart::Wrapper);
         }
         let words = rest.get(1..).unwrap_or_default();
-        match rest.first().map(Option::as_deref) {
+        match rest.first().map(LineWord::text) {
             Some(Some("config")) => self.configured(words),
             Some(Some("clone")) => {
-                for pair in words.windows(2).filter(|pair| pair[0].as_deref() == Some("-c")) {
+                for pair in words.windows(2).filter(|pair| pair[0].text() == Some("-c")) {
                     self.assigned(&pair[1]);
                 }
                 self.short_option_runs(words, 'u');
             }
             Some(Some("rebase" | "difftool")) => self.short_option_runs(words, 'x'),
             Some(Some("grep")) => self.short_option_runs(words, 'O'),
-            Some(Some("bisect"))
-                if words.first().is_some_and(|it| it.as_deref() == Some("run")) =>
-            {
+            Some(Some("bisect")) if words.first().is_some_and(|it| it.text() == Some("run")) => {
                 self.inside("git", |reader| reader.call(words[1..].to_vec()));
             }
             Some(Some("submodule")) => {
-                let runs = |it: &KnownWord| it.as_deref() == Some("foreach");
+                let runs = |it: &LineWord| it.text() == Some("foreach");
                 if let Some(at) = words.iter().position(runs) {
                     let (line, is_known) =
                         after_options(&words[at + 1..], ["q quiet recursive", ""]);
                     match is_known {
                         true => self.joined("git", line),
-                        false => self.note(UnknownPart::Evaluation),
+                        false => self.note(UnknownPart::Wrapper),
                     }
                 }
             }
-            Some(Some(name)) if lists(NOT_FOLLOWED, name) => self.note(UnknownPart::Evaluation),
+            Some(Some(name)) if lists(NOT_FOLLOWED, name) => self.note(UnknownPart::Wrapper),
             Some(Some(_)) | None => {}
             Some(None) => self.note(UnknownPart::Evaluation),
         }
     }
 
     /// Notes an option of one letter with which a subcommand runs what it is given.
-    fn short_option_runs(&mut self, words: &[KnownWord], letter: char) {
-        let runs =
-            |it: &String| it.starts_with('-') && !it.starts_with("--") && it.contains(letter);
-        if words.iter().flatten().any(runs) {
-            self.note(UnknownPart::Evaluation);
+    fn short_option_runs(&mut self, words: &[LineWord], letter: char) {
+        let runs = |it: &str| it.starts_with('-') && !it.starts_with("--") && it.contains(letter);
+        if words.iter().filter_map(LineWord::text).any(runs) {
+            self.note(UnknownPart::Wrapper);
         }
     }
 
     /// Reads `git config`.
-    fn configured(&mut self, words: &[KnownWord]) {
-        let is_set = |it: &&KnownWord| it.as_deref() == Some("set");
-        let reads = |it: &String| lists(CONFIG_READS, it);
-        let first = words.iter().find(|it| it.as_ref().is_none_or(|it| !it.starts_with('-')));
-        let is_option = |it: &&String| it.starts_with('-');
-        if words.iter().flatten().filter(is_option).any(reads)
-            || first.and_then(Option::as_ref).is_some_and(reads)
+    fn configured(&mut self, words: &[LineWord]) {
+        let is_set = |it: &&LineWord| it.text() == Some("set");
+        let reads = |it: &str| lists(CONFIG_READS, it);
+        let first = words.iter().find(|it| it.text().is_none_or(|it| !it.starts_with('-')));
+        let is_option = |it: &&str| it.starts_with('-');
+        if words.iter().filter_map(LineWord::text).filter(is_option).any(reads)
+            || first.and_then(LineWord::text).is_some_and(reads)
         {
             return;
         }
@@ -152,15 +149,15 @@ impl ShellLineReader {
         operands.drain(..usize::from(operands.first().is_some_and(is_set)));
         match operands.as_slice() {
             // Without a value, it is read.
-            [] | [Some(_)] => {}
-            [Some(name), value, ..] => self.setting(name, value.as_deref()),
-            [None, ..] => self.note(UnknownPart::Configuration),
+            [] | [LineWord::Known(_)] => {}
+            [LineWord::Known(name), value, ..] => self.setting(name, value.text()),
+            [LineWord::Computed(_), ..] => self.note(UnknownPart::Configuration),
         }
     }
 
     /// Reads `NAME=VALUE`.
-    fn assigned(&mut self, word: &KnownWord) {
-        match word.as_deref().map(|word| word.split_once('=').unwrap_or((word, "true"))) {
+    fn assigned(&mut self, word: &LineWord) {
+        match word.text().map(|word| word.split_once('=').unwrap_or((word, "true"))) {
             Some((name, value)) => self.setting(name, Some(value)),
             None => self.note(UnknownPart::Configuration),
         }

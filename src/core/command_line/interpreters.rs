@@ -2,7 +2,7 @@
 
 use crate::core::command_line::shells::is_descriptor;
 use crate::core::command_line::wrappers::{after_options, lists};
-use crate::core::command_line::{KnownWord, ShellLineReader};
+use crate::core::command_line::{LineWord, ShellLineReader};
 
 /// A program that runs the file which it is given, or what it reads. An option that is in no list may have it read.
 struct Interpreter {
@@ -42,11 +42,11 @@ const INTERPRETERS: [Interpreter; 7] = [
 ];
 
 /// Programs that read commands from their input if an argument says so.
-const READ_IF_TOLD: &str = "deno bun awk gawk mawk nawk make gmake sed";
+const READ_IF_TOLD: &str = "deno bun awk gawk mawk nawk original-awk make gmake sed";
 
 impl ShellLineReader {
     /// Notes that an interpreter runs what it reads, if it does. Returns whether the program is one.
-    pub(super) fn interpreter(&mut self, name: &str, arguments: &[KnownWord]) -> bool {
+    pub(super) fn interpreter(&mut self, name: &str, arguments: &[LineWord]) -> bool {
         let unversioned = name.trim_end_matches(|it: char| it.is_ascii_digit() || it == '.');
         let known = INTERPRETERS.iter().find(|it| lists(it.names, unversioned));
         let is_read = match known {
@@ -60,9 +60,9 @@ impl ShellLineReader {
 }
 
 impl Interpreter {
-    fn reads_input(&self, arguments: &[KnownWord]) -> bool {
+    fn reads_input(&self, arguments: &[LineWord]) -> bool {
         let (rest, is_known) = after_options(arguments, [self.plain, self.valued]);
-        let Some(Some(first)) = rest.first() else { return true };
+        let Some(LineWord::Known(first)) = rest.first() else { return true };
         match (is_known, first.strip_prefix('-')) {
             (true, None | Some("")) => is_input(first),
             // What follows `--` has no options.
@@ -89,8 +89,8 @@ fn is_input(file: &str) -> bool {
 }
 
 /// Whether a program that reads commands from a file, or all that deno runs, is its input.
-fn is_told_to_read(name: &str, arguments: &[KnownWord]) -> bool {
-    let mut words = arguments.iter().flatten().map(String::as_str).peekable();
+fn is_told_to_read(name: &str, arguments: &[LineWord]) -> bool {
+    let mut words = arguments.iter().filter_map(LineWord::text).peekable();
     while let Some(word) = words.next() {
         let names_file = matches!(word, "-f" | "--file" | "--makefile");
         let attached = word.split_once('=').map(|(_, file)| file).or(word.strip_prefix("-f"));

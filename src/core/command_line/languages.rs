@@ -1,7 +1,7 @@
 //! Scripts of `sed` and `awk`, as far as to say whether they run or write something.
 
 use crate::core::command_line::wrappers::lists;
-use crate::core::command_line::{KnownWord, ShellLineReader, UnknownPart};
+use crate::core::command_line::{LineWord, ShellLineReader, UnknownPart};
 
 /// Options with a value, in the next word or behind them; the first one's value is a script.
 const SED: [&str; 2] = ["e expression", "f file l line-length"];
@@ -9,28 +9,28 @@ const AWK: [&str; 2] = ["e source", "F v f i l field-separator assign file inclu
 
 impl ShellLineReader {
     /// Notes that a script of `sed` or `awk` may run or write something.
-    pub(super) fn script_of_language(&mut self, name: &str, arguments: &[KnownWord]) {
+    pub(super) fn script_of_language(&mut self, name: &str, arguments: &[LineWord]) {
         let (options, is_plain): (_, fn(&str) -> bool) = match name {
             "sed" | "gsed" => (SED, is_plain_sed),
             _ => (AWK, is_plain_awk),
         };
         if !scripts(arguments, options).into_iter().all(is_plain) {
-            self.note(UnknownPart::Evaluation);
+            self.note(UnknownPart::Wrapper);
         }
     }
 }
 
 /// The scripts that are given by options, or as the first operand. A script from a file is none of the line.
-fn scripts<'a>(arguments: &'a [KnownWord], [script, valued]: [&str; 2]) -> Vec<&'a str> {
+fn scripts<'a>(arguments: &'a [LineWord], [script, valued]: [&str; 2]) -> Vec<&'a str> {
     let (mut given, mut operand, mut from_file) = (Vec::new(), None, false);
     let mut words = arguments.iter();
     while let Some(word) = words.next() {
-        let Some(word) = word else {
+        let Some(word) = word.text() else {
             operand = operand.or(Some(""));
             continue;
         };
         let Some(option) = word.strip_prefix('-').filter(|it| !it.is_empty()) else {
-            operand = operand.or(Some(word.as_str()));
+            operand = operand.or(Some(word));
             continue;
         };
         let (name, mut value) = match option.strip_prefix('-') {
@@ -51,7 +51,7 @@ fn scripts<'a>(arguments: &'a [KnownWord], [script, valued]: [&str; 2]) -> Vec<&
             }
         };
         if lists(script, &name) || lists(valued, &name) {
-            value = value.or_else(|| words.next().and_then(Option::as_deref));
+            value = value.or_else(|| words.next().and_then(LineWord::text));
         }
         from_file |= matches!(name.as_str(), "f" | "file");
         if lists(script, &name) {

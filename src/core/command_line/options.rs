@@ -1,7 +1,7 @@
 //! Options of programs whose value is a command.
 
 use crate::core::command_line::wrappers::lists;
-use crate::core::command_line::{KnownWord, ShellLineReader, UnknownPart};
+use crate::core::command_line::{LineWord, ShellLineReader, UnknownPart};
 
 /// Programs, and their options whose value is a command line.
 const LINES: [(&str, &str); 7] = [
@@ -30,7 +30,7 @@ const RUNS_BEHIND_PLUS: &str = "vi vim nvim view gvim ex rvim vimdiff less more 
 
 impl ShellLineReader {
     /// Reads what a program is told to run by its options.
-    pub(super) fn run_by_options(&mut self, name: &str, arguments: &[KnownWord]) {
+    pub(super) fn run_by_options(&mut self, name: &str, arguments: &[LineWord]) {
         let of = |table: &'static [(&str, &'static str)]| {
             table.iter().find(|(names, _)| lists(names, name)).map(|(_, options)| *options)
         };
@@ -49,7 +49,7 @@ impl ShellLineReader {
             self.settings(arguments);
         }
         let is_told = |options| !values(arguments, options).is_empty();
-        let runs = |word: &String| {
+        let runs = |word: &str| {
             word.strip_prefix('+').is_some_and(|it| {
                 !(it.is_empty()
                     || it.starts_with([
@@ -58,23 +58,24 @@ impl ShellLineReader {
                     || it.contains('!')
             })
         };
-        let is_behind = lists(RUNS_BEHIND_PLUS, name) && arguments.iter().flatten().any(runs);
+        let is_behind =
+            lists(RUNS_BEHIND_PLUS, name) && arguments.iter().filter_map(LineWord::text).any(runs);
         if is_behind || of(&NOT_FOLLOWED).is_some_and(is_told) {
-            self.note(UnknownPart::Evaluation);
+            self.note(UnknownPart::Wrapper);
         }
     }
 }
 
 /// The values of those options, each as the rest of its word or the next word. Long names may be cut, and stand behind
 /// one dash too.
-fn values<'a>(arguments: &'a [KnownWord], options: &str) -> Vec<Option<&'a str>> {
+pub(super) fn values<'a>(arguments: &'a [LineWord], options: &str) -> Vec<Option<&'a str>> {
     let mut found = Vec::new();
     for (at, word) in arguments.iter().enumerate() {
-        let Some(option) = word.as_deref().and_then(|it| it.strip_prefix('-')) else { continue };
+        let Some(option) = word.text().and_then(|it| it.strip_prefix('-')) else { continue };
         if option == "-" {
             break;
         }
-        let next = || arguments.get(at + 1).and_then(Option::as_deref);
+        let next = || arguments.get(at + 1).and_then(LineWord::text);
         let (name, value) = match option.split_once('=') {
             Some((name, value)) => (name, Some(value)),
             None => (option, None),

@@ -13,9 +13,11 @@ pub(super) enum WordPiece<'a> {
     Quoted(&'a str),
     /// What depends on the shell or the language.
     Computed,
-    /// A parameter. If it is plain, its expansion evaluates nothing.
+    /// A parameter as it is named, in braces with all that is in them. If it is plain, its expansion evaluates nothing.
     Parameter {
+        name: &'a str,
         is_plain: bool,
+        is_quoted: bool,
     },
     /// A command whose output stands here.
     Command(Cow<'a, str>),
@@ -122,6 +124,7 @@ impl<'a> PieceReader<'a> {
         let rest = self.text.get(at + 1..)?;
         let Some(next) = rest.chars().next() else { return Some(None) };
         let whole = |end: usize| inner(self.text, at + 1, end);
+        let parameter = |name, is_plain| WordPiece::Parameter { name, is_plain, is_quoted: !bare };
         Some(Some(match next {
             '(' => {
                 let end = end_of(self.text, at)?;
@@ -139,7 +142,8 @@ impl<'a> PieceReader<'a> {
             }
             '{' => {
                 let end = end_of(self.text, at)?;
-                (end, WordPiece::Parameter { is_plain: is_plain_expansion(whole(end)?) })
+                let name = whole(end)?;
+                (end, parameter(name, is_plain_expansion(name)))
             }
             '\'' if bare => {
                 let end = end_of(self.text, at)?;
@@ -156,11 +160,9 @@ impl<'a> PieceReader<'a> {
             _ if next.is_ascii_alphabetic() || next == '_' => {
                 let is_part = |it: char| it.is_ascii_alphanumeric() || it == '_';
                 let length = rest.find(|it| !is_part(it)).unwrap_or(rest.len());
-                (at + 1 + length, WordPiece::Parameter { is_plain: true })
+                (at + 1 + length, parameter(&rest[..length], true))
             }
-            _ if is_name(&rest[..next.len_utf8()]) => {
-                (at + 2, WordPiece::Parameter { is_plain: true })
-            }
+            _ if is_name(&rest[..next.len_utf8()]) => (at + 2, parameter(&rest[..1], true)),
             _ if LITERAL_BEFORE.contains(next) => return Some(None),
             // Some shells expand more, such as `$=name`.
             _ => (at + 1 + next.len_utf8(), WordPiece::Computed),
@@ -169,7 +171,7 @@ impl<'a> PieceReader<'a> {
 }
 
 /// Whether a text names a parameter and nothing else.
-fn is_name(text: &str) -> bool {
+pub(super) fn is_name(text: &str) -> bool {
     let is_part = |it: char| it.is_ascii_alphanumeric() || it == '_';
     let is_special = text.len() == 1 && "@*#?-$!".contains(text);
     let is_position = !text.is_empty() && text.bytes().all(|it| it.is_ascii_digit());
@@ -277,10 +279,12 @@ mod tests {
 
     #[test]
     fn what_is_computed_is_found_in_and_outside_of_quotes() {
-        let name = || Parameter { is_plain: true };
-        assert_eq!(bare("$a\"$1${b}\"$$"), Some(vec![name(), name(), name(), name()]));
-        assert_eq!(bare("${a:-$(x '}')}"), Some(vec![Parameter { is_plain: false }]));
-        assert_eq!(bare("${a[0]}"), Some(vec![Parameter { is_plain: false }]));
+        let name = |name, is_quoted| Parameter { name, is_plain: true, is_quoted };
+        let found = [name("a", false), name("1", true), name("b", true), name("$", false)];
+        assert_eq!(bare("$a\"$1${b}\"$$").as_deref(), Some(found.as_slice()));
+        let evaluated = |name| Parameter { name, is_plain: false, is_quoted: false };
+        assert_eq!(bare("${a:-$(x '}')}"), Some(vec![evaluated("a:-$(x '}')")]));
+        assert_eq!(bare("${a[0]}"), Some(vec![evaluated("a[0]")]));
         let command = |text| Command(Cow::Borrowed(text));
         let nested = "$(rm \"$(echo ')')\" ')' \\))";
         let inner = "rm \"$(echo ')')\" ')' \\)";

@@ -73,14 +73,14 @@ impl ShellLineReader {
     /// Reads the target of a redirection. One that duplicates, as `>&2`, may be a descriptor.
     fn target(&mut self, word: &Word, writes: bool, duplicates: bool) {
         let target = self.word(word);
-        let name = target.as_deref().unwrap_or_default();
+        let name = target.text().unwrap_or_default();
         // bash connects to the network, and zsh takes `>!` for `>|`.
         if name.starts_with("/dev/tcp/") || name.starts_with("/dev/udp/") || name.starts_with('!') {
             self.note(UnknownPart::Syntax);
         }
         let is_number =
             |name: &str| name.trim_end_matches('-').bytes().all(|it| it.is_ascii_digit());
-        let is_descriptor = duplicates && target.is_some() && is_number(name);
+        let is_descriptor = duplicates && target.is_known() && is_number(name);
         if writes && !is_shown_or_lost(name) && !is_descriptor {
             self.found.writes.push(target);
         }

@@ -1,7 +1,7 @@
 //! What `ssh` runs at another host, and what its options run here.
 
 use crate::core::command_line::wrappers::{after_options, lists};
-use crate::core::command_line::{KnownWord, ShellLineReader, UnknownPart};
+use crate::core::command_line::{LineWord, ShellLineReader, UnknownPart};
 
 /// Without `-F`, whose file can name a command that runs here.
 const SSH: [&str; 2] =
@@ -15,19 +15,19 @@ const HARMLESS: &str = "stricthostkeychecking userknownhostsfile globalknownhost
     exitonforwardfailure kbdinteractiveauthentication numberofpasswordprompts hostkeyalgorithms ciphers macs";
 
 impl ShellLineReader {
-    pub(super) fn ssh(&mut self, arguments: &[KnownWord]) {
+    pub(super) fn ssh(&mut self, arguments: &[LineWord]) {
         let (rest, known) = after_options(arguments, SSH);
         self.settings(&arguments[..arguments.len() - rest.len()]);
         let line = match rest.get(1..).unwrap_or_default() {
-            [Some(end), line @ ..] if end == "--" => line,
+            [LineWord::Known(end), line @ ..] if end == "--" => line,
             line => line,
         };
         // Options may follow the host, too.
         let is_option =
-            line.first().is_some_and(|it| it.as_ref().is_none_or(|it| it.starts_with('-')));
-        let is_host_known = rest.first().is_none_or(Option::is_some);
+            line.first().is_some_and(|it| it.text().is_none_or(|it| it.starts_with('-')));
+        let is_host_known = rest.first().is_none_or(LineWord::is_known);
         match line {
-            _ if !known || is_option || !is_host_known => self.note(UnknownPart::Evaluation),
+            _ if !known || is_option || !is_host_known => self.note(UnknownPart::Wrapper),
             // Without a host, it runs nothing.
             [] => self.shell_reads |= !rest.is_empty(),
             line => self.joined("ssh", line),
@@ -35,17 +35,17 @@ impl ShellLineReader {
     }
 
     /// Notes that `-o` sets what may run something, for `ssh`, `scp` and `sftp`.
-    pub(super) fn settings(&mut self, options: &[KnownWord]) {
+    pub(super) fn settings(&mut self, options: &[LineWord]) {
         for (at, option) in options.iter().enumerate() {
-            let Some(letters) = option.as_deref().and_then(|it| it.strip_prefix('-')) else {
+            let Some(letters) = option.text().and_then(|it| it.strip_prefix('-')) else {
                 continue;
             };
             let Some((_, behind)) = letters.split_once('o') else { continue };
-            let next = || options.get(at + 1).and_then(Option::as_deref);
+            let next = || options.get(at + 1).and_then(LineWord::text);
             let setting = Some(behind).filter(|it| !it.is_empty()).or_else(next);
             let name = setting.and_then(|it| it.split(['=', ' ']).next()).unwrap_or_default();
             if !lists(HARMLESS, &name.to_lowercase()) {
-                self.note(UnknownPart::Evaluation);
+                self.note(UnknownPart::Wrapper);
             }
         }
     }

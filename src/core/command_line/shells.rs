@@ -4,7 +4,7 @@
 
 use crate::core::command_line::expressions::is_number;
 use crate::core::command_line::wrappers::{after_options, lists};
-use crate::core::command_line::{KnownWord, ShellLineReader, UnknownPart};
+use crate::core::command_line::{LineWord, ShellLineReader, UnknownPart};
 
 /// Shells that read POSIX syntax.
 const SHELLS: &str = "sh bash dash zsh ksh mksh lksh ash yash rbash posh";
@@ -42,16 +42,16 @@ pub(super) fn is_builtin(name: &str) -> bool {
 }
 
 impl ShellLineReader {
-    pub(super) fn builtin_or_shell(&mut self, name: &str, arguments: &[KnownWord]) {
+    pub(super) fn builtin_or_shell(&mut self, name: &str, arguments: &[LineWord]) {
         match name {
-            "eval" => match arguments.first().and_then(Option::as_deref) {
+            "eval" => match arguments.first().and_then(LineWord::text) {
                 Some("--") => self.joined(name, &arguments[1..]),
                 Some(option) if option.starts_with('-') => self.note(UnknownPart::Evaluation),
                 Some(_) | None => self.joined(name, arguments),
             },
             "trap" => self.trap(arguments),
             "source" | "." => self.note(match arguments.first() {
-                Some(Some(file)) if !is_descriptor(file) => UnknownPart::Sourced,
+                Some(LineWord::Known(file)) if !is_descriptor(file) => UnknownPart::Sourced,
                 Some(_) | None => UnknownPart::ShellInput,
             }),
             "set" if are_plain_settings(arguments) => {}
@@ -70,13 +70,13 @@ impl ShellLineReader {
             _ if lists(BUILTINS, name) => self.note(UnknownPart::Builtin),
             _ if lists(SHELLS, name) => self.shell(name, arguments),
             _ if lists(OTHER_SHELLS, name) && arguments.is_empty() => self.shell_reads = true,
-            _ if lists(OTHER_SHELLS, name) => self.note(UnknownPart::Evaluation),
+            _ if lists(OTHER_SHELLS, name) => self.note(UnknownPart::Wrapper),
             _ => {}
         }
     }
 
-    fn trap(&mut self, arguments: &[KnownWord]) {
-        let arguments = match arguments.first().map(Option::as_deref) {
+    fn trap(&mut self, arguments: &[LineWord]) {
+        let arguments = match arguments.first().map(LineWord::text) {
             Some(Some("--")) => &arguments[1..],
             Some(_) | None => arguments,
         };
@@ -88,17 +88,19 @@ impl ShellLineReader {
     }
 
     /// Takes the variables of a builtin that sets them.
-    fn declared(&mut self, arguments: &[KnownWord]) {
+    fn declared(&mut self, arguments: &[LineWord]) {
         for word in arguments {
-            let word = word.as_deref().unwrap_or_default();
+            let word = word.text().unwrap_or_default();
             let is_plain = |letter: char| matches!(letter, 'x' | 'g' | 'r');
             if word.strip_prefix('-').is_some_and(|it| !it.is_empty() && it.chars().all(is_plain)) {
                 continue;
             }
-            let (name, value) = match word.split_once('=') {
-                Some((name, value)) => (name.trim_end_matches('+'), Some(value)),
+            let (whole, value) = match word.split_once('=') {
+                Some((name, value)) => (name, Some(value)),
                 None => (word, None),
             };
+            let name = whole.trim_end_matches('+');
+            let is_appended = name != whole;
             let is_name =
                 !name.is_empty() && name.chars().all(|it| it.is_alphanumeric() || it == '_');
             // The value of some variables is computed.
@@ -108,7 +110,10 @@ impl ShellLineReader {
                     if value.contains('[') {
                         self.note(UnknownPart::Builtin);
                     }
-                    self.variables.set(name, is_number(value));
+                    let is_sure = self.is_sure && self.through.is_empty();
+                    let known = Some(value).filter(|_| is_sure && !is_appended);
+                    let known = known.map(LineWord::from);
+                    self.variables.set_to(name, is_number(value), known);
                     self.variable(name, Some(value));
                 }
                 (false, _) => self.note(UnknownPart::Builtin),
@@ -117,7 +122,7 @@ impl ShellLineReader {
     }
 
     /// Takes the variables that `read` sets.
-    fn read_variables(&mut self, arguments: &[KnownWord]) {
+    fn read_variables(&mut self, arguments: &[LineWord]) {
         let mut rest = arguments;
         loop {
             let (after, is_known) = after_options(rest, ["r s e", "p t n N d u"]);
@@ -125,16 +130,16 @@ impl ShellLineReader {
             if !is_known || !is_plain_name(word) {
                 return self.note(UnknownPart::Builtin);
             }
-            let name = word.as_deref().unwrap_or_default();
+            let name = word.text().unwrap_or_default();
             self.variables.set(name, false);
             self.variable(name, None);
             rest = after;
         }
     }
 
-    fn unset(&mut self, arguments: &[KnownWord]) {
+    fn unset(&mut self, arguments: &[LineWord]) {
         for word in arguments {
-            match word.as_deref() {
+            match word.text() {
                 Some("-v") => {}
                 Some(name) if is_plain_name(word) => {
                     self.variables.set(name, false);
@@ -146,9 +151,9 @@ impl ShellLineReader {
     }
 
     /// `test` evaluates the index of an array, and in some shells numbers as arithmetic.
-    fn old_test(&mut self, arguments: &[KnownWord]) {
+    fn old_test(&mut self, arguments: &[LineWord]) {
         const COMPARES: &str = "-eq -ne -lt -le -gt -ge";
-        let words: Vec<&str> = arguments.iter().flatten().map(String::as_str).collect();
+        let words: Vec<&str> = arguments.iter().filter_map(LineWord::text).collect();
         let compares = words.iter().any(|word| lists(COMPARES, word));
         let is_number = |word: &str| word.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-');
         let is_fine = |word: &&str| match compares {
@@ -161,20 +166,20 @@ impl ShellLineReader {
     }
 
     /// Reads what a shell is started for.
-    fn shell(&mut self, name: &str, arguments: &[KnownWord]) {
+    fn shell(&mut self, name: &str, arguments: &[LineWord]) {
         let mut rest = arguments.iter();
         let (mut has_line, mut reads_input, mut values) = (false, false, 0);
         let first = loop {
             let Some(word) = rest.next() else { break None };
-            let Some(word) = word else { return self.note(UnknownPart::Evaluation) };
+            let Some(word) = word.text() else { return self.note(UnknownPart::Evaluation) };
             let Some(letters) = word.strip_prefix(['-', '+']) else { break Some(word) };
             match letters {
-                "" | "-" => break rest.next().and_then(Option::as_ref),
+                "" | "-" => break rest.next().and_then(LineWord::text),
                 long if long.starts_with('-') && lists(PLAIN_LONG, &long[1..]) => {}
                 "-rcfile" | "-init-file" => return self.note(UnknownPart::Sourced),
                 // bash takes long names behind one dash too.
                 long if lists(PLAIN_LONG, long) || lists("rcfile init-file", long) => {
-                    return self.note(UnknownPart::Evaluation);
+                    return self.note(UnknownPart::Wrapper);
                 }
                 letters => {
                     for letter in letters.chars() {
@@ -183,7 +188,7 @@ impl ShellLineReader {
                             's' => reads_input = true,
                             'o' | 'O' => values += 1,
                             plain if PLAIN_LETTERS.contains(plain) => {}
-                            _ => return self.note(UnknownPart::Evaluation),
+                            _ => return self.note(UnknownPart::Wrapper),
                         }
                     }
                     while values > 0 {
@@ -204,14 +209,14 @@ impl ShellLineReader {
     }
 
     /// Reads the line of `su`, if that is its only option but for a login.
-    fn other_user(&mut self, arguments: &[KnownWord]) {
+    fn other_user(&mut self, arguments: &[LineWord]) {
         let mut rest = arguments.iter();
         let (mut line, mut is_known) = (None, true);
         while let Some(word) = rest.next() {
-            match word.as_deref() {
+            match word.text() {
                 Some("-" | "-l" | "--login") => {}
                 Some("-c" | "--command") if line.is_none() => {
-                    line = rest.next().cloned().flatten();
+                    line = rest.next().and_then(LineWord::text).map(str::to_owned);
                     is_known &= line.is_some();
                 }
                 Some(given) if given.starts_with("--command=") && line.is_none() => {
@@ -232,10 +237,10 @@ impl ShellLineReader {
 }
 
 /// Whether `set` only says how a shell reports and ends, or sets parameters.
-fn are_plain_settings(arguments: &[KnownWord]) -> bool {
+fn are_plain_settings(arguments: &[LineWord]) -> bool {
     let mut words = arguments.iter();
     while let Some(word) = words.next() {
-        match word.as_deref() {
+        match word.text() {
             Some("--") => return true,
             Some("-o" | "+o") => match words.next() {
                 Some(name) if is_one_of(name, HARMLESS_SETTINGS) => {}
@@ -260,23 +265,23 @@ fn are_plain_settings(arguments: &[KnownWord]) -> bool {
     true
 }
 
-fn is_one_of(word: &KnownWord, words: &str) -> bool {
-    word.as_deref().is_some_and(|it| lists(words, it))
+fn is_one_of(word: &LineWord, words: &str) -> bool {
+    word.text().is_some_and(|it| lists(words, it))
 }
 
-fn is_digits(word: &KnownWord) -> bool {
-    word.as_deref().is_some_and(|it| it.bytes().all(|it| it.is_ascii_digit()))
+fn is_digits(word: &LineWord) -> bool {
+    word.text().is_some_and(|it| it.bytes().all(|it| it.is_ascii_digit()))
 }
 
 /// Whether a word can name a variable.
-fn is_plain_name(word: &KnownWord) -> bool {
+fn is_plain_name(word: &LineWord) -> bool {
     let is_part = |it: char| it.is_ascii_alphanumeric() || it == '_';
     let begins = |it: &str| it.starts_with(|it: char| it.is_ascii_alphabetic() || it == '_');
-    word.as_deref().is_some_and(|it| begins(it) && it.chars().all(is_part))
+    word.text().is_some_and(|it| begins(it) && it.chars().all(is_part))
 }
 
-fn may_be_option(word: &KnownWord) -> bool {
-    word.as_ref().is_none_or(|word| word.starts_with('-'))
+fn may_be_option(word: &LineWord) -> bool {
+    word.text().is_none_or(|word| word.starts_with('-'))
 }
 
 /// Whether a file is an open descriptor, such as standard input.

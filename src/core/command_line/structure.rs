@@ -1,38 +1,53 @@
 //! Lists, pipelines and compound commands: each command in them may run.
 
-use brush_parser::ast::{AndOr, AndOrList, Command, CompoundCommand, CompoundList, Pipeline};
+use std::mem;
+
+use brush_parser::ast::{
+    AndOr, AndOrList, Command, CompoundCommand, CompoundList, Pipeline, SeparatorOperator,
+};
 
 use crate::core::command_line::expressions::is_number;
-use crate::core::command_line::{ShellLineReader, UnknownPart};
+use crate::core::command_line::{LineWord, ShapePiece, ShellLineReader, UnknownPart};
 
 impl ShellLineReader {
     pub(super) fn list(&mut self, list: &CompoundList) {
         for item in &list.0 {
             let AndOrList { first, additional } = &item.0;
-            self.pipeline(first);
+            let is_sure = self.is_sure && matches!(item.1, SeparatorOperator::Sequence);
+            self.pipeline(first, is_sure);
             for next in additional {
                 match next {
-                    AndOr::And(pipeline) | AndOr::Or(pipeline) => self.pipeline(pipeline),
+                    AndOr::And(pipeline) | AndOr::Or(pipeline) => self.pipeline(pipeline, false),
                 }
             }
         }
     }
 
-    fn pipeline(&mut self, pipeline: &Pipeline) {
+    fn pipeline(&mut self, pipeline: &Pipeline, is_sure: bool) {
         self.has_other_input |= pipeline.seq.len() > 1;
-        pipeline.seq.iter().for_each(|command| self.command(command));
+        let is_sure = is_sure && pipeline.seq.len() == 1;
+        for command in &pipeline.seq {
+            self.surely(is_sure, |reader| reader.command(command));
+        }
+    }
+
+    /// Reads what surely runs in the shell that reads the line, or may not.
+    fn surely(&mut self, is_sure: bool, read: impl FnOnce(&mut Self)) {
+        let before = mem::replace(&mut self.is_sure, is_sure);
+        read(self);
+        self.is_sure = before;
     }
 
     pub(super) fn command(&mut self, command: &Command) {
         match command {
             Command::Simple(simple) => self.simple(simple),
             Command::Compound(compound, redirects) => {
-                self.compound(compound);
+                self.surely(false, |reader| reader.compound(compound));
                 redirects.iter().flat_map(|list| &list.0).for_each(|it| self.redirect(it));
             }
             Command::Function(function) => {
                 self.note(UnknownPart::Definition);
-                self.compound(&function.body.0);
+                self.surely(false, |reader| reader.compound(&function.body.0));
                 function.body.1.iter().flat_map(|list| &list.0).for_each(|it| self.redirect(it));
             }
             Command::ExtendedTest(test, redirects) => {
@@ -57,9 +72,12 @@ impl ShellLineReader {
                 self.variable(&it.variable_name, None);
                 let mut values = it.values.iter().flatten();
                 let is_number = it.values.is_some() && values.all(|it| is_number(&it.value));
-                self.variables.set(&it.variable_name, is_number);
-                it.values.iter().flatten().for_each(|word| _ = self.word(word));
+                let words = it.values.iter().flatten();
+                let words: Vec<LineWord> = words.map(|word| self.word(word)).collect();
+                let value = it.values.is_some().then(|| one_of(words)).flatten();
+                self.variables.set_to(&it.variable_name, is_number, value);
                 self.list(&it.body.list);
+                self.variables.forget_value(&it.variable_name);
             }
             CompoundCommand::CaseClause(it) => {
                 self.word(&it.value);
@@ -84,6 +102,18 @@ impl ShellLineReader {
                 self.note(UnknownPart::Builtin);
                 self.command(&it.body);
             }
+        }
+    }
+}
+
+/// What a variable is that is each of these words in turn.
+fn one_of(words: Vec<LineWord>) -> Option<LineWord> {
+    match words.as_slice() {
+        [one] => Some(one.clone()),
+        _ => {
+            let texts: Option<Vec<String>> =
+                words.iter().map(|word| word.text().map(str::to_owned)).collect();
+            texts.map(|texts| LineWord::of_pieces(vec![ShapePiece::OneOf(texts)]))
         }
     }
 }

@@ -5,7 +5,7 @@
 
 use crate::core::command_line::shells::is_builtin;
 use crate::core::command_line::wrappers::lists;
-use crate::core::command_line::{ProgramCall, ShellLineReader};
+use crate::core::command_line::{LineWord, ProgramCall, ShellLineReader};
 
 /// Programs whose operands are text, files, hosts, packages or subcommands, and run nothing.
 const RUN_NOTHING: &str = "grep egrep fgrep rg ag ack ls cat bat head tail less more wc sort uniq cut tr tee \
@@ -13,15 +13,15 @@ const RUN_NOTHING: &str = "grep egrep fgrep rg ag ack ls cat bat head tail less 
     chmod chown chgrp install truncate shred dd tar zip unzip gzip gunzip zstd xz rsync scp sftp curl wget ping dig \
     host nslookup man whatis apropos info which whereis pgrep pkill killall ps top basename dirname \
     realpath readlink git gh glab hg svn expr apt apt-get apt-cache dpkg dpkg-query \
-    rpm dnf yum pacman apk brew snap flatpak pip pip3 pipx gem conda id groups getent useradd usermod userdel visudo \
+    rpm dnf yum pacman apk brew pip pip3 id groups getent useradd usermod userdel visudo \
     vi vim nvim nano emacs view code ed tree column fold paste rev seq date logger notify-send say systemctl service \
     journalctl";
 
 /// How many operands are looked at.
 const OPERANDS_MAX: usize = 12;
 
-/// Options whose value other programs take for a command line.
-const LINE_OPTIONS: &str = "-c -e -x --command --run --exec --cmd";
+/// What stands before a command line in the languages of databases and debuggers.
+const BEFORE_LINES: [&str; 5] = [".shell ", ".system ", "\\!", "shell ", "!"];
 
 impl ShellLineReader {
     /// Takes the operands of a program that is not known to run none.
@@ -32,10 +32,15 @@ impl ShellLineReader {
         }
         let arguments = &call.arguments;
         for (at, word) in arguments.iter().enumerate().take(OPERANDS_MAX) {
-            let Some(word) = word else { continue };
-            let is_line = at > 0
-                && arguments[at - 1].as_deref().is_some_and(|it| lists(LINE_OPTIONS, it))
-                && word.contains(' ');
+            let Some(word) = word.text() else { continue };
+            // A command line in one word, or behind `=` in it.
+            let line = match word.strip_prefix('-').and_then(|option| option.split_once('=')) {
+                Some((_, value)) => value,
+                None => word,
+            };
+            let line = line.trim_start();
+            let behind = BEFORE_LINES.iter().find_map(|before| line.strip_prefix(before));
+            let line = behind.unwrap_or(line);
             let is_program = !word.is_empty()
                 && !word.starts_with('-')
                 && word.chars().all(|it| it.is_alphanumeric() || "/._+-".contains(it));
@@ -43,12 +48,14 @@ impl ShellLineReader {
             let is_command = is_program && (at == 0 || at + 1 < arguments.len());
             let mut reader =
                 Self { is_suspecting: true, through: vec![name.to_owned()], ..Self::default() };
-            match (is_line, is_command) {
-                (true, _) => reader.script(word),
-                (false, true) => reader.call(arguments[at..].to_vec()),
+            match (is_command, line.contains(char::is_whitespace)) {
+                (true, _) => reader.call(arguments[at..].to_vec()),
+                (false, true) => reader.script(line),
                 (false, false) => continue,
             }
             self.found.suspects.extend(reader.found.calls);
+            let files = reader.found.writes.iter().chain(&reader.found.targets);
+            self.found.suspect_files.extend(files.filter_map(LineWord::text).map(str::to_owned));
         }
     }
 }

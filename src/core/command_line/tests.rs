@@ -3,7 +3,7 @@
 use super::*;
 use crate::core::command_line::UnknownPart::{
     Builtin, Configuration, ControlCharacter, Definition, Evaluation, Expansion, Foreign, History,
-    Length, Nesting, Program, ShellInput, Sourced, Syntax, Variable,
+    Length, Nesting, Program, ShellInput, Sourced, Syntax, Variable, Wrapper,
 };
 
 /// Each call as `wrapper>program -flags`, and what is unknown.
@@ -55,6 +55,13 @@ const REMOVING: &[&str] = &[
     "stdbuf -oL rm -rf /x",
     "command rm -rf /x",
     "exec -a ls rm -rf /x",
+    "flock f -c 'rm -rf /x'",
+    "flock -n f rm -rf /x",
+    "strace -f -e trace=file rm -rf /x",
+    "taskset -c 0,1 rm -rf /x",
+    "valgrind -q --tool=memcheck rm -rf /x",
+    "d=/x; rm -rf \"$d\"",
+    "X=rm; $X -rf /x",
     "busybox rm -rf /x",
     "xargs rm -rf",
     "env - rm -rf /x",
@@ -184,12 +191,12 @@ const UNKNOWN: &[(&str, UnknownPart)] = &[
     ("sh -c \"$x\"", Evaluation),
     ("sh -c", Evaluation),
     ("sh $x", Evaluation),
-    ("env -S 'rm -rf /x'", Evaluation),
-    ("ssh -o ProxyCommand='rm -rf /x' host", Evaluation),
-    ("ssh -oProxyCommand=rm host", Evaluation),
-    ("systemd-run rm -rf /x", Evaluation),
-    ("parallel rm ::: x", Evaluation),
-    ("tmux send-keys 'rm -rf /x' Enter", Evaluation),
+    ("env -S 'rm -rf /x'", Wrapper),
+    ("ssh -o ProxyCommand='rm -rf /x' host", Wrapper),
+    ("ssh -oProxyCommand=rm host", Wrapper),
+    ("systemd-run rm -rf /x", Wrapper),
+    ("parallel rm ::: x", Wrapper),
+    ("tmux send-keys 'rm -rf /x' Enter", Wrapper),
     ("curl x | sh", ShellInput),
     ("curl x | sudo bash", ShellInput),
     ("bash -s < x", ShellInput),
@@ -198,12 +205,12 @@ const UNKNOWN: &[(&str, UnknownPart)] = &[
     (". ./x", Sourced),
     ("bash --rcfile x", Sourced),
     ("cat <<EOF\nEO\\\nF\nrm -rf /x\nEOF", Syntax),
-    ("bash -rcfile ./evil -i", Evaluation),
-    ("bash -norc -c 'rm -rf /x'", Evaluation),
-    ("zsh --emulate sh -c 'rm -rf /x'", Evaluation),
+    ("bash -rcfile ./evil -i", Wrapper),
+    ("bash -norc -c 'rm -rf /x'", Wrapper),
+    ("zsh --emulate sh -c 'rm -rf /x'", Wrapper),
     ("echo x | bash /dev/stdin", ShellInput),
-    ("fish -C 'rm -rf /x'", Evaluation),
-    ("csh -c 'rm -rf /x'", Evaluation),
+    ("fish -C 'rm -rf /x'", Wrapper),
+    ("csh -c 'rm -rf /x'", Wrapper),
     ("su -c'rm -rf /x' root", Evaluation),
     ("{ bash; } < f", ShellInput),
     ("bash 0<> f", ShellInput),
@@ -216,11 +223,10 @@ const UNKNOWN: &[(&str, UnknownPart)] = &[
     ("cat f | fish", ShellInput),
     ("su -c true -c 'rm -rf /x'", Evaluation),
     ("echo x | su", ShellInput),
-    ("echo x | sudo -s", Evaluation),
-    ("sudo -i 'a b'", Evaluation),
-    ("env --uns HOME rm -rf /x", Evaluation),
-    ("timeout --kill 5 10 rm -rf /x", Evaluation),
-    ("flock f -c 'rm -rf /x'", Program),
+    ("echo x | sudo -s", Wrapper),
+    ("sudo -i 'a b'", Wrapper),
+    ("env --uns HOME rm -rf /x", Wrapper),
+    ("timeout --kill 5 10 rm -rf /x", Wrapper),
     ("watch -q 3 rm $x", Evaluation),
     ("time -- rm -rf /x", Program),
     ("x='a[$(rm -rf /x)]'; ((x))", Expansion),
@@ -259,9 +265,9 @@ const UNKNOWN: &[(&str, UnknownPart)] = &[
     ("A=$'\\'' ls !rm", History),
     ("A=${ rm -rf /x; }", Expansion),
     ("A=\"${ rm -rf /x; }\"", Expansion),
-    ("ssh -vo ProxyCommand='rm' localhost", Evaluation),
-    ("fd -Hx rm", Evaluation),
-    ("fd --exec=rm", Evaluation),
+    ("ssh -vo ProxyCommand='rm' localhost", Wrapper),
+    ("fd -Hx rm", Wrapper),
+    ("fd --exec=rm", Wrapper),
     ("coproc rm", Builtin),
     ("alias ls='rm -rf /x'", Builtin),
     ("ls() { true; }", Definition),
@@ -282,9 +288,9 @@ const UNKNOWN: &[(&str, UnknownPart)] = &[
     ("echo x | xargs -I % sh -c 'a %'", Evaluation),
     ("echo x | xargs -0tI% bash -c %", Evaluation),
     ("echo x | xargs -d -I% -I -c sh -c x", Evaluation),
-    ("echo x | xargs -i sh -c {}", Evaluation),
-    ("echo x | xargs --replace sh -c {}", Evaluation),
-    ("echo x | xargs --replace=R sh -c R", Evaluation),
+    ("echo x | xargs -i sh -c {}", Wrapper),
+    ("echo x | xargs --replace sh -c {}", Wrapper),
+    ("echo x | xargs --replace=R sh -c R", Wrapper),
     ("echo x | xargs -I% %", Program),
     ("echo x | xargs -I% ./%/y", Program),
     ("echo x | xargs -I% env %", Program),
@@ -292,17 +298,17 @@ const UNKNOWN: &[(&str, UnknownPart)] = &[
     ("echo x | xargs -I% sh", Evaluation),
     ("echo x | xargs sh -c", Evaluation),
     ("echo x | xargs -n1 env", Program),
-    ("echo x | xargs nice -n", Evaluation),
-    ("echo x | xargs timeout", Evaluation),
-    ("echo x | xargs ssh", Evaluation),
-    ("echo x | xargs ssh host", Evaluation),
-    ("echo x | xargs find .", Evaluation),
-    ("echo x | xargs fd", Evaluation),
+    ("echo x | xargs nice -n", Wrapper),
+    ("echo x | xargs timeout", Wrapper),
+    ("echo x | xargs ssh", Wrapper),
+    ("echo x | xargs ssh host", Wrapper),
+    ("echo x | xargs find .", Wrapper),
+    ("echo x | xargs fd", Wrapper),
     ("echo x | xargs su root -c", Evaluation),
-    ("timeout $x rm", Evaluation),
-    ("sudo -u $x ls", Evaluation),
+    ("timeout $x rm", Wrapper),
+    ("sudo -u $x ls", Wrapper),
     ("su -c \"$x\"", Evaluation),
-    ("find $x -name y", Evaluation),
+    ("find $x -name y", Wrapper),
     // A shell reads what is written to it, here and at another host.
     ("echo x > >(sh)", ShellInput),
     ("echo x 2> >(sudo bash)", ShellInput),
@@ -346,24 +352,24 @@ const UNKNOWN: &[(&str, UnknownPart)] = &[
     ("git config core.hooksPath /x", Configuration),
     ("git config core.pager \"$x\"", Configuration),
     ("git config --rename-section a alias", Configuration),
-    ("git clone 'ext::sh -c rm% -rf% /x'", Evaluation),
-    ("git fetch --upload-pack 'rm -rf /x' host", Evaluation),
-    ("git fetch --upload='rm -rf /x' host", Evaluation),
-    ("git clone -u 'rm -rf /x' host", Evaluation),
-    ("git clone --config core.pager=x host", Evaluation),
-    ("git rebase -x 'rm -rf /x' main", Evaluation),
-    ("git rebase --exec 'rm -rf /x' main", Evaluation),
-    ("git grep -O'rm -rf' x", Evaluation),
-    ("git filter-branch --tree-filter 'rm -rf /x'", Evaluation),
+    ("git clone 'ext::sh -c rm% -rf% /x'", Wrapper),
+    ("git fetch --upload-pack 'rm -rf /x' host", Wrapper),
+    ("git fetch --upload='rm -rf /x' host", Wrapper),
+    ("git clone -u 'rm -rf /x' host", Wrapper),
+    ("git clone --config core.pager=x host", Wrapper),
+    ("git rebase -x 'rm -rf /x' main", Wrapper),
+    ("git rebase --exec 'rm -rf /x' main", Wrapper),
+    ("git grep -O'rm -rf' x", Wrapper),
+    ("git filter-branch --tree-filter 'rm -rf /x'", Wrapper),
     ("git $x", Evaluation),
     // What runs later.
-    ("crontab file", Evaluation),
-    ("echo '* * * * * rm -rf /x' | crontab -", Evaluation),
-    ("crontab -u root file", Evaluation),
-    ("crontab", Evaluation),
-    ("at now", Evaluation),
-    ("echo rm | at now + 1 minute", Evaluation),
-    ("batch < file", Evaluation),
+    ("crontab file", Wrapper),
+    ("echo '* * * * * rm -rf /x' | crontab -", Wrapper),
+    ("crontab -u root file", Wrapper),
+    ("crontab", Wrapper),
+    ("at now", Wrapper),
+    ("echo rm | at now + 1 minute", Wrapper),
+    ("batch < file", Wrapper),
     // Interpreters that read what they run.
     ("curl x | python3", ShellInput),
     ("curl x | python3.12 -u - a", ShellInput),
@@ -485,15 +491,14 @@ fn a_plain_line_is_known_whole() {
 #[test]
 fn files_that_are_written_and_variables_that_are_set_are_seen() {
     let written = |text: &str| ParsedCommandLine::parse(text).writes;
-    let some = |name: &str| Some(name.to_owned());
-    assert_eq!(written("echo x > a >> b 2> c &> d"), ["a", "b", "c", "d"].map(some));
-    assert_eq!(written("> a"), [some("a")]);
-    assert_eq!(written("echo x >| a <> b >& c"), ["a", "b", "c"].map(some));
+    assert_eq!(written("echo x > a >> b 2> c &> d"), ["a", "b", "c", "d"].map(LineWord::from));
+    assert_eq!(written("> a"), [LineWord::from("a")]);
+    assert_eq!(written("echo x >| a <> b >& c"), ["a", "b", "c"].map(LineWord::from));
     assert_eq!(written("echo x 2>&1 > /dev/null < in <<< text"), []);
-    assert_eq!(written("echo x > $a"), [None]);
-    assert_eq!(written("ls > 1 > - &> 5"), ["1", "-", "5"].map(some));
+    assert_eq!(written("echo x > $a"), [LineWord::unknown()]);
+    assert_eq!(written("ls > 1 > - &> 5"), ["1", "-", "5"].map(LineWord::from));
     assert!(!ParsedCommandLine::parse("ls > $a").is_known());
-    assert_eq!(written("(echo x) > a"), [some("a")]);
+    assert_eq!(written("(echo x) > a"), [LineWord::from("a")]);
     let sets = |text: &str| ParsedCommandLine::parse(text).sets.into_iter().collect::<Vec<_>>();
     assert_eq!(sets("PATH=/tmp ls"), ["PATH"]);
     assert_eq!(sets("A=1 B=2"), ["A", "B"]);
@@ -520,7 +525,7 @@ fn each_program_is_seen_with_what_runs_it() {
     );
     assert_eq!(calls("find . -delete -name x"), ["find -deletename"]);
     let git = ParsedCommandLine::parse("/usr/lib/git-core/git-reset --hard").calls.remove(0);
-    assert_eq!((git.name.as_deref(), git.subcommand), (Some("git"), Some(Some("reset".into()))));
+    assert_eq!((git.name.as_deref(), git.subcommand), (Some("git"), Some(LineWord::from("reset"))));
     assert_eq!(git.path.as_deref(), Some("/usr/lib/git-core/git-reset"));
     let path = ParsedCommandLine::parse("./rm x").calls[0].path.clone();
     assert_eq!(path.as_deref(), Some("./rm"));

@@ -85,10 +85,13 @@ impl ShellLineReader {
                 self.found.sets.insert(name.to_owned());
             }
             AssignmentValue::Scalar(value) => {
-                self.variables.set(name, is_number(&value.value));
+                let number = is_number(&value.value);
                 let value = self.word(value);
-                is_computed |= value.as_ref().is_some_and(|it| it.contains('['));
-                self.variable(name, value.as_deref());
+                let sure = Some(&value)
+                    .filter(|_| self.is_sure && !whole.contains('[') && !assignment.append);
+                self.variables.set_to(name, number, sure.cloned());
+                is_computed |= value.text().is_some_and(|it| it.contains('['));
+                self.variable(name, value.text());
             }
             AssignmentValue::Array(values) => {
                 self.variables.set(name, false);
@@ -98,7 +101,7 @@ impl ShellLineReader {
                     // A key in quotes comes as a part of the value.
                     is_computed |= value.value.starts_with('[');
                     let value = self.word(value);
-                    self.variable(name, value.as_deref());
+                    self.variable(name, value.text());
                 }
             }
         }

@@ -2,8 +2,8 @@
 
 use brush_parser::ast::Word;
 
-use crate::core::command_line::quoting::{Surroundings, WordPiece, pieces};
-use crate::core::command_line::{KnownWord, ShellLineReader, UnknownPart};
+use crate::core::command_line::quoting::{Surroundings, WordPiece, is_name, pieces};
+use crate::core::command_line::{LineWord, ShapePiece, ShellLineReader, UnknownPart};
 
 /// Whether a shell at a prompt may read something else than this line: a part of its history. It takes no `!` from there
 /// in single quotes, before a blank or `=`, and at the end of a text.
@@ -75,66 +75,145 @@ pub(super) fn has_inner_command(text: &str) -> bool {
 
 impl ShellLineReader {
     /// Reads a word: takes the commands inside of it, and returns what it is.
-    pub(super) fn word(&mut self, word: &Word) -> KnownWord {
+    pub(super) fn word(&mut self, word: &Word) -> LineWord {
         let raw = word.value.as_str();
         if raw == "[" {
-            return Some(raw.to_owned());
+            return LineWord::from(raw);
         }
-        let mut text = String::new();
-        let is_known = self.pieces(raw, Surroundings::Nothing, &mut text);
-        is_known.then_some(text)
+        LineWord::of_pieces(self.pieces(raw, Surroundings::Nothing))
     }
 
-    /// Appends the text of a word. Returns whether all of it is known.
-    fn pieces(&mut self, raw: &str, around: Surroundings, text: &mut String) -> bool {
+    /// What a word consists of.
+    fn pieces(&mut self, raw: &str, around: Surroundings) -> Vec<ShapePiece> {
         let Some(pieces) = pieces(raw, around) else {
             self.note(UnknownPart::Syntax);
-            return false;
+            return vec![ShapePiece::Any];
         };
-        let plain = |signs: &[&str]| {
-            let has = |text: &str| signs.iter().any(|sign| text.contains(sign));
-            pieces.iter().any(|it| matches!(it, WordPiece::Plain(text) if has(text)))
+        let plain = |sign: &str| {
+            pieces.iter().any(|it| matches!(it, WordPiece::Plain(text) if text.contains(sign)))
         };
         // A parenthesis belongs to a pattern, which runs commands in zsh.
-        if plain(&["("]) {
+        if plain("(") {
             self.note(UnknownPart::Expansion);
         }
-        let is_one = !(plain(&["{"]) && plain(&[",", ".."]));
-        // Each piece is read, also behind one that is not known: it may have commands.
-        pieces.into_iter().fold(is_one, |known, piece| self.piece(piece, text) & known)
+        let mut shape = Vec::new();
+        for piece in pieces {
+            let is_first = shape.is_empty();
+            self.piece(piece, is_first, &mut shape);
+        }
+        shape
     }
 
-    fn piece(&mut self, piece: WordPiece<'_>, text: &mut String) -> bool {
+    fn piece(&mut self, piece: WordPiece<'_>, is_first: bool, shape: &mut Vec<ShapePiece>) {
         match piece {
-            WordPiece::Plain(plain) => {
-                text.push_str(plain);
-                // A pattern stands for names of files, and these may be those of flags.
-                !plain.contains(['*', '?', '['])
+            WordPiece::Plain(plain) => expanded(plain, shape),
+            WordPiece::Quoted(quoted) => shape.push(ShapePiece::Text(quoted.to_owned())),
+            WordPiece::Computed => shape.push(ShapePiece::Any),
+            WordPiece::Parameter { name: "HOME", .. } if is_first => {
+                shape.push(ShapePiece::Text("~".to_owned()));
             }
-            WordPiece::Quoted(quoted) => {
-                text.push_str(quoted);
-                true
-            }
-            WordPiece::Computed => false,
-            WordPiece::Parameter { is_plain } => {
+            WordPiece::Parameter { name, is_plain, is_quoted } => {
                 if !is_plain {
                     self.note(UnknownPart::Expansion);
                 }
-                false
+                shape.extend(self.parameter(name, is_quoted));
             }
             WordPiece::Command(inner) => {
                 self.script(&inner);
-                false
+                shape.push(ShapePiece::Any);
             }
             WordPiece::Arithmetic(expression) => {
                 self.arithmetic(expression);
-                false
+                shape.push(ShapePiece::Name);
             }
+        }
+    }
+
+    /// What stands for a parameter.
+    fn parameter(&mut self, name: &str, is_quoted: bool) -> Vec<ShapePiece> {
+        const NUMBERS: [&str; 4] = ["$", "!", "?", "#"];
+        let is_length = name.strip_prefix('#').is_some_and(|it| !it.is_empty() && is_name(it));
+        if NUMBERS.contains(&name) || is_length {
+            return vec![ShapePiece::Digits];
+        }
+        match self.variables.value(name) {
+            Some(value) if is_quoted || is_one_word(value) => value.pieces(),
+            Some(_) | None => vec![ShapePiece::Any],
         }
     }
 
     /// A here-document in which a shell expands parameters and commands.
     pub(super) fn here_document(&mut self, text: &str) {
-        self.pieces(text, Surroundings::HereDocument, &mut String::new());
+        self.pieces(text, Surroundings::HereDocument);
+    }
+}
+
+/// Whether a shell takes a value for one word, and for no pattern, where it is not quoted.
+fn is_one_word(value: &LineWord) -> bool {
+    let is_plain = |text: &str| !text.contains([' ', '\t', '\n', '*', '?', '[']);
+    value.pieces().iter().all(|piece| match piece {
+        ShapePiece::Text(text) => is_plain(text),
+        ShapePiece::OneOf(texts) => texts.iter().all(|it| is_plain(it)),
+        ShapePiece::Digits => true,
+        ShapePiece::Name | ShapePiece::Any => false,
+    })
+}
+
+/// Appends what a shell makes of a text outside of quotes: patterns stand for names of files, braces for several words.
+fn expanded(text: &str, shape: &mut Vec<ShapePiece>) {
+    let mut rest = text;
+    while let Some(at) = rest.find(['*', '?', '[', '{']) {
+        let (before, found) = rest.split_at(at);
+        if !before.is_empty() {
+            shape.push(ShapePiece::Text(before.to_owned()));
+        }
+        let end_at = |close: char| found.find(close).map(|end| (&found[1..end], &found[end + 1..]));
+        rest = match &found[..1] {
+            "{" => match end_at('}') {
+                Some((inner, behind)) if !inner.contains(['{', '*', '?', '[', '/']) => {
+                    shape.push(of_braces(inner));
+                    behind
+                }
+                // What is between them may be elsewhere, too.
+                Some(_) | None => {
+                    shape.push(ShapePiece::Any);
+                    ""
+                }
+            },
+            "[" => match end_at(']') {
+                Some((inner, behind)) if !inner.is_empty() && !inner.contains('/') => {
+                    shape.push(ShapePiece::Name);
+                    behind
+                }
+                Some(_) | None => {
+                    shape.push(ShapePiece::Any);
+                    ""
+                }
+            },
+            _ if found.starts_with("**") => {
+                shape.push(ShapePiece::Any);
+                found.trim_start_matches('*')
+            }
+            _ => {
+                shape.push(ShapePiece::Name);
+                &found[1..]
+            }
+        };
+    }
+    if !rest.is_empty() {
+        shape.push(ShapePiece::Text(rest.to_owned()));
+    }
+}
+
+/// What stands for braces with this between them. Some shells leave them as they are.
+fn of_braces(inner: &str) -> ShapePiece {
+    let whole = format!("{{{inner}}}");
+    if inner.contains(',') {
+        let words = inner.split(',').map(str::to_owned);
+        return ShapePiece::OneOf(words.chain([whole]).collect());
+    }
+    match inner.contains("..") {
+        true => ShapePiece::Name,
+        false => ShapePiece::Text(whole),
     }
 }

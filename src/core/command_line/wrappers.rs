@@ -2,7 +2,7 @@
 //!
 //! An option that is not in a table may take a value or a command, so what follows it is not known.
 
-use crate::core::command_line::{CALLS_MAX, KnownWord, ProgramCall, ShellLineReader, UnknownPart};
+use crate::core::command_line::{CALLS_MAX, LineWord, ProgramCall, ShellLineReader, UnknownPart};
 
 /// Programs that run the command which follows their own options. Lists are separated by blanks.
 struct Wrapper {
@@ -15,7 +15,7 @@ struct Wrapper {
     operands: usize,
 }
 
-const WRAPPERS: [Wrapper; 13] = [
+const WRAPPERS: [Wrapper; 18] = [
     Wrapper { names: "builtin nohup busybox toybox noglob", plain: "", valued: "", operands: 0 },
     Wrapper { names: "command", plain: "p", valued: "", operands: 0 },
     Wrapper { names: "setsid", plain: "c f w ctty fork wait", valued: "", operands: 0 },
@@ -60,6 +60,28 @@ const WRAPPERS: [Wrapper; 13] = [
         operands: 1,
     },
     Wrapper {
+        names: "strace ltrace",
+        plain: "C D F T V Y Z c d f ff h i k n q qq r t tt ttt v w x xx y yy z S l",
+        valued: "E I O P U X a b e o p s u output trace signal user string-limit",
+        operands: 0,
+    },
+    Wrapper { names: "taskset", plain: "a c all-tasks cpu-list", valued: "", operands: 1 },
+    Wrapper { names: "unbuffer", plain: "p", valued: "", operands: 0 },
+    Wrapper {
+        names: "valgrind",
+        plain: "v q tool leak-check show-leak-kinds track-origins track-fds error-exitcode log-file xml xml-file \
+                suppressions gen-suppressions trace-children num-callers main-stacksize callgrind-out-file \
+                cachegrind-out-file massif-out-file dump-instr collect-jumps verbose quiet",
+        valued: "",
+        operands: 0,
+    },
+    Wrapper {
+        names: "xvfb-run",
+        plain: "a auto-servernum",
+        valued: "e f n s w error-file auth-file server-num server-args wait",
+        operands: 0,
+    },
+    Wrapper {
         names: "xargs",
         plain: "0 r t x p o null no-run-if-empty verbose exit interactive open-tty",
         valued: "I n P L d s a E max-args max-procs max-lines delimiter max-chars arg-file",
@@ -72,10 +94,10 @@ const WATCH: [&str; 2] = [
     "n q interval equexit",
 ];
 /// Programs that run others, in ways that are not followed.
-const NOT_FOLLOWED: &str = "unshare nsenter bwrap firejail proot fakeroot strace ltrace catchsegv \
-    systemd-run runuser setpriv unbuffer rlwrap parallel entr script expect screen tmux chroot \
-    taskset chrt numactl prlimit pkexec run0 dbus-run-session xvfb-run \
-    setarch linux32 linux64 valgrind perf choom runcon sg gosu hyperfine at batch not and or nocorrect noglob";
+const NOT_FOLLOWED: &str = "unshare nsenter bwrap firejail proot fakeroot catchsegv \
+    systemd-run runuser setpriv rlwrap parallel entr script expect screen tmux chroot start-stop-daemon \
+    chrt numactl prlimit pkexec run0 dbus-run-session \
+    setarch linux32 linux64 perf choom runcon sg gosu hyperfine at batch not and or nocorrect noglob";
 
 /// What of `tmux` and `screen` runs no command.
 const SHOWS_SESSIONS: &str = "ls list-sessions a at attach attach-session has has-session lsw list-windows lsp list-panes \
@@ -89,8 +111,8 @@ pub(super) fn lists(words: &str, word: &str) -> bool {
     words.split(' ').any(|it| it == word)
 }
 
-fn lists_word(words: &str, word: &KnownWord) -> bool {
-    word.as_deref().is_some_and(|it| lists(words, it))
+fn lists_word(words: &str, word: &LineWord) -> bool {
+    word.text().is_some_and(|it| lists(words, it))
 }
 
 fn wrapper_of(name: &str) -> Option<&'static Wrapper> {
@@ -98,8 +120,8 @@ fn wrapper_of(name: &str) -> Option<&'static Wrapper> {
 }
 
 /// The arguments of a program that are not those of a program which it runs.
-pub(super) fn own_arguments<'a>(name: &str, arguments: &'a [KnownWord]) -> &'a [KnownWord] {
-    let is_run = |it: &KnownWord| it.as_deref().is_some_and(|it| lists(FIND_RUNS, it));
+pub(super) fn own_arguments<'a>(name: &str, arguments: &'a [LineWord]) -> &'a [LineWord] {
+    let is_run = |it: &LineWord| it.text().is_some_and(|it| lists(FIND_RUNS, it));
     let own = match wrapper_of(name) {
         Some(it) => arguments.len() - after_options(arguments, [it.plain, it.valued]).0.len(),
         None if name == "find" => arguments.iter().position(is_run).unwrap_or(arguments.len()),
@@ -119,30 +141,30 @@ impl ShellLineReader {
         match name {
             "watch" => match after_options(arguments, WATCH) {
                 (line, true) => self.joined(name, line),
-                (_, false) => self.note(UnknownPart::Evaluation),
+                (_, false) => self.note(UnknownPart::Wrapper),
             },
             "ssh" => self.ssh(arguments),
             "find" => self.found_files(arguments),
             "fd" | "fdfind" => {
-                let runs = |it: &String| {
+                let runs = |it: &str| {
                     let is_cluster = it.starts_with('-') && !it.starts_with("--");
                     it.starts_with("--exec") || is_cluster && it.contains(['x', 'X'])
                 };
-                if arguments.iter().any(|it| it.as_ref().is_none_or(runs)) {
-                    self.note(UnknownPart::Evaluation);
+                if arguments.iter().any(|it| it.text().is_none_or(runs)) {
+                    self.note(UnknownPart::Wrapper);
                 }
             }
             "git" => self.git(arguments),
             // With a file or its input, it sets what runs later.
-            "crontab" if !arguments.iter().any(|it| it.as_deref() == Some("-l")) => {
-                self.note(UnknownPart::Evaluation);
+            "crontab" if !arguments.iter().any(|it| it.text() == Some("-l")) => {
+                self.note(UnknownPart::Wrapper);
             }
-            "sed" | "gsed" | "awk" | "gawk" | "mawk" | "nawk" => {
+            "sed" | "gsed" | "awk" | "gawk" | "mawk" | "nawk" | "original-awk" => {
                 self.interpreter(name, arguments);
                 self.script_of_language(name, arguments);
             }
             "tmux" | "screen" if shows_sessions(arguments) => {}
-            _ if lists(NOT_FOLLOWED, name) => self.note(UnknownPart::Evaluation),
+            _ if lists(NOT_FOLLOWED, name) => self.note(UnknownPart::Wrapper),
             _ => {
                 if !self.interpreter(name, arguments) {
                     self.builtin_or_shell(name, arguments);
@@ -160,7 +182,7 @@ impl ShellLineReader {
         self.through.pop();
     }
 
-    fn wrapped(&mut self, name: &str, wrapper: &Wrapper, arguments: &[KnownWord]) {
+    fn wrapped(&mut self, name: &str, wrapper: &Wrapper, arguments: &[LineWord]) {
         let options = [wrapper.plain, wrapper.valued];
         if name == "command" && arguments.first().is_some_and(|it| lists_word("-v -V", it)) {
             return;
@@ -168,7 +190,7 @@ impl ShellLineReader {
         let (mut rest, mut known) = after_options(arguments, options);
         if matches!(name, "env" | "sudo" | "doas") {
             // `env -` is `env -i`, and sudo takes options behind variables too.
-            while let Some(Some(word)) = rest.first()
+            while let Some(LineWord::Known(word)) = rest.first()
                 && (word == "-" || word.contains('='))
             {
                 if let Some((name, value)) = word.split_once('=') {
@@ -180,21 +202,26 @@ impl ShellLineReader {
         }
         let (own, rest) = rest.split_at(wrapper.operands.min(rest.len()));
         // What is not known may be several words.
-        if !known || own.iter().any(Option::is_none) {
-            return self.note(UnknownPart::Evaluation);
+        if !known || !own.iter().all(LineWord::is_known) {
+            return self.note(UnknownPart::Wrapper);
         }
         let mut words = rest.to_vec();
         match name {
             // It reads a file instead of the terminal, or the variables of a shell.
             "exec" if words.is_empty() => return self.note(UnknownPart::Builtin),
+            "flock" if words.first().is_some_and(|it| lists_word("-c --command", it)) => {
+                return self.joined(name, &words[1..]);
+            }
             "xargs" => {
                 self.has_other_input = true;
                 let options = &arguments[..arguments.len() - words.len()];
                 let marks: Vec<&str> = marks(options).collect();
                 for word in &mut words {
-                    word.take_if(|word| marks.iter().any(|mark| word.contains(mark)));
+                    if word.text().is_some_and(|it| marks.iter().any(|mark| it.contains(mark))) {
+                        *word = LineWord::unknown();
+                    }
                 }
-                words.push(None);
+                words.push(LineWord::unknown());
             }
             _ => {}
         }
@@ -204,8 +231,8 @@ impl ShellLineReader {
     }
 
     /// Reads a line that is given in several words.
-    pub(super) fn joined(&mut self, name: &str, words: &[KnownWord]) {
-        let known: Option<Vec<&str>> = words.iter().map(Option::as_deref).collect();
+    pub(super) fn joined(&mut self, name: &str, words: &[LineWord]) {
+        let known: Option<Vec<&str>> = words.iter().map(LineWord::text).collect();
         match known {
             Some(words) => self.inside(name, |reader| reader.script(&words.join(" "))),
             None => self.note(UnknownPart::Evaluation),
@@ -213,24 +240,27 @@ impl ShellLineReader {
     }
 
     /// Reads the commands that are run for files which were found.
-    fn found_files(&mut self, arguments: &[KnownWord]) {
+    fn found_files(&mut self, arguments: &[LineWord]) {
         let mut rest = arguments;
         // A word that is not known may be one that runs something.
-        if rest.iter().any(Option::is_none) {
-            self.note(UnknownPart::Evaluation);
+        if rest.iter().any(|it| !it.is_known() && it.may_be_flag()) {
+            self.note(UnknownPart::Wrapper);
         }
-        let is_run = |it: &KnownWord| it.as_deref().is_some_and(|it| lists(FIND_RUNS, it));
+        let is_run = |it: &LineWord| it.text().is_some_and(|it| lists(FIND_RUNS, it));
         while let Some(at) = rest.iter().position(is_run)
             && self.found.calls.len() < CALLS_MAX
         {
             rest = &rest[at + 1..];
-            let ends = |at: usize| match rest[at].as_deref() {
+            let ends = |at: usize| match rest[at].text() {
                 Some(";") => true,
-                Some("+") => at > 0 && rest[at - 1].as_deref() == Some("{}"),
+                Some("+") => at > 0 && rest[at - 1].text() == Some("{}"),
                 Some(_) | None => false,
             };
             let end = (0..rest.len()).find(|at| ends(*at)).unwrap_or(rest.len());
-            let file = |it: &KnownWord| it.clone().filter(|it| !it.contains("{}"));
+            let file = |it: &LineWord| match it.text() {
+                Some(text) if text.contains("{}") => LineWord::unknown(),
+                Some(_) | None => it.clone(),
+            };
             let words = rest[..end].iter().map(file).collect();
             self.inside("find", |reader| reader.call(words));
             rest = &rest[end..];
@@ -240,11 +270,11 @@ impl ShellLineReader {
 
 /// The words after the options, and whether all options are in these lists: those without a value, and those with one.
 pub(super) fn after_options<'a>(
-    arguments: &'a [KnownWord],
+    arguments: &'a [LineWord],
     [plain, valued]: [&str; 2],
-) -> (&'a [KnownWord], bool) {
+) -> (&'a [LineWord], bool) {
     let mut rest = arguments;
-    while let Some((Some(word), after)) = rest.split_first() {
+    while let Some((LineWord::Known(word), after)) = rest.split_first() {
         let takes_next = match word.strip_prefix('-') {
             None | Some("") => break,
             Some("-") => return (after, true),
@@ -267,8 +297,8 @@ pub(super) fn after_options<'a>(
         rest = after;
         if takes_next {
             match rest.split_first() {
-                Some((None, _)) => return (rest, false),
-                Some((Some(_), after)) => rest = after,
+                Some((LineWord::Computed(_), _)) => return (rest, false),
+                Some((LineWord::Known(_), after)) => rest = after,
                 None => {}
             }
         }
@@ -277,9 +307,9 @@ pub(super) fn after_options<'a>(
 }
 
 /// Whether a terminal multiplexer is only to show its sessions, or to begin one with a shell.
-fn shows_sessions(arguments: &[KnownWord]) -> bool {
+fn shows_sessions(arguments: &[LineWord]) -> bool {
     let is_new = |it: &str| lists("new new-session", it);
-    match arguments.first().map(Option::as_deref) {
+    match arguments.first().map(LineWord::text) {
         None => true,
         Some(Some(first)) if is_new(first) => {
             let (rest, is_known) =
@@ -291,10 +321,10 @@ fn shows_sessions(arguments: &[KnownWord]) -> bool {
 }
 
 /// What `xargs` may replace by what it reads, by its options.
-fn marks(options: &[KnownWord]) -> impl Iterator<Item = &str> {
+fn marks(options: &[LineWord]) -> impl Iterator<Item = &str> {
     options.iter().enumerate().filter_map(|(at, option)| {
-        let (letters, mark) = option.as_deref()?.split_once('I')?;
-        let next = || options.get(at + 1).and_then(Option::as_deref);
+        let (letters, mark) = option.text()?.split_once('I')?;
+        let next = || options.get(at + 1).and_then(LineWord::text);
         letters.starts_with('-').then_some(mark).filter(|it| !it.is_empty()).or_else(next)
     })
 }

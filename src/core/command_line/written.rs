@@ -1,7 +1,8 @@
 //! Files that programs are told to write, change or remove.
 
+use crate::core::command_line::options::values;
 use crate::core::command_line::redirections::is_shown_or_lost;
-use crate::core::command_line::{KnownWord, ProgramCall, ShellLineReader, wrappers::lists};
+use crate::core::command_line::{LineWord, ProgramCall, ShellLineReader, wrappers::lists};
 
 /// Which of its operands a program changes.
 #[derive(Clone, Copy)]
@@ -15,18 +16,31 @@ enum ChangedOperands {
 }
 
 /// Programs, their options whose value is a file that they change, and their operands which are.
-const PROGRAMS: [(&str, &str, ChangedOperands); 9] = [
+const PROGRAMS: [(&str, &str, ChangedOperands); 13] = [
     (
-        "tee rm unlink rmdir shred truncate touch vi vim nvim view nano emacs emacsclient ed ex micro helix hx code patch",
+        "tee sponge rm unlink mkdir rmdir mkfifo shred truncate touch vi vim nvim view nano emacs emacsclient ed ex \
+         micro helix hx kak joe mcedit code sudoedit dos2unix unix2dos gzip gunzip bzip2 bunzip2 xz unxz",
         "",
         ChangedOperands::All,
     ),
-    ("chmod chown chgrp", "", ChangedOperands::Rest),
+    ("patch", "o output d directory", ChangedOperands::All),
+    ("chmod chown chgrp chattr chcon setfacl setfattr", "", ChangedOperands::Rest),
     ("cp ln install rsync scp", "t target-directory", ChangedOperands::Last),
+    ("tar bsdtar gtar", "C directory one-top-level", ChangedOperands::None),
+    ("unzip", "d", ChangedOperands::None),
     ("mv", "t target-directory", ChangedOperands::All),
     ("sort shuf", "o output", ChangedOperands::None),
-    ("curl", "o output D dump-header c cookie-jar output-dir", ChangedOperands::None),
-    ("wget", "O output-document P directory-prefix", ChangedOperands::None),
+    (
+        "curl",
+        "o output D dump-header c cookie-jar output-dir trace trace-ascii",
+        ChangedOperands::None,
+    ),
+    (
+        "wget",
+        "O output-document P directory-prefix o output-file a append-output",
+        ChangedOperands::None,
+    ),
+    ("aria2c", "d dir o out", ChangedOperands::None),
     ("find", "fprint fprint0 fprintf fls", ChangedOperands::None),
     ("gcc cc g++ clang ld rustc go", "o", ChangedOperands::None),
 ];
@@ -35,7 +49,7 @@ impl ShellLineReader {
     /// Takes the files that a call changes.
     pub(super) fn changed_files(&mut self, call: &ProgramCall) {
         self.take_changed_files(call);
-        let is_file = |it: &KnownWord| !it.as_deref().is_some_and(is_shown_or_lost);
+        let is_file = |it: &LineWord| !it.text().is_some_and(is_shown_or_lost);
         self.found.targets.retain(is_file);
     }
 
@@ -44,16 +58,23 @@ impl ShellLineReader {
         let operands = &call.operands;
         match name {
             "dd" => {
-                let file = |it: &KnownWord| match it {
-                    Some(it) => it.strip_prefix("of=").map(|file| Some(file.to_owned())),
-                    None => Some(None),
+                let file = |it: &LineWord| match it.text() {
+                    Some(it) => it.strip_prefix("of=").map(LineWord::from),
+                    None => Some(LineWord::unknown()),
                 };
                 self.found.targets.extend(operands.iter().filter_map(file));
             }
             // With a script as an operand, that is no file which rules are about.
-            "sed" | "perl" if call.flags.contains("i") => {
+            "sed" | "gsed" | "perl" | "ruby" if call.flags.contains("i") => {
                 self.found.targets.extend(operands.iter().cloned());
             }
+            "awk" | "gawk" if values(&call.arguments, "i include").contains(&Some("inplace")) => {
+                self.found.targets.extend(operands.iter().cloned());
+            }
+            "install" if call.flags.contains("d") || call.flags.contains("directory") => {
+                self.found.targets.extend(operands.iter().cloned());
+            }
+            "tar" | "bsdtar" | "gtar" => self.found.targets.extend(archive(&call.arguments)),
             _ => {}
         }
         let Some((_, options, changed)) = PROGRAMS.iter().find(|(names, ..)| lists(names, name))
@@ -67,26 +88,29 @@ impl ShellLineReader {
             ChangedOperands::Last | ChangedOperands::None => &[],
         };
         self.found.targets.extend(changed.iter().cloned());
-        for (at, word) in call.arguments.iter().enumerate() {
-            let Some(option) = word.as_deref().and_then(|it| it.strip_prefix('-')) else {
-                continue;
-            };
-            let long = option.trim_start_matches('-');
-            let (name, value) = long.split_once('=').unwrap_or((long, ""));
-            let attached = match lists(options, name) {
-                true => value,
-                false => {
-                    match long.char_indices().find(|(_, it)| lists(options, &it.to_string())) {
-                        Some((at, letter)) if !option.starts_with('-') => {
-                            &long[at + letter.len_utf8()..]
-                        }
-                        Some(_) | None => continue,
-                    }
-                }
-            };
-            let next = || call.arguments.get(at + 1).cloned();
-            let file = Some(attached).filter(|it| !it.is_empty()).map(|it| Some(it.to_owned()));
-            self.found.targets.extend(file.or_else(next));
-        }
+        let files = values(&call.arguments, options);
+        self.found.targets.extend(files.into_iter().map(or_unknown));
     }
+}
+
+/// The archive that `tar` writes, if it does: its options may begin without a dash.
+fn archive(arguments: &[LineWord]) -> Option<LineWord> {
+    let mut arguments = arguments.to_vec();
+    if let Some(LineWord::Known(first)) = arguments.first_mut()
+        && !first.starts_with('-')
+    {
+        first.insert(0, '-');
+    }
+    let writes = |word: &str| {
+        let is_short = word.starts_with('-') && !word.starts_with("--");
+        let is_long = ["--create", "--append", "--update", "--concatenate"].contains(&word);
+        is_long || is_short && word.contains(['c', 'r', 'u', 'A'])
+    };
+    let files = values(&arguments, "f file");
+    let writes = arguments.iter().filter_map(LineWord::text).any(writes);
+    files.first().filter(|_| writes).map(|file| or_unknown(*file))
+}
+
+fn or_unknown(file: Option<&str>) -> LineWord {
+    file.map_or_else(LineWord::unknown, LineWord::from)
 }

@@ -3,24 +3,28 @@
 //! An approval is for one exact call, at a terminal that is as it was when the call was made. It is used once. None
 //! survives its daemon.
 
-use std::collections::{BTreeMap, BTreeSet};
+mod request;
+
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use sha2::{Digest, Sha256};
+pub use crate::core::policy::approvals::request::{
+    ApprovalRequest, Fingerprint, KnownCommand, Witness,
+};
 
-use crate::core::caller::PrincipalName;
-use crate::core::frame::Frame;
-use crate::core::ids::{Epoch, PrincipalId, SessionId, TenantId, Watermark};
+use crate::core::ids::PrincipalId;
 use crate::core::moment::Moment;
 use crate::core::policy::decision::DecisionId;
-use crate::core::shell::commands::record::CommandId;
 
 /// How long a call can be approved, and an approval used, after the call was first made.
 pub const VALID_FOR: Duration = Duration::from_secs(10 * 60);
 
 /// How long the same call is refused without asking again, after it was denied.
 pub const DENIED_FOR: Duration = Duration::from_secs(60);
+
+/// How many denied calls of one rule have all others of that rule refused as long.
+const DENIALS_MAX: usize = 3;
 
 /// How long a program can be approved in a session.
 pub const PROGRAM_FOR_MAX: Duration = Duration::from_secs(60 * 60);
@@ -29,111 +33,6 @@ pub const PROGRAM_FOR_MAX: Duration = Duration::from_secs(60 * 60);
 const WAITING_MAX: usize = 16;
 const TENANT_MAX: usize = 64;
 const ALL_MAX: usize = 1_024;
-
-/// Tells calls apart: the hash of who calls which tool with which arguments.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Fingerprint([u8; 32]);
-
-impl Fingerprint {
-    /// Of these parts, each hashed with its length, so that no two lists of parts are the same.
-    pub fn of(parts: &[&[u8]]) -> Self {
-        let mut hash = Sha256::new();
-        for part in parts {
-            hash.update((part.len() as u64).to_be_bytes());
-            hash.update(part);
-        }
-        Self(hash.finalize().into())
-    }
-
-    pub fn as_bytes(&self) -> &[u8] {
-        &self.0
-    }
-}
-
-/// The state of a terminal on which it depends what a call does.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Witness {
-    /// Of the lease, if somebody else than the caller holds it; of the lease of a mount, if anybody does.
-    pub others_epoch: Option<Epoch>,
-    /// The last command that was run.
-    pub command: CommandId,
-    pub directory: Option<String>,
-    /// The process group in front.
-    pub foreground: Option<i32>,
-    /// When the screen last changed, for a call whose effect may depend on what it shows.
-    pub screen: Option<Watermark>,
-}
-
-impl Witness {
-    /// The state of a terminal that shows this, with a program in front that works in `directory`, for a call of `own`.
-    pub fn of(
-        frame: &Frame,
-        own: PrincipalId,
-        directory: Option<String>,
-        reads_screen: bool,
-    ) -> Self {
-        let holding = frame.lease.value.holding.as_ref();
-        Self {
-            others_epoch: holding.filter(|held| held.by.principal != own).map(|held| held.epoch),
-            command: frame.commands.value.last(),
-            directory,
-            foreground: frame.activity.value.foreground.as_ref().map(|group| group.group),
-            screen: reads_screen.then(|| frame.screen_watermark()),
-        }
-    }
-}
-
-/// A call that is to be approved.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ApprovalRequest {
-    pub decision: DecisionId,
-    pub fingerprint: Fingerprint,
-    pub witness: Witness,
-    pub by: PrincipalName,
-    /// The user who asks, where no token says who that is.
-    pub user: Option<u32>,
-    /// Of the session, or of the one to be created.
-    pub tenant: TenantId,
-    pub session: Option<SessionId>,
-    pub tool: Arc<str>,
-    /// Of the rules that asked.
-    pub generation: u64,
-    /// What the call does, in one line for people.
-    pub what: Arc<str>,
-    /// The hash of what its command line runs, if all of that is known. Blanks and quotes do not change it.
-    pub line: Option<Fingerprint>,
-    /// The programs that it runs with their flags, if all are known and none runs others.
-    pub programs: Option<BTreeSet<String>>,
-    pub rule: Option<Arc<str>>,
-    pub reason: Option<Arc<str>>,
-    /// Whether the person in front of the calling client may approve it.
-    pub client_may_approve: bool,
-    /// What a rule for good would be about; none if not all programs are known, or one runs others.
-    pub command: Option<KnownCommand>,
-}
-
-/// A command of which all is known, and who runs it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct KnownCommand {
-    pub line: Arc<str>,
-    /// Of the caller.
-    pub tenant: TenantId,
-    /// The name of the caller's token.
-    pub token: Option<Arc<str>>,
-    /// The rules that ask.
-    pub asked_by: Vec<Arc<str>>,
-}
-
-impl ApprovalRequest {
-    /// Whether its command line runs the same as that of another call of the same caller, however it is written.
-    fn runs_as(&self, other: &Self) -> bool {
-        self.line.is_some()
-            && self.session.is_some()
-            && self.line == other.line
-            && (self.by.principal, self.session, &self.tool)
-                == (other.by.principal, other.session, &other.tool)
-    }
-}
 
 /// A call that was made and is not approved and used yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -224,12 +123,8 @@ impl Approvals {
         if request.generation != self.generation {
             return ApprovalAnswer::Outdated;
         }
-        let denied = self.calls.values().filter(|call| call.request.runs_as(&request));
-        for call in denied {
-            if let ApprovalState::Denied(by) = &call.state {
-                let (id, by, until) = (call.id, Arc::clone(by), call.expires_at);
-                return ApprovalAnswer::Denied { id, by, until };
-            }
+        if let Some(answer) = self.denied_before(&request) {
+            return answer;
         }
         let same = |call: &&mut Approval| call.request.fingerprint == request.fingerprint;
         if let Some(call) = self.calls.values_mut().find(same) {
@@ -239,9 +134,6 @@ impl Approvals {
                 ApprovalState::Waiting if is_as_it_was => {
                     return ApprovalAnswer::Waits { id, expires_at, is_new: false };
                 }
-                ApprovalState::Denied(by) => {
-                    return ApprovalAnswer::Denied { id, by, until: expires_at };
-                }
                 ApprovalState::Approved(by) => {
                     let used = self.calls.remove(&id).map(Box::new);
                     return match is_as_it_was {
@@ -249,8 +141,8 @@ impl Approvals {
                         false => ApprovalAnswer::Stale { id },
                     };
                 }
-                // Whoever approves the one before approves nothing.
-                ApprovalState::Waiting => drop(self.calls.remove(&id)),
+                // Whoever approves the one before approves nothing. One that is denied was found before.
+                ApprovalState::Waiting | ApprovalState::Denied(_) => drop(self.calls.remove(&id)),
             }
         }
         if let Some(passing) = self.passing.iter().find(|passing| passing.covers(&request)) {
@@ -267,6 +159,22 @@ impl Approvals {
         let (id, expires_at) = (request.decision, now + VALID_FOR);
         self.calls.insert(id, Approval { id, request, expires_at, state: ApprovalState::Waiting });
         ApprovalAnswer::Waits { id, expires_at, is_new: true }
+    }
+
+    /// The answer to a call like those that were denied before.
+    fn denied_before(&self, request: &ApprovalRequest) -> Option<ApprovalAnswer> {
+        let denied = self.calls.values().filter_map(|call| match &call.state {
+            ApprovalState::Denied(by) if call.request.is_asked_as(request) => Some((call, by)),
+            ApprovalState::Denied(_) | ApprovalState::Waiting | ApprovalState::Approved(_) => None,
+        });
+        let by_rule = denied.clone().filter(|(call, _)| call.request.rule == request.rule);
+        let is_rule_denied = by_rule.clone().count() >= DENIALS_MAX;
+        let same = denied.clone().find(|(call, _)| call.request.does_as(request));
+        let (call, by) = match is_rule_denied {
+            true => same.or(by_rule.max_by_key(|(call, _)| call.expires_at))?,
+            false => same?,
+        };
+        Some(ApprovalAnswer::Denied { id: call.id, by: Arc::clone(by), until: call.expires_at })
     }
 
     /// What became of a call; none if it is forgotten, or was used.
@@ -360,10 +268,12 @@ impl Approvals {
         waiting
     }
 
-    /// Forgets the calls of somebody who has left for good, and what was approved to it. Says whether there was anything.
+    /// Forgets the calls of somebody who has left for good, and what was approved to it, but not what was denied: who comes
+    /// back is not asked for again. Says whether there was anything.
     pub fn leave(&mut self, principal: PrincipalId) -> bool {
         let before = self.calls.len() + self.passing.len();
-        self.calls.retain(|_, call| call.request.by.principal != principal);
+        let is_denied = |call: &Approval| matches!(call.state, ApprovalState::Denied(_));
+        self.calls.retain(|_, call| call.request.by.principal != principal || is_denied(call));
         self.passing.retain(|passing| passing.call.request.by.principal != principal);
         self.calls.len() + self.passing.len() < before
     }

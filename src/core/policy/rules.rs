@@ -7,6 +7,7 @@ pub mod command;
 pub mod facts;
 mod lines;
 pub mod patterns;
+mod shapes;
 pub mod tools;
 
 use std::cmp::Ordering;

@@ -19,7 +19,7 @@ use crate::core::policy::rules::{Matching, RuleEffect, RuleOutcome};
 use crate::core::shell::activity::ActivityState;
 use crate::core::shell::commands::EndsBy;
 use crate::gateway::judging::JudgedCall;
-use crate::gateway::judging::typing::TypedLine;
+use crate::gateway::judging::typing::{LineReader, TypedLine};
 use crate::mount::registry::MountedTool;
 use crate::session::handle::Session;
 use crate::session::pty::processes::directory_in_front;
@@ -148,15 +148,12 @@ impl<'a> JudgedCall<'a> {
         (ParsedCommandLine::parse(text) == *line).then_some(text)
     }
 
-    pub(super) fn facts<'b>(
-        self,
-        call: &'b Call,
-        line: Option<&'b ParsedCommandLine>,
-    ) -> CallFacts<'b>
+    pub(super) fn facts<'b>(self, call: &'b Call, judged: &'b JudgedLine) -> CallFacts<'b>
     where
         'a: 'b,
     {
         let standing = &call.standing;
+        let line = judged.parsed.as_ref();
         let of_token = matches!(standing.caller.principal, PrincipalId::Token(_));
         let text = |(name, value): (&String, &Value)| {
             let text = match value {
@@ -173,7 +170,11 @@ impl<'a> JudgedCall<'a> {
         let of = self.session.map_or(&standing.caller.tenant, Session::tenant).of_all();
         let raw_input = match self.entry.runs {
             ToolRuns::Input => true,
-            ToolRuns::Text(_) => line.is_none_or(|line| !line.unknown.is_empty()),
+            ToolRuns::Text(_) => {
+                let reader = judged.typed.as_ref().map(|typed| typed.reader);
+                reader != Some(LineReader::OwnShell)
+                    || line.is_none_or(|line| !line.unknown.is_empty())
+            }
             ToolRuns::Nothing | ToolRuns::Line(_) | ToolRuns::Program => false,
         };
         CallFacts {
@@ -233,7 +234,7 @@ impl<'a> JudgedCall<'a> {
         let ended = match &line.typed {
             Some(TypedLine { before: Some(before), .. }) if before.is_empty() => String::new(),
             Some(TypedLine { whole: Some(whole), .. }) => format!(", which ends the line: {whole}"),
-            Some(TypedLine { before: Some(before), whole: None }) => {
+            Some(TypedLine { before: Some(before), whole: None, .. }) => {
                 format!(", where the line begins with: {before}")
             }
             Some(TypedLine { before: None, .. }) => {

@@ -1,10 +1,11 @@
-//! The command line that text and keys end at the prompt of a session's own shell.
+//! The command line that text and keys end: at the prompt of a session's own shell, in another shell that was started
+//! there, or ahead, while a program runs.
 
 use std::iter;
 
 use serde_json::Value;
 
-use crate::core::command_line::{ParsedCommandLine, UnknownPart};
+use crate::core::command_line::{ParsedCommandLine, UnknownPart, is_shell};
 use crate::core::frame::Frame;
 use crate::core::keys::{Key, KeyCode, Modifiers, NamedKey};
 use crate::core::shell::activity::ActivityState;
@@ -22,9 +23,21 @@ const ROWS_MAX: u64 = 100;
 /// What is typed, if that is known.
 type Typed = Option<String>;
 
+/// Who reads a line that is typed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum LineReader {
+    /// The session's own shell.
+    OwnShell,
+    /// Another program, which is a shell by its name.
+    OtherShell,
+    /// A program that is none. What it does not read, the shell reads later.
+    Program,
+}
+
 /// The line that a call ends.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct TypedLine {
+    pub(super) reader: LineReader,
     /// What was typed before the call, if that is known.
     pub(super) before: Typed,
     /// All of it, if that is known.
@@ -34,9 +47,12 @@ pub(super) struct TypedLine {
 impl TypedLine {
     /// What the line runs.
     pub(super) fn parse(&self) -> ParsedCommandLine {
-        match &self.whole {
-            Some(text) => ParsedCommandLine::parse(text),
-            None => {
+        match (&self.whole, self.reader) {
+            (Some(text), LineReader::OwnShell | LineReader::OtherShell) => {
+                ParsedCommandLine::parse(text)
+            }
+            (Some(text), LineReader::Program) => ParsedCommandLine::parse(text).for_later(),
+            (None, _) => {
                 ParsedCommandLine { unknown: [UnknownPart::Typing].into(), ..Default::default() }
             }
         }
@@ -44,19 +60,22 @@ impl TypedLine {
 }
 
 impl JudgedCall<'_> {
-    /// The line that the call ends at the prompt of the session's own shell, with what was typed there before.
+    /// The line that the call ends, with what was typed before.
     pub(super) fn typed_line(self) -> Option<TypedLine> {
         let (typed, is_ended) = self.typed()?;
         if !is_ended {
             return None;
         }
-        let frame = self.session?.frame();
-        let before = begun(&frame)?;
+        let (reader, before) = begun(&self.session?.frame())?;
+        // Of keys to a program, most are no text.
+        if reader == LineReader::Program && typed.is_none() {
+            return None;
+        }
         let whole = before.as_ref().zip(typed).map(|(before, typed)| {
             let text = format!("{before}{typed}");
             text.trim_end_matches(['\n', '\r']).to_owned()
         });
-        Some(TypedLine { before, whole })
+        Some(TypedLine { reader, before, whole })
     }
 
     /// What the call types, and whether a line ends in it.
@@ -91,21 +110,31 @@ fn of_keys(keys: &[Key]) -> (Typed, bool) {
     (keys.iter().map(character).collect(), keys.iter().any(ends))
 }
 
-/// What stands on the line of the session's own shell before what is typed next, if that is known. None if the shell is
-/// at no prompt.
-fn begun(frame: &Frame) -> Option<Typed> {
-    let shell = &frame.shell;
+/// Who reads what is typed next, and what stands on the line before it, if that is known. None if a secret is typed.
+fn begun(frame: &Frame) -> Option<(LineReader, Typed)> {
+    let (shell, activity) = (&frame.shell, &frame.activity.value);
     if shell.at_empty_line {
-        return Some(Some(String::new()));
-    }
-    if frame.activity.value.state != ActivityState::Prompt {
-        return None;
-    }
-    if shell.readiness.ends_by() == Some(EndsBy::Marks) {
-        return Some(shown(frame));
+        return Some((LineReader::OwnShell, Some(String::new())));
     }
     // The lines before have not been read yet, but they are whole.
-    Some((!shell.half_line).then(String::new))
+    let of_whole_lines = || (!shell.half_line).then(String::new);
+    match activity.state {
+        ActivityState::Prompt if shell.readiness.ends_by() == Some(EndsBy::Marks) => {
+            Some((LineReader::OwnShell, shown(frame)))
+        }
+        ActivityState::Prompt => Some((LineReader::OwnShell, of_whole_lines())),
+        ActivityState::SecretPrompt | ActivityState::Exited => None,
+        ActivityState::Running
+        | ActivityState::NeedsInput
+        | ActivityState::FullScreen
+        | ActivityState::Unknown => {
+            let program = activity.foreground.as_ref().and_then(|it| it.program.as_deref());
+            Some(match program.is_some_and(is_shell) {
+                true => (LineReader::OtherShell, of_whole_lines()),
+                false => (LineReader::Program, Some(String::new())),
+            })
+        }
+    }
 }
 
 /// What the screen shows between the prompt and the cursor, if nothing else of the line is elsewhere. A line may go on in

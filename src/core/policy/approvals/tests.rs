@@ -1,6 +1,9 @@
 //! An approval is for one exact call, is used once, and only while the terminal is as it was.
 
 use super::*;
+use crate::core::caller::PrincipalName;
+use crate::core::ids::{Epoch, SessionId, TenantId, Watermark};
+use crate::core::shell::commands::record::CommandId;
 
 const NOW: Moment = Moment::from_boot(Duration::from_secs(1_000));
 
@@ -224,4 +227,41 @@ fn a_principal_cannot_have_more_than_some_calls_waiting() {
     assert!(approvals.leave(PrincipalId::Connection(1)));
     assert!(approvals.list(NOW).is_empty());
     assert_eq!(approvals.ask(NOW, request(16, "more")), waits(16, true));
+}
+
+#[test]
+fn who_connects_again_is_not_asked_for_again() {
+    let mut approvals = Approvals::default();
+    let of = |connection: u64, number: u32, what: &str| {
+        let by =
+            PrincipalName { label: "a".into(), principal: PrincipalId::Connection(connection) };
+        let fingerprint = Fingerprint::of(&[&connection.to_be_bytes(), what.as_bytes()]);
+        ApprovalRequest { by, user: Some(1), fingerprint, ..request(number, what) }
+    };
+    let deny = |approvals: &mut Approvals, number| {
+        approvals.deny(NOW, id(number), "ada".into()).unwrap();
+    };
+    let until = NOW + DENIED_FOR;
+    let denied = |number| ApprovalAnswer::Denied { id: id(number), by: "ada".into(), until };
+    assert_eq!(approvals.ask(NOW, of(1, 1, "rm $x")), waits(1, true));
+    deny(&mut approvals, 1);
+    approvals.leave(PrincipalId::Connection(1));
+    assert_eq!(approvals.ask(NOW, of(2, 2, "rm $x")), denied(1));
+    let other_user = ApprovalRequest { user: Some(2), ..of(3, 3, "rm $x") };
+    assert_eq!(approvals.ask(NOW, other_user), waits(3, true));
+    let elsewhere = ApprovalRequest { session: None, ..of(2, 4, "rm $x") };
+    assert_eq!(approvals.ask(NOW, elsewhere), waits(4, true));
+    // Other spellings are asked about, but not without end.
+    for (number, what) in [(5, "rm  $x"), (6, "rm ${x}")] {
+        assert_eq!(approvals.ask(NOW, of(2, number, what)), waits(number, true), "{what}");
+        deny(&mut approvals, number);
+    }
+    let last = approvals.ask(NOW, of(2, 7, "rm $x$y"));
+    assert!(matches!(last, ApprovalAnswer::Denied { until: at, .. } if at == until), "{last:?}");
+    let other_rule = ApprovalRequest { rule: Some("other".into()), ..of(2, 8, "rm $x$y") };
+    assert_eq!(approvals.ask(NOW, other_rule), waits(8, true));
+    assert_eq!(
+        approvals.ask(until, of(4, 9, "rm $x")),
+        ApprovalAnswer::Waits { id: id(9), expires_at: until + VALID_FOR, is_new: true }
+    );
 }

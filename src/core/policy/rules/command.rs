@@ -1,7 +1,7 @@
 //! The part of a rule that is about a program and its arguments.
 
-use crate::core::command_line::ProgramCall;
 use crate::core::command_line::flags::canonical;
+use crate::core::command_line::{LineWord, ProgramCall, ShapePiece};
 use crate::core::policy::rules::Matching;
 use crate::core::policy::rules::facts::plain_path;
 use crate::core::policy::rules::patterns::Patterns;
@@ -61,31 +61,24 @@ impl CommandPattern {
         if self.without_flags.iter().any(is_left_out) {
             return Matching::No;
         }
-        let unclear = match call.arguments.iter().all(Option::is_some) {
-            true => Matching::No,
-            false => Matching::Maybe,
+        let may_be_flag = |word: &LineWord| !word.is_known() && word.may_be_flag();
+        let mut wanted = self.flags_of(name).into_iter().flatten();
+        let flags = match wanted.all(|it| call.flags.contains(&it)) {
+            true => Matching::Yes,
+            false if call.arguments.iter().any(may_be_flag) => Matching::Maybe,
+            false => Matching::No,
         };
-        let flags =
-            self.flags_of(name).is_none_or(|mut flags| flags.all(|it| call.flags.contains(&it)));
         let any_operand = |patterns: &Patterns| {
-            let matches = |operand: &String| {
-                patterns.matches(operand) || patterns.matches(&plain_path(operand))
-            };
-            call.operands.iter().flatten().any(matches)
+            let matching = call.operands.iter().map(|operand| matching_word(patterns, operand));
+            matching.max().unwrap_or(Matching::No)
         };
         let subcommand = match (&self.subcommand, &call.subcommand) {
-            (None, _) => true,
-            (Some(patterns), Some(Some(known))) if !patterns.matches(known) => return Matching::No,
-            (Some(_), Some(Some(_))) => true,
-            (Some(patterns), Some(None) | None) => any_operand(patterns),
+            (None, _) => Matching::Yes,
+            (Some(patterns), Some(LineWord::Known(known))) => patterns.matches(known).into(),
+            (Some(patterns), Some(LineWord::Computed(_)) | None) => any_operand(patterns),
         };
-        let operands = self.operands.as_ref().is_none_or(any_operand);
-        let conditions = [flags, subcommand, operands];
-        conditions
-            .map(|holds| Matching::from(holds).max(unclear))
-            .into_iter()
-            .min()
-            .unwrap_or(unclear)
+        let operands = self.operands.as_ref().map_or(Matching::Yes, any_operand);
+        flags.min(subcommand).min(operands)
     }
 
     /// Whether a program that is run is one that this allows. All its arguments must be known.
@@ -99,7 +92,7 @@ impl CommandPattern {
             let allowed: Vec<String> = flags.collect();
             call.flags.iter().all(|flag| allowed.contains(flag))
         });
-        let mut operands = call.operands.iter().flatten();
+        let mut operands = call.operands.iter().filter_map(LineWord::text);
         let subcommand = match &self.subcommand {
             Some(patterns) => operands.next().is_some_and(|first| patterns.matches(first)),
             None => true,
@@ -109,6 +102,26 @@ impl CommandPattern {
             None => true,
         };
         flags && subcommand && rest
+    }
+}
+
+/// Whether an operand is, or may be, one that these patterns are about.
+fn matching_word(patterns: &Patterns, word: &LineWord) -> Matching {
+    match word {
+        LineWord::Known(text) => {
+            (patterns.matches(text) || patterns.matches(&plain_path(text))).into()
+        }
+        LineWord::Computed(shape) => {
+            let (directory, name) = shape.in_directory();
+            let mut directory = plain_path(directory);
+            if !directory.is_empty() && !directory.ends_with('/') {
+                directory.push('/');
+            }
+            let mut plain = vec![ShapePiece::Text(directory)];
+            plain.extend(name);
+            let may_match = patterns.may_match(shape.pieces()) || patterns.may_match(&plain);
+            if may_match { Matching::Maybe } else { Matching::No }
+        }
     }
 }
 

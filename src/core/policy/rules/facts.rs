@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
 
-use crate::core::command_line::ParsedCommandLine;
+use crate::core::command_line::{LineWord, ParsedCommandLine};
 use crate::core::policy::roles::{Role, Roles};
 use crate::core::shell::activity::ActivityState;
 
@@ -209,7 +209,7 @@ impl CallFacts<'_> {
             }
             let next = match call.operands.as_slice() {
                 [] if call.arguments.is_empty() => Path::new("~"),
-                [Some(next)] if next != "-" => Path::new(next),
+                [LineWord::Known(next)] if next != "-" => Path::new(next),
                 _ => return None,
             };
             match is_whole(next) {

@@ -1,6 +1,8 @@
 //! How rules judge what a command line runs and writes.
 
-use crate::core::command_line::{ParsedCommandLine, ProgramCall, UnknownPart};
+use crate::core::command_line::{
+    LineWord, ParsedCommandLine, ProgramCall, ShapePiece, UnknownPart, WordShape,
+};
 use crate::core::policy::rules::command::CommandPattern;
 use crate::core::policy::rules::facts::CallFacts;
 use crate::core::policy::rules::patterns::Patterns;
@@ -11,8 +13,8 @@ pub(super) fn all_allowed(line: &ParsedCommandLine, call: &CallFacts<'_>, rules:
     let is_fine = |call: &_| {
         rules.iter().any(|rule| rule.command.as_ref().is_some_and(|command| command.allows(call)))
     };
-    let is_written = |file: &Option<String>| {
-        let paths = file.as_deref().and_then(|file| call.paths(line, file));
+    let is_written = |file: &LineWord| {
+        let paths = file.text().and_then(|file| call.paths(line, file));
         let allows = |rule: &&Rule, path: &str| {
             rule.writes.as_ref().is_some_and(|patterns| patterns.matches(path))
         };
@@ -74,7 +76,11 @@ impl Rule {
         }
         let Some(command) = self.command.as_ref().filter(|_| condition == Condition::Command)
         else {
-            return Some("a file that it writes is known only when it runs".to_owned());
+            let suspect = self.writes.as_ref().and_then(|it| suspect_file_of(it, call, line));
+            return Some(match suspect {
+                Some(file) => format!("a program that is not known may change `{file}`"),
+                None => "a file that it writes is known only when it runs".to_owned(),
+            });
         };
         let name = |call: &ProgramCall| call.name.clone().unwrap_or_default();
         if let Some(call) = line.calls.iter().find(|it| command.matching(it) == Matching::Maybe) {
@@ -82,8 +88,11 @@ impl Rule {
             return Some(format!("an argument of `{name}` is known only when it runs"));
         }
         let suspect = line.suspects.iter().find(|it| command.matching(it) == Matching::Yes)?;
-        let outer = suspect.through.first()?;
-        Some(format!("`{outer}` may run `{}`", name(suspect)))
+        let inner = name(suspect);
+        Some(match suspect.through.first() {
+            Some(outer) => format!("`{outer}` may run `{inner}`"),
+            None => format!("a shell may run `{inner}` when it reads this"),
+        })
     }
 
     pub(super) fn allows(&self, call: &ProgramCall) -> bool {
@@ -101,9 +110,48 @@ fn command_of_line(command: &CommandPattern, line: &ParsedCommandLine) -> Matchi
 
 /// Whether a line writes, or has a program change, such a file.
 fn files_of_line(patterns: &Patterns, call: &CallFacts<'_>, line: &ParsedCommandLine) -> Matching {
-    let one = |file: &Option<String>| match file.as_deref().map(|file| call.paths(line, file)) {
-        Some(Some(paths)) => paths.iter().any(|path| patterns.matches(path)).into(),
-        Some(None) | None => Matching::Maybe,
+    let one = |file: &LineWord| match file {
+        LineWord::Known(file) => match call.paths(line, file) {
+            Some(paths) => paths.iter().any(|path| patterns.matches(path)).into(),
+            None => Matching::Maybe,
+        },
+        LineWord::Computed(shape) => match may_be_in(patterns, call, line, shape) {
+            true => Matching::Maybe,
+            false => Matching::No,
+        },
     };
-    line.writes.iter().chain(&line.targets).map(one).max().unwrap_or(Matching::No)
+    let suspect = suspect_file_of(patterns, call, line).map_or(Matching::No, |_| Matching::Maybe);
+    line.writes.iter().chain(&line.targets).map(one).max().unwrap_or(Matching::No).max(suspect)
+}
+
+/// Whether a file of this shape may be such a file.
+fn may_be_in(
+    patterns: &Patterns,
+    call: &CallFacts<'_>,
+    line: &ParsedCommandLine,
+    shape: &WordShape,
+) -> bool {
+    if shape.pieces().contains(&ShapePiece::Any) {
+        return true;
+    }
+    let (directory, name) = shape.in_directory();
+    let Some(directories) = call.paths(line, directory) else { return true };
+    directories.iter().any(|directory| {
+        let begin = ShapePiece::Text(format!("{}/", directory.trim_end_matches('/')));
+        let whole: Vec<ShapePiece> = [begin].into_iter().chain(name.clone()).collect();
+        patterns.may_match(&whole)
+    })
+}
+
+/// Such a file which a program would change if it ran its operands.
+fn suspect_file_of<'a>(
+    patterns: &Patterns,
+    call: &CallFacts<'_>,
+    line: &'a ParsedCommandLine,
+) -> Option<&'a str> {
+    let is_such = |file: &&String| {
+        let paths = call.paths(line, file);
+        paths.is_some_and(|paths| paths.iter().any(|path| patterns.matches(path)))
+    };
+    line.suspect_files.iter().find(is_such).map(String::as_str)
 }

@@ -4,6 +4,9 @@ use std::fmt;
 
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 
+use crate::core::command_line::ShapePiece;
+use crate::core::policy::rules::shapes::ShapeMatcher;
+
 /// The most patterns of one condition, and the longest one in bytes.
 const PATTERNS_MAX: usize = 256;
 const PATTERN_BYTES_MAX: usize = 256;
@@ -17,6 +20,7 @@ const STARS_MAX: usize = 4;
 pub struct Patterns {
     texts: Vec<String>,
     set: GlobSet,
+    shapes: Vec<ShapeMatcher>,
 }
 
 /// Why patterns cannot be used.
@@ -45,26 +49,33 @@ impl Patterns {
         if texts.len() > PATTERNS_MAX || texts.iter().any(is_long) {
             return Err(PatternProblem::Size);
         }
-        let mut set = GlobSetBuilder::new();
+        let (mut set, mut shapes) = (GlobSetBuilder::new(), Vec::new());
         for text in &texts {
             let top = text.strip_suffix("/**").filter(|top| !top.is_empty()).map(str::to_owned);
             let globs = with_whole_stars(text).ok_or(PatternProblem::Stars)?;
             for glob in globs.iter().chain(&top) {
                 let glob = GlobBuilder::new(glob).literal_separator(true).build();
-                set.add(glob.map_err(|error| {
+                let glob = glob.map_err(|error| {
                     PatternProblem::Syntax(text.clone(), error.kind().to_string())
-                })?);
+                })?;
+                shapes.push(ShapeMatcher::new(glob.regex()));
+                set.add(glob);
             }
         }
         let set = set.build();
         let set =
             set.map_err(|error| PatternProblem::Syntax(texts.join(", "), error.to_string()))?;
-        Ok(Self { texts, set })
+        Ok(Self { texts, set, shapes })
     }
 
     /// Whether one of them matches this whole text.
     pub fn matches(&self, text: &str) -> bool {
         self.set.is_match(text)
+    }
+
+    /// Whether one of them may match a whole text that consists of these pieces.
+    pub fn may_match(&self, pieces: &[ShapePiece]) -> bool {
+        self.shapes.iter().any(|it| it.may_match(pieces))
     }
 
     /// The patterns as they were given.
