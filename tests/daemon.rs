@@ -77,6 +77,7 @@ mod daemon {
     mod set_limits;
     mod settings;
     mod shell_marks;
+    mod shell_words;
     mod shells;
     mod sizes;
     mod standstill;

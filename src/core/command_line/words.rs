@@ -97,9 +97,20 @@ impl ShellLineReader {
             self.note(UnknownPart::Expansion);
         }
         let mut shape = Vec::new();
-        for piece in pieces {
+        let mut pieces = pieces.into_iter().peekable();
+        while let Some(piece) = pieces.next() {
             let is_first = shape.is_empty();
-            self.piece(piece, is_first, &mut shape);
+            // zsh takes what follows for an index or a modifier.
+            let goes_on = match pieces.peek() {
+                Some(WordPiece::Plain(next) | WordPiece::Quoted(next)) => {
+                    next.starts_with(['[', ':'])
+                }
+                Some(_) | None => false,
+            };
+            match matches!(piece, WordPiece::Parameter { is_plain: true, .. }) && goes_on {
+                true => shape.push(ShapePiece::Any),
+                false => self.piece(piece, is_first, &mut shape),
+            }
         }
         shape
     }
@@ -136,8 +147,10 @@ impl ShellLineReader {
         if NUMBERS.contains(&name) || is_length {
             return vec![ShapePiece::Digits];
         }
+        let is_outermost = self.depth == 1;
         match self.variables.value(name) {
-            Some(value) if is_quoted || is_one_word(value) => value.pieces(),
+            // Another shell inside of the line has variables of its own.
+            Some(value) if is_outermost && (is_quoted || is_one_word(value)) => value.pieces(),
             Some(_) | None => vec![ShapePiece::Any],
         }
     }
