@@ -1,13 +1,15 @@
 //! `mounts`: shows the mounted MCP servers, and changes which there are.
 
 pub mod edit;
+pub mod import;
 
 use clap::{Args, Subcommand};
 use serde_json::json;
 
 use crate::cli::context::Context;
 use crate::cli::failure::{CliFailure, TypedNames};
-use crate::cli::mounts::edit::{AddMount, ImportMounts, RemoveMount};
+use crate::cli::mounts::edit::{AddMount, RemoveMount};
+use crate::cli::mounts::import::ImportMounts;
 use crate::cli::output::CommandReport;
 use crate::cli::table::render;
 use crate::wire::mount::{MountList, MountToolWire, MountWire};

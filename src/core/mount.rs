@@ -21,7 +21,7 @@ pub const MOUNTS_MAX: usize = 32;
 pub const SERVERS_MAX: usize = 16;
 
 /// The longest name of a mount, in bytes.
-const NAME_MAX: usize = 16;
+pub const NAME_MAX: usize = 16;
 
 /// The name of a mount: 1 to 16 of `a-z`, `0-9` and `-`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -19,6 +19,12 @@ pub fn has_container(text: &str, name: &str) -> Result<bool, FileFormatError> {
     Ok(container(&parse(text)?, name)?.is_some())
 }
 
+/// The value of the whole text.
+pub fn value(text: &str) -> Result<Value, FileFormatError> {
+    let value = parse(text)?.value().and_then(|value| value.to_serde_value());
+    value.ok_or_else(|| FileFormatError::Malformed("it is empty".to_owned()))
+}
+
 /// Adds the entry at the end of its container.
 pub fn add(text: &str, spot: Spot<'_>, members: &Members) -> Result<String, FileFormatError> {
     let root = parse(text)?;

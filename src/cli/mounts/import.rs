@@ -1,0 +1,580 @@
+//! `mounts import`: adds the servers of another client's file to the mounts file of the user.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use serde_json::{Map, Value, json};
+
+use crate::cli::failure::CliFailure;
+use crate::cli::install::format::{Members, json_text};
+use crate::cli::mounts::edit::{MountsFileChoice, added, changed};
+use crate::cli::output::CommandReport;
+use crate::config::mounts;
+use crate::core::invisible::written_out;
+use crate::core::mount::{MOUNTS_MAX, MountName, MountSettings, MountTable, NAME_MAX};
+
+/// Where clients have their servers in their files.
+const CONTAINERS: [&str; 4] = ["/mcpServers", "/servers", "/context_servers", "/mcp/servers"];
+
+/// Where they say what kind a server is.
+const KINDS: [&str; 3] = ["type", "transport", "transportType"];
+
+/// Where they say the address of a server, beside `url`.
+const ADDRESSES: [&str; 3] = ["url", "serverUrl", "httpUrl"];
+
+/// What editors put in for `${…}` and the daemon does not know, beside all with a colon.
+const EDITORS: [&str; 8] = [
+    "workspaceFolder",
+    "workspaceFolderBasename",
+    "workspaceRoot",
+    "userHome",
+    "execPath",
+    "pathSeparator",
+    "cwd",
+    "/",
+];
+
+/// Add the servers of another client's file, as untrusted
+///
+/// Reads the servers in `mcpServers` or `servers` of a file such as .mcp.json or .vscode/mcp.json. A name that a mount
+/// cannot have, or that is taken, is replaced by a similar one. Says which servers it left out, and why.
+#[derive(Debug, Args)]
+pub struct ImportMounts {
+    from: PathBuf,
+    #[command(flatten)]
+    file: MountsFileChoice,
+}
+
+/// A server as another client has it, in the keys of a mount.
+#[derive(Debug, Default, PartialEq)]
+struct ForeignServer {
+    members: Members,
+    /// What differs from what its client does.
+    notes: Vec<String>,
+}
+
+impl ImportMounts {
+    pub(super) fn run(self) -> Result<CommandReport, CliFailure> {
+        let mut servers = servers(&self.from)?;
+        // A server keeps its name, whatever those before it are called.
+        servers.sort_by_key(|(name, _)| name.parse::<MountName>().is_err());
+        let before = self.file.open()?;
+        let (file, mut text) = (before.file(), before.text().to_owned());
+        let known = before.with(&text)?;
+        let mut all = known.clone();
+        let (mut names, mut renamed) = (Vec::new(), Map::new());
+        let (mut skipped, mut remarks) = (Vec::new(), Vec::new());
+        for (name, server) in &servers {
+            let shown = written_out(name, char::is_control);
+            let taken = ForeignServer::of(server).and_then(|foreign| {
+                let (id, settings) = foreign.mount(name, (&known, &all))?;
+                Ok((foreign, id, settings))
+            });
+            let (foreign, id, settings) = match taken {
+                Ok(taken) => taken,
+                Err(why) => {
+                    skipped.push(format!("{shown}: {why}"));
+                    continue;
+                }
+            };
+            text = added(file, &text, &id, &foreign.members)?;
+            all.insert(id.clone(), settings);
+            remarks.extend(foreign.notes.iter().map(|note| format!("{id}: {note}")));
+            if id.as_str() != name {
+                renamed.insert(shown.into_owned(), json!(id.as_str()));
+            }
+            names.push(id.to_string());
+        }
+        if !names.is_empty() {
+            before.write(&text)?;
+        }
+        let mut notes: Vec<String> = skipped.iter().map(|it| format!("left out {it}")).collect();
+        notes.extend(remarks.iter().cloned());
+        if !names.is_empty() {
+            let former = |id: &str| renamed.iter().find(|(_, mount)| *mount == id);
+            let told = |id: &String| match former(id) {
+                Some((name, _)) => format!("{name} as {id}"),
+                None => id.clone(),
+            };
+            let told: Vec<String> = names.iter().map(told).collect();
+            notes.push(changed(&format!("added {} to", told.join(", ")), file));
+        }
+        let data = json!({"file": file, "added": names, "renamed": renamed, "skipped": skipped,
+            "notes": remarks});
+        Ok(CommandReport { notes, ..CommandReport::new(data, "") })
+    }
+}
+
+/// The servers of another client's file.
+fn servers(from: &Path) -> Result<Vec<(String, Value)>, CliFailure> {
+    let wrong = |problem: String| CliFailure::Usage(format!("{}: {problem}", from.display()));
+    let text = fs::read_to_string(from).map_err(|error| wrong(error.to_string()))?;
+    let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
+    let value = json_text::value(text).map_err(|error| wrong(error.to_string()))?;
+    let lists: Vec<_> = CONTAINERS.into_iter().filter_map(|it| value.pointer(it)).collect();
+    if lists.is_empty() {
+        return Err(wrong("it has no servers: neither `mcpServers` nor `servers`".to_owned()));
+    }
+    let mut all = Vec::new();
+    for list in lists {
+        let list = list.as_object().ok_or_else(|| wrong("its servers have no names".to_owned()))?;
+        all.extend(list.iter().map(|(name, server)| (name.clone(), server.clone())));
+    }
+    Ok(all)
+}
+
+impl ForeignServer {
+    /// Reads a server.
+    ///
+    /// # Errors
+    /// Why it cannot be a mount.
+    fn of(server: &Value) -> Result<Self, String> {
+        let server = server.as_object().ok_or("it is no object")?;
+        let is = |key: &str, value: bool| server.get(key) == Some(&json!(value));
+        if is("disabled", true) || is("enabled", false) {
+            return Err("it is disabled".to_owned());
+        }
+        let mut foreign = Self::default();
+        let used: &[&str] = if is_http(server)? {
+            let mut urls = ADDRESSES.into_iter().filter_map(|key| server.get(key)?.as_str());
+            let url = urls.next().ok_or("it has no url")?;
+            foreign.members.push(("url", json!(with_variables(url)?)));
+            foreign.add_texts("headers", server)?;
+            &["url", "serverUrl", "httpUrl", "headers"]
+        } else {
+            foreign.add_word("command", server)?.ok_or("it has no command")?;
+            foreign.add_args(server)?;
+            foreign.add_texts("env", server)?;
+            foreign.add_word("cwd", server)?;
+            &["command", "args", "env", "cwd"]
+        };
+        let known = |key: &str| {
+            used.contains(&key) || KINDS.contains(&key) || ["disabled", "enabled"].contains(&key)
+        };
+        let ignored = server.keys().filter(|key| !known(key));
+        foreign.notes.extend(
+            ignored.map(|key| format!("{} is ignored", written_out(key, char::is_control))),
+        );
+        Ok(foreign)
+    }
+
+    /// Adds a text in which the daemon replaces no variables. Returns nothing if the server has none.
+    fn add_word(
+        &mut self,
+        key: &'static str,
+        server: &Map<String, Value>,
+    ) -> Result<Option<()>, String> {
+        let Some(word) = server.get(key).filter(|it| !it.is_null()) else { return Ok(None) };
+        let word = word.as_str().ok_or_else(|| format!("its {key} is no text"))?;
+        if let Some(variable) = variables(word).next() {
+            return Err(format!(
+                "its {key} has ${{{variable}}}, which the daemon does not replace there"
+            ));
+        }
+        self.members.push((key, json!(word)));
+        Ok(Some(()))
+    }
+
+    /// Adds the arguments. A program may replace variables in them itself, so those stay.
+    fn add_args(&mut self, server: &Map<String, Value>) -> Result<(), String> {
+        let Some(args) = server.get("args").filter(|it| !it.is_null()) else { return Ok(()) };
+        let args = args.as_array().ok_or("its args are no list")?;
+        let args: Option<Vec<String>> = args.iter().map(text).collect();
+        let args = args.ok_or("one of its args is neither a text nor a number")?;
+        for variable in args.iter().flat_map(|it| variables(it)) {
+            if is_of_editors(variable) || variable.starts_with("env:") {
+                return Err(format!(
+                    "its args have ${{{variable}}}, which the daemon does not replace there"
+                ));
+            }
+            self.notes.push(format!("${{{variable}}} in its args stays as it is"));
+        }
+        self.members.push(("args", json!(args)));
+        Ok(())
+    }
+
+    /// Adds named texts, in which the daemon replaces variables. Without a value there is none.
+    fn add_texts(&mut self, key: &'static str, server: &Map<String, Value>) -> Result<(), String> {
+        let Some(texts) = server.get(key).filter(|it| !it.is_null()) else { return Ok(()) };
+        let texts = texts.as_object().ok_or_else(|| format!("its {key} has no names"))?;
+        let mut taken = Map::new();
+        for (name, value) in texts.iter().filter(|(_, value)| !value.is_null()) {
+            let shown = written_out(name, char::is_control);
+            let value = text(value)
+                .ok_or_else(|| format!("{key}.{shown} is neither a text nor a number"))?;
+            taken.insert(name.clone(), json!(with_variables(&value)?));
+        }
+        self.members.push((key, Value::Object(taken)));
+        Ok(())
+    }
+
+    /// The mount that it becomes, with a name that is free. Mounts that were `known` before may be this server.
+    ///
+    /// # Errors
+    /// Why it cannot be one.
+    fn mount(
+        &self,
+        name: &str,
+        (known, all): (&MountTable, &MountTable),
+    ) -> Result<(MountName, MountSettings), String> {
+        let settings = self.settings()?;
+        let is_known =
+            |id: &MountName| known.get(id).is_some_and(|it| it.server == settings.server);
+        let id = names(name).find(|id| !all.contains_key(id) || is_known(id));
+        let id = id.ok_or("its name is taken")?;
+        if all.contains_key(&id) {
+            return Err(format!("it is the mount {id} already"));
+        }
+        if all.len() >= MOUNTS_MAX {
+            return Err(format!("there are {MOUNTS_MAX} mounts already"));
+        }
+        Ok((id, settings))
+    }
+
+    /// The settings as a daemon reads them.
+    fn settings(&self) -> Result<MountSettings, String> {
+        let (file, name) = (Path::new(mounts::MOUNTS), names("").next().ok_or("it has no name")?);
+        let text = added(file, "", &name, &self.members).map_err(|error| error.to_string())?;
+        let mut table = MountTable::new();
+        let problems = mounts::read(&text, file, &mut table);
+        let problems: Vec<_> = problems.iter().map(|it| it.fault.to_string()).collect();
+        table.remove(&name).ok_or_else(|| problems.join("; "))
+    }
+}
+
+/// A value as the text that clients make of it.
+fn text(value: &Value) -> Option<String> {
+    match value {
+        Value::String(text) => Some(text.clone()),
+        Value::Number(_) | Value::Bool(_) => Some(value.to_string()),
+        Value::Null | Value::Array(_) | Value::Object(_) => None,
+    }
+}
+
+/// Whether a server is reached by HTTP; else it is a program.
+fn is_http(server: &Map<String, Value>) -> Result<bool, String> {
+    match KINDS.into_iter().find_map(|key| server.get(key)?.as_str()) {
+        None => Ok(ADDRESSES.into_iter().any(|key| server.contains_key(key))),
+        Some("stdio" | "local") => Ok(false),
+        Some("http" | "streamable-http" | "streamable_http" | "streamableHttp") => Ok(true),
+        Some("sse") => Err("its transport `sse` is not supported; many such servers have an \
+            address for `http` beside it"
+            .to_owned()),
+        Some(other) => {
+            Err(format!("its type `{}` is not known", written_out(other, char::is_control)))
+        }
+    }
+}
+
+/// What is between `${` and `}`.
+fn variables(text: &str) -> impl Iterator<Item = &str> {
+    text.split("${").skip(1).filter_map(|rest| Some(rest.split_once('}')?.0))
+}
+
+/// Whether a variable is one that an editor knows and the daemon does not.
+fn is_of_editors(variable: &str) -> bool {
+    let is_prefixed = variable.split_once(':').is_some_and(|(_, rest)| !rest.starts_with('-'));
+    EDITORS.contains(&variable) || (is_prefixed && !variable.starts_with("env:"))
+}
+
+/// The text with the variables of the environment as the daemon has them.
+fn with_variables(text: &str) -> Result<String, String> {
+    match variables(text).find(|it| is_of_editors(it)) {
+        Some(variable) => Err(format!("it needs ${{{variable}}}, which only its editor knows")),
+        None => Ok(text.replace("${env:", "${")),
+    }
+}
+
+/// The names that a server may have as a mount, the best first.
+fn names(name: &str) -> impl Iterator<Item = MountName> {
+    let mut stem = slug(name);
+    if stem.len() > NAME_MAX
+        && let Some((_, last)) = name.rsplit_once('/')
+    {
+        // What is before it says whose the server is.
+        stem = Some(slug(last)).filter(|it| !it.is_empty()).unwrap_or(stem);
+    }
+    if stem.is_empty() {
+        "server".clone_into(&mut stem);
+    }
+    let numbered = (2..=MOUNTS_MAX + 1).map(|number| format!("-{number}"));
+    let others = std::iter::once(String::new()).chain(numbered).filter_map(move |ending| {
+        let most = stem.len().min(NAME_MAX - ending.len());
+        format!("{}{ending}", stem[..most].trim_end_matches('-')).parse().ok()
+    });
+    name.parse().ok().into_iter().chain(others)
+}
+
+/// The text in the characters of a mount's name.
+fn slug(text: &str) -> String {
+    let words = text.split(|it: char| !it.is_ascii_alphanumeric()).filter(|it| !it.is_empty());
+    words.collect::<Vec<_>>().join("-").to_ascii_lowercase()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+    use crate::core::mount::MountTrust;
+    use crate::core::mount::server::{HttpAddress, MountedServer, ServerCommand};
+
+    /// A directory with a file of another client, into whose mounts file it is imported.
+    struct Importing(tempfile::TempDir);
+
+    impl Importing {
+        fn of(text: &str) -> Self {
+            let directory = tempfile::tempdir().unwrap();
+            fs::write(directory.path().join("theirs.json"), text).unwrap();
+            Self(directory)
+        }
+
+        fn mounts_file(&self) -> PathBuf {
+            self.0.path().join("mounts.toml")
+        }
+
+        fn run(&self) -> Result<CommandReport, CliFailure> {
+            let file = MountsFileChoice { config: Some(self.0.path().join("termgate.toml")) };
+            ImportMounts { from: self.0.path().join("theirs.json"), file }.run()
+        }
+
+        fn table(&self) -> MountTable {
+            let text = fs::read_to_string(self.mounts_file()).unwrap();
+            let mut table = MountTable::new();
+            let problems = mounts::read(&text, Path::new("mounts.toml"), &mut table);
+            assert!(problems.is_empty(), "{problems:?} {text}");
+            table
+        }
+
+        fn server(&self, name: &str) -> MountedServer {
+            let mount = self.table().remove(&name.parse().unwrap()).unwrap();
+            assert_eq!(mount.trust, MountTrust::Untrusted);
+            mount.server
+        }
+    }
+
+    fn program(server: MountedServer) -> ServerCommand {
+        let MountedServer::Program(program) = server else { panic!("{server:?}") };
+        program
+    }
+
+    fn http(server: MountedServer) -> HttpAddress {
+        let MountedServer::Http(http) = server else { panic!("{server:?}") };
+        http
+    }
+
+    #[test]
+    fn the_file_of_claude_desktop_comes_in_and_its_numbers_are_texts() {
+        let importing = Importing::of(
+            r#"{"globalShortcut": "", "mcpServers": {
+                "filesystem": {"command": "npx", "args": ["-y", "@modelcontextprotocol/server-filesystem", "/srv"]},
+                "db": {"command": "uvx", "args": ["--port", 5432, true],
+                    "env": {"PORT": 8080, "DEBUG": true, "RATIO": 0.5, "KEY": "${KEY}", "UNSET": null}}}}"#,
+        );
+        let report = importing.run().unwrap();
+        assert_eq!(report.data["added"], json!(["db", "filesystem"]));
+        assert_eq!(report.notes.len(), 1, "{report:?}");
+        let db = program(importing.server("db"));
+        assert_eq!(db.args, ["--port", "5432", "true"]);
+        let env = [("DEBUG", "true"), ("KEY", "${KEY}"), ("PORT", "8080"), ("RATIO", "0.5")];
+        assert_eq!(db.env, env.map(|(name, value)| (name.to_owned(), value.to_owned())).into());
+        assert_eq!(program(importing.server("filesystem")).args[2], "/srv");
+        let mode = fs::metadata(importing.mounts_file()).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600, "it may have secrets");
+    }
+
+    #[test]
+    fn the_file_of_cursor_has_urls_without_a_type() {
+        let importing = Importing::of(
+            r#"{"mcpServers": {
+                "web": {"url": "https://example.com/mcp", "headers": {"Authorization": "Bearer ${env:TOKEN}", "X-N": 1}},
+                "tool": {"command": "node", "env": {"A": "${env:A}"}},
+                "here": {"command": "node", "args": ["${workspaceFolder}/x.js"]}}}"#,
+        );
+        let report = importing.run().unwrap();
+        assert_eq!(report.data["added"], json!(["tool", "web"]));
+        let web = http(importing.server("web"));
+        assert_eq!(web.headers["Authorization"], "Bearer ${TOKEN}");
+        assert_eq!(web.headers["X-N"], "1");
+        assert_eq!(program(importing.server("tool")).env["A"], "${A}");
+        assert!(report.notes[0].starts_with("left out here: its args have ${workspaceFolder}"));
+    }
+
+    #[test]
+    fn the_file_of_vs_code_has_servers_inputs_and_comments() {
+        let importing = Importing::of(
+            r#"{
+                // What is asked for.
+                "inputs": [{"type": "promptString", "id": "key"}],
+                "servers": {
+                    "github": {"type": "http", "url": "https://example.com/mcp/"},
+                    "sequential-thinking": {"type": "stdio", "command": "npx", "env": {"A": "${env:A}"}},
+                    "asks": {"command": "npx", "env": {"KEY": "${input:key}"}},
+                    "there": {"command": "npx", "env": {"ROOT": "${workspaceFolder}"}},
+                    "file": {"command": "npx", "envFile": "${workspaceFolder}/.env"},
+                },
+            }"#,
+        );
+        let report = importing.run().unwrap();
+        assert_eq!(report.data["added"], json!(["file", "github", "sequential-think"]));
+        assert_eq!(report.data["renamed"], json!({"sequential-thinking": "sequential-think"}));
+        assert_eq!(program(importing.server("sequential-think")).env["A"], "${A}");
+        let [asks, there, file, added] = &report.notes[..] else { panic!("{report:?}") };
+        assert!(asks.starts_with("left out asks: it needs ${input:key}"), "{asks}");
+        assert!(there.starts_with("left out there: it needs ${workspaceFolder}"), "{there}");
+        assert_eq!(file, "file: envFile is ignored");
+        let names = "added file, github, sequential-thinking as sequential-think to ";
+        assert!(added.starts_with(names), "{added}");
+    }
+
+    #[test]
+    fn the_file_of_cline_says_what_is_disabled_and_approved() {
+        let importing = Importing::of(
+            r#"{"mcpServers": {
+                "on": {"command": "npx", "disabled": false, "autoApprove": ["x"], "alwaysAllow": []},
+                "off": {"command": "npx", "disabled": true},
+                "events": {"type": "sse", "url": "https://example.com/sse"},
+                "stream": {"type": "streamableHttp", "url": "https://example.com/mcp"}}}"#,
+        );
+        let report = importing.run().unwrap();
+        assert_eq!(report.data["added"], json!(["on", "stream"]));
+        let left: Vec<_> = report.data["skipped"].as_array().unwrap().iter().collect();
+        assert!(left[0].as_str().unwrap().starts_with("events: its transport `sse`"), "{left:?}");
+        assert_eq!(*left[1], json!("off: it is disabled"));
+        assert_eq!(
+            report.data["notes"],
+            json!(["on: alwaysAllow is ignored", "on: autoApprove is ignored"])
+        );
+    }
+
+    #[test]
+    fn what_cannot_be_a_mount_is_left_out_alone() {
+        let importing = Importing::of(
+            r#"{"mcpServers": {
+                "good": {"command": "x", "args": null},
+                "list": {"command": "x", "args": [["a"]]},
+                "word": {"command": "x", "args": "a"},
+                "map": {"command": "x", "env": ["A=b"]},
+                "deep": {"command": "x", "env": {"A": {"b": 1}}},
+                "name": {"command": "x", "env": {"A-B": "c"}},
+                "nul": {"command": "x", "args": ["a\u0000b"]},
+                "place": {"command": "x", "cwd": "here"},
+                "home": {"command": "${HOME}/x"},
+                "number": {"command": 1},
+                "nothing": {},
+                "text": "x",
+                "ws": {"type": "ws", "url": "wss://example.com"},
+                "none": {"type": "http"},
+                "user": {"url": "https://a:b@example.com"}}}"#,
+        );
+        let report = importing.run().unwrap();
+        assert_eq!(report.data["added"], json!(["good"]));
+        let left = report.data["skipped"].as_array().unwrap();
+        let left: Vec<_> = left.iter().map(|it| it.as_str().unwrap()).collect();
+        for expected in [
+            "deep: env.A is neither a text nor a number",
+            "home: its command has ${HOME}",
+            "list: one of its args is neither",
+            "map: its env has no names",
+            "name: env: `A-B` is not the name of a variable",
+            "none: it has no url",
+            "nothing: it has no command",
+            "nul: a text contains the character NUL",
+            "number: its command is no text",
+            "place: cwd: must be an absolute path",
+            "text: it is no object",
+            "user: url: a user and a password",
+            "word: its args are no list",
+            "ws: its type `ws` is not known",
+        ] {
+            assert!(left.iter().any(|it| it.starts_with(expected)), "{expected}: {left:?}");
+        }
+        assert_eq!(left.len(), 14);
+    }
+
+    #[test]
+    fn a_variable_in_an_argument_is_the_programs_own() {
+        let importing = Importing::of(
+            r#"{"mcpServers": {
+                "own": {"command": "npx", "args": ["mcp-remote", "--header", "Authorization:${AUTH}"], "env": {"AUTH": "x"}},
+                "theirs": {"command": "npx", "args": ["${env:HOME}"]}}}"#,
+        );
+        let report = importing.run().unwrap();
+        assert_eq!(report.data["added"], json!(["own"]));
+        assert_eq!(report.data["notes"], json!(["own: ${AUTH} in its args stays as it is"]));
+        assert_eq!(program(importing.server("own")).args[2], "Authorization:${AUTH}");
+    }
+
+    #[test]
+    fn each_server_gets_a_name_that_is_free_and_comes_once() {
+        let importing = Importing::of(
+            r#"{"mcpServers": {
+                "My_Server": {"command": "a"},
+                "my-server": {"command": "b"},
+                "github.com/foo": {"command": "c"},
+                "io.github.someone/weather-station-mcp": {"command": "d"},
+                "sequential-thinking": {"command": "e"},
+                "sequential-thinking-2": {"command": "f"},
+                "データ": {"command": "g"},
+                "fs": {"command": "h"}}}"#,
+        );
+        fs::write(importing.mounts_file(), "[mount.fs]\ncommand = \"other\"\n").unwrap();
+        let report = importing.run().unwrap();
+        let renamed = json!({
+            "My_Server": "my-server-2",
+            "github.com/foo": "github-com-foo",
+            "io.github.someone/weather-station-mcp": "weather-station",
+            "sequential-thinking": "sequential-think",
+            "sequential-thinking-2": "sequential-thi-2",
+            "データ": "server",
+            "fs": "fs-2",
+        });
+        assert_eq!(report.data["renamed"], renamed);
+        let commands = ["my-server", "my-server-2", "fs", "fs-2"]
+            .map(|name| program(importing.server(name)).command);
+        assert_eq!(commands, ["b", "a", "other", "h"]);
+        let again = importing.run().unwrap();
+        assert_eq!(again.data["added"], json!([]));
+        let left = again.data["skipped"].as_array().unwrap();
+        assert!(
+            left.contains(&json!("My_Server: it is the mount my-server-2 already")),
+            "{left:?}"
+        );
+    }
+
+    #[test]
+    fn no_more_come_in_than_there_may_be_mounts() {
+        let servers: Vec<_> =
+            (0..=MOUNTS_MAX).map(|n| format!(r#""s{n:02}": {{"command": "x{n}"}}"#)).collect();
+        let importing = Importing::of(&format!(r#"{{"servers": {{{}}}}}"#, servers.join(",")));
+        let report = importing.run().unwrap();
+        assert_eq!(report.data["added"].as_array().unwrap().len(), MOUNTS_MAX);
+        assert_eq!(report.data["skipped"], json!(["s32: there are 32 mounts already"]));
+        assert_eq!(importing.table().len(), MOUNTS_MAX);
+    }
+
+    #[test]
+    fn a_file_without_servers_is_bad_input_and_nothing_internal() {
+        for (text, expected) in [
+            ("{", "it cannot be understood"),
+            ("", "it is empty"),
+            ("[]", "neither `mcpServers` nor `servers`"),
+            (r#"{"inputs": []}"#, "neither `mcpServers` nor `servers`"),
+            (r#"{"servers": []}"#, "its servers have no names"),
+        ] {
+            let failure = Importing::of(text).run().unwrap_err();
+            assert_eq!(failure.code(), "invalid_argument", "{text}");
+            let told = failure.to_string();
+            assert!(told.contains("theirs.json: ") && told.contains(expected), "{told}");
+        }
+        let importing = Importing::of("{}");
+        fs::remove_file(importing.0.path().join("theirs.json")).unwrap();
+        assert_eq!(importing.run().unwrap_err().code(), "invalid_argument");
+        let importing = Importing::of(r#"{"context_servers": {"a": {"command": "x"}}}"#);
+        fs::write(importing.mounts_file(), "[mount").unwrap();
+        let failure = importing.run().unwrap_err();
+        assert_eq!(failure.code(), "invalid_configuration");
+        assert!(failure.to_string().contains("mounts.toml:1:"), "{failure}");
+    }
+}
