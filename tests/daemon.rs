@@ -44,6 +44,7 @@ mod daemon {
     mod mount_inputs;
     mod mount_leases;
     mod mount_links;
+    mod mount_logs;
     mod mount_modes;
     mod mount_news;
     mod mount_shares;

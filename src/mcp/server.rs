@@ -7,6 +7,7 @@ mod attaching;
 mod call_lane;
 mod calling;
 mod counted;
+mod logging;
 mod mounted;
 mod mounted_call;
 mod operating;
@@ -16,6 +17,8 @@ mod reading;
 
 use std::sync::{Arc, OnceLock};
 
+#[allow(deprecated)] // Clients of the older era still use them.
+use rmcp::model::SetLevelRequestParams;
 use rmcp::model::{
     ClientCapabilities, CompleteRequestParams, CompleteResult, CustomRequest, CustomResult,
     GetPromptRequestParams, GetPromptResponse, Implementation, InitializeRequestParams,
@@ -24,8 +27,6 @@ use rmcp::model::{
     ReadResourceRequestParams, ReadResourceResponse, RequestMetaObject, ServerCapabilities,
     ServerConfig, SubscribeRequestParams, SubscriptionFilter, UnsubscribeRequestParams,
 };
-#[allow(deprecated)] // Clients of the older era still use them.
-use rmcp::model::{LoggingLevel, SetLevelRequestParams};
 use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
 use rmcp::{ErrorData, RoleServer, ServerHandler};
 
@@ -41,10 +42,12 @@ use crate::mcp::outbox::PushLane;
 use crate::mcp::prompt::INSTRUCTIONS;
 use crate::mcp::request_class::OBSERVE_METHOD;
 use crate::mcp::server::after_questions::AfterQuestions;
+use crate::mcp::server::logging::WantedLevel;
 use crate::mcp::server::mounted_call::ParkedCalls;
 use crate::mcp::server::prompting::{filled, listed_prompts};
 use crate::mcp::server::reading::listed_templates;
 use crate::mcp::shared::ServerShared;
+use crate::mount::log::LogLevel;
 use crate::session::request_order::{RequestTurn, TurnSlot};
 use crate::surface::call::Touched;
 use crate::surface::mount_content::ContentList;
@@ -66,6 +69,7 @@ pub struct Server {
     agreed: OnceLock<ProtocolVersion>,
     /// What the client declared when it sent `initialize`.
     declared: OnceLock<Arc<ClientCapabilities>>,
+    wanted_level: WantedLevel,
     /// The calls of mounts that wait until the client makes them again.
     parked: ParkedCalls,
     after_questions: Arc<AfterQuestions>,
@@ -93,6 +97,7 @@ impl Server {
             label: label.map_or_else(OnceLock::new, OnceLock::from),
             agreed: OnceLock::new(),
             declared: OnceLock::new(),
+            wanted_level: WantedLevel::default(),
             parked: ParkedCalls::default(),
             after_questions: Arc::default(),
             subscriptions,
@@ -224,18 +229,10 @@ impl ServerHandler for Server {
         request: SetLevelRequestParams,
         _context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
+        let level = LogLevel::from(request.level);
+        self.wanted_level.set(level);
         // Lease notices are warnings.
-        let wanted = match request.level {
-            LoggingLevel::Debug
-            | LoggingLevel::Info
-            | LoggingLevel::Notice
-            | LoggingLevel::Warning => true,
-            LoggingLevel::Error
-            | LoggingLevel::Critical
-            | LoggingLevel::Alert
-            | LoggingLevel::Emergency => false,
-        };
-        if wanted {
+        if level <= LogLevel::Warning {
             self.shared.lease_notices.add(&self.connection);
         } else {
             self.shared.lease_notices.remove(self.connection.id);

@@ -7,6 +7,7 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use crate::mount::asking::capabilities;
+use crate::mount::log::LogLevel;
 use crate::mount::protocol::request;
 use crate::mount::tasks::TASKS_EXTENSION;
 
@@ -16,6 +17,10 @@ pub const NEWER_REVISION: &str = "2026-07-28";
 
 /// What the members of `_meta` begin with that the protocol reserves.
 const RESERVED: &str = "io.modelcontextprotocol/";
+
+/// Where a request of the newer era says from which level on log messages are wanted, and that which is kept of all.
+pub const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
+pub const LOGGED_FROM: LogLevel = LogLevel::Info;
 
 /// The era of a server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -37,8 +42,10 @@ impl ServerEra {
                 meta[format!("{RESERVED}protocolVersion")] = json!(NEWER_REVISION);
                 meta[format!("{RESERVED}clientCapabilities")] = newer_capabilities();
                 meta[format!("{RESERVED}clientInfo")] = client_info();
-                // Without this, a server says nothing for its log.
-                meta[format!("{RESERVED}logLevel")] = json!("info");
+                if meta.get(LOG_LEVEL).is_none() {
+                    // Without it, a server says nothing for its log.
+                    meta[LOG_LEVEL] = json!(LOGGED_FROM);
+                }
             }
         }
         request(id, method, params)
@@ -113,5 +120,10 @@ mod tests {
         assert_eq!(named_revision(meta), Some(NEWER_REVISION));
         assert_eq!(meta["io.modelcontextprotocol/clientCapabilities"], newer_capabilities());
         assert_eq!(meta["io.modelcontextprotocol/clientInfo"]["name"], "termgate");
+        assert_eq!(meta[LOG_LEVEL], "info");
+        let mut wanted = Map::from_iter([("_meta".to_owned(), json!({LOG_LEVEL: "debug"}))]);
+        let line = ServerEra::Newer.request(1, "tools/call", &mut wanted);
+        let line: Value = serde_json::from_slice(&line).unwrap();
+        assert_eq!(line["params"]["_meta"][LOG_LEVEL], "debug");
     }
 }

@@ -16,7 +16,7 @@ use crate::mount::definitions::ToolSet;
 use crate::mount::eras::ServerEra;
 use crate::mount::error::{ManageError, MountError};
 use crate::mount::fence::{CallLease, Fence};
-use crate::mount::log::ServerLog;
+use crate::mount::log::{LogLevel, LogMessage, ServerLog};
 use crate::mount::shares::{ClientShare, ClientShares, MountClient};
 use crate::mount::watches::{ResourceWatch, ResourceWatches, WatchState};
 
@@ -139,18 +139,21 @@ impl ServerNews {
     }
 }
 
-/// How far a call has come, as its server says.
+/// What a server tells while it works on a request.
 #[derive(Clone, Debug, PartialEq)]
-pub struct CallProgress {
-    /// The members of the notification, without the token.
-    pub members: Map<String, Value>,
+pub enum CallNews {
+    /// How far it has come: the members of the notification, without the token.
+    Progress(Map<String, Value>),
+    Logged(LogMessage),
 }
 
 /// What a server may tell and ask the caller while it works on a request.
 #[derive(Debug, Default)]
 pub struct CallChannels {
     /// Where it tells how far it has come, if the caller wants to know.
-    pub progress: Option<mpsc::Sender<CallProgress>>,
+    pub progress: Option<mpsc::Sender<CallNews>>,
+    /// Where its log messages go from this level on, if the caller wants them.
+    pub log: Option<(LogLevel, mpsc::Sender<CallNews>)>,
     /// Where it asks, if the caller can be asked.
     pub asker: Option<CallAsker>,
 }
@@ -161,8 +164,7 @@ pub struct ServerCall {
     pub id: u64,
     pub method: &'static str,
     pub params: Map<String, Value>,
-    pub progress: Option<mpsc::Sender<CallProgress>>,
-    pub asker: Option<CallAsker>,
+    pub channels: CallChannels,
     /// The lease that the call needs, and whose end cancels it.
     pub under: Option<CallLease>,
     pub reply: oneshot::Sender<Result<Box<RawValue>, MountError>>,
@@ -171,7 +173,7 @@ pub struct ServerCall {
 impl ServerCall {
     /// The client that made the call, if it can be asked.
     pub fn client(&self) -> Option<ConnectionId> {
-        self.asker.as_ref().map(|it| it.client)
+        self.channels.asker.as_ref().map(|it| it.client)
     }
 }
 
@@ -292,8 +294,7 @@ impl MountServer {
         let mount = || self.shared.name.clone();
         let (reply, answer) = oneshot::channel();
         let id = self.shared.number();
-        let CallChannels { progress, asker } = channels;
-        let call = ServerCall { id, method, params, progress, asker, under, reply };
+        let call = ServerCall { id, method, params, channels, under, reply };
         let mut given_up = GivenUp { shared: &self.shared, id, is_answered: true };
         self.shared.calls.fetch_add(1, Ordering::Relaxed);
         self.commands.try_send(MountCommand::Call(call)).map_err(|error| match error {

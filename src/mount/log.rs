@@ -3,11 +3,49 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use serde_json::Value;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
 /// How many lines are kept, and how long one may be in bytes.
 const LINES_MAX: usize = 200;
 pub const LOG_LINE_MAX: usize = 1_000;
+
+/// The longest parameters of a log message that clients are told, in bytes of JSON.
+const MESSAGE_MAX: usize = 64 * 1024;
+
+/// How severe a log message is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LogLevel {
+    Debug,
+    Info,
+    Notice,
+    Warning,
+    Error,
+    Critical,
+    Alert,
+    Emergency,
+}
+
+/// A log message of a server.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LogMessage {
+    pub level: LogLevel,
+    pub logger: Option<String>,
+    pub data: Value,
+}
+
+impl LogMessage {
+    /// Reads the parameters of a `notifications/message`; `None` if they are malformed or too long for clients.
+    pub fn of(mut params: Map<String, Value>) -> Option<Self> {
+        if serde_json::to_vec(&params).is_ok_and(|it| it.len() > MESSAGE_MAX) {
+            return None;
+        }
+        let level = LogLevel::deserialize(params.get("level")?).ok()?;
+        let logger = params.get("logger").and_then(Value::as_str).map(str::to_owned);
+        Some(Self { level, logger, data: params.remove("data")? })
+    }
+}
 
 /// The log of one mount; clones share it.
 #[derive(Clone, Debug, Default)]
@@ -60,6 +98,25 @@ mod tests {
         }
         log.add_message(None);
         assert_eq!(log.lines(), ["[warning] db: a b", r#"[info] {"x":1}"#]);
+    }
+
+    #[test]
+    fn what_clients_are_told_is_of_the_protocol_and_bounded() {
+        let of = |params: Value| LogMessage::of(params.as_object().unwrap().clone());
+        let told =
+            of(json!({"level": "critical", "logger": "db", "data": [1], "more": 2})).unwrap();
+        let expected = (LogLevel::Critical, Some("db"), json!([1]));
+        assert_eq!((told.level, told.logger.as_deref(), told.data), expected);
+        for params in [
+            json!({"level": "loud", "data": 1}),
+            json!({"level": 1, "data": 1}),
+            json!({"data": 1}),
+            json!({"level": "info"}),
+            json!({"level": "info", "data": "x".repeat(MESSAGE_MAX)}),
+        ] {
+            assert_eq!(of(params), None);
+        }
+        assert!(LogLevel::Debug < LogLevel::Warning && LogLevel::Alert < LogLevel::Emergency);
     }
 
     #[test]

@@ -9,6 +9,7 @@ mod greeting;
 mod inputs;
 mod learning;
 mod links;
+mod logging;
 mod questions;
 mod roots;
 mod running;
@@ -24,6 +25,7 @@ use serde_json::{Value, json};
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep_until};
 
+use crate::core::burst::Burst;
 use crate::core::ids::LeaseId;
 use crate::core::moment::Moment;
 use crate::core::mount::restarts::Restarts;
@@ -38,6 +40,7 @@ use crate::mount::protocol::{ServerMessage, notification, parse};
 use crate::mount::server::asked::AskedWatches;
 use crate::mount::server::draining::Draining;
 use crate::mount::server::links::SentLinks;
+use crate::mount::server::logging::{LOGGED_AT_ONCE, LOGGED_ONE_MORE};
 use crate::mount::server::questions::OpenQuestions;
 use crate::mount::server::roots::RootsNews;
 use crate::mount::server::running::{PendingCall, RunningServer};
@@ -189,6 +192,7 @@ impl MountTask {
             generation,
             listing,
             watches,
+            logged: Burst::new(LOGGED_AT_ONCE, LOGGED_ONE_MORE),
             used,
         };
         if let Some(call) = first {
@@ -311,7 +315,7 @@ impl MountTask {
                 None
             }
             Some(ServerMessage::Tells { method, params }) => {
-                self.on_told(running, &method, params);
+                self.on_told(running, within, (&method, params));
                 None
             }
             Some(ServerMessage::Answer { id, result }) => {
@@ -338,7 +342,12 @@ impl MountTask {
         None
     }
 
-    fn on_told(&mut self, running: &mut RunningServer, method: &str, params: Option<Value>) {
+    fn on_told(
+        &mut self,
+        running: &mut RunningServer,
+        within: Option<u64>,
+        (method, params): (&str, Option<Value>),
+    ) {
         match method {
             "notifications/progress" => running.on_progress(params),
             "notifications/resources/updated" => on_updated(&self.shared, params.as_ref()),
@@ -350,7 +359,7 @@ impl MountTask {
             }
             "notifications/cancelled" => running.on_cancelled(params.as_ref()),
             "notifications/elicitation/complete" => running.links.on_followed(params.as_ref()),
-            "notifications/message" => self.shared.log.add_message(params.as_ref()),
+            "notifications/message" => self.on_logged(running, within, params),
             "notifications/tools/list_changed" => self.list_tools(running),
             "notifications/subscriptions/acknowledged" => {
                 self.on_acknowledged(running, params.as_ref());

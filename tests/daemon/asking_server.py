@@ -28,7 +28,7 @@ def known(message):
     if method == "initialize":
         note("initialize " + json.dumps(params["capabilities"], sort_keys=True))
         return result(id, {"protocolVersion": "2025-11-25",
-                           "capabilities": {"tools": {}, "resources": {}, "prompts": {}},
+                           "capabilities": {"tools": {}, "resources": {}, "prompts": {}, "logging": {}},
                            "serverInfo": {"name": "asking", "version": "1"}})
     if method == "tools/list":
         return result(id, {"tools": [{"name": name, "inputSchema": {"type": "object"}}
@@ -101,8 +101,9 @@ def taken_back():
 
 
 def told(arguments):
-    """The notification that the tool `tell` is called with."""
-    return {"jsonrpc": "2.0", "method": arguments["method"], "params": arguments["params"]}
+    """The notifications that the tool `tell` is called with."""
+    message = {"jsonrpc": "2.0", "method": arguments["method"], "params": arguments["params"]}
+    return [message] * arguments.get("times", 1)
 
 
 def lines():
@@ -132,7 +133,8 @@ def lines():
                 say(cancel)
             say(result(id, {"content": []}))
         elif method == "tools/call" and message["params"]["name"] == "tell":
-            say(told(message["params"]["arguments"]))
+            for notification in told(message["params"]["arguments"]):
+                say(notification)
             say(result(id, {"content": []}))
         elif method == "tools/call":
             note(message["params"]["name"])
@@ -204,7 +206,9 @@ class Http(BaseHTTPRequestHandler):
                 self.event(cancel)
             done.put(result(message["id"], {"content": []}))
         elif questions is None and params["name"] == "tell":
-            own_messages.put(told(params["arguments"]))
+            tell = self.event if params["arguments"].get("within") else own_messages.put
+            for notification in told(params["arguments"]):
+                tell(notification)
             done.put(result(message["id"], {"content": []}))
         elif questions is None:
             note(params["name"])

@@ -1,4 +1,4 @@
-//! How far a call has come, for its client.
+//! What the client of a call is told while it runs.
 
 use std::sync::Arc;
 
@@ -8,10 +8,12 @@ use serde_json::{Value, json};
 use crate::core::mount::MountTrust;
 use crate::mcp::connection::Connection;
 use crate::mcp::notifications::NoticeLane;
-use crate::mount::handle::CallProgress;
+use crate::mount::handle::CallNews;
+use crate::mount::log::LogMessage;
+use crate::mount::servers::Mount;
 use crate::surface::tool::untrusted::visible;
 
-/// The lane of a call's progress; closed when the call ends.
+/// The lane of what is told during a call; closed when the call ends.
 pub(super) struct CallLane(NoticeLane);
 
 impl CallLane {
@@ -25,17 +27,26 @@ impl CallLane {
         self.0.send("notifications/progress", progress).await;
     }
 
-    /// Tells what a mounted server tells, under the client's token.
-    pub(super) async fn relay(
-        &self,
-        token: &ProgressToken,
-        trust: MountTrust,
-        progress: CallProgress,
-    ) {
-        let members = Value::Object(progress.members);
-        let mut told = if trust == MountTrust::Trusted { members } else { visible(members) };
-        told["progressToken"] = json!(token);
-        self.tell(told).await;
+    /// Tells what a mounted server tells: how far it has come under the client's token, and log messages under the name of
+    /// the mount.
+    pub(super) async fn relay(&self, mount: &Mount, token: Option<&ProgressToken>, news: CallNews) {
+        let is_trusted = mount.settings().trust == MountTrust::Trusted;
+        let shown = |told: Value| if is_trusted { told } else { visible(told) };
+        match (news, token) {
+            (CallNews::Progress(members), Some(token)) => {
+                let mut told = shown(Value::Object(members));
+                told["progressToken"] = json!(token);
+                self.tell(told).await;
+            }
+            // Nobody wants to be told.
+            (CallNews::Progress(_), None) => {}
+            (CallNews::Logged(LogMessage { level, logger, data }), _) => {
+                let logger = logger.map(|it| format!("/{it}")).unwrap_or_default();
+                let logger = format!("{}{logger}", mount.name());
+                let told = shown(json!({"level": level, "logger": logger, "data": data}));
+                self.0.send("notifications/message", told).await;
+            }
+        }
     }
 }
 

@@ -92,6 +92,7 @@ impl CallHandler for Server {
                 returned,
                 approval_wait: approval_wait(&meta),
                 progress,
+                log: self.log_level(era, &meta),
                 turn,
                 may_ask: true,
             };

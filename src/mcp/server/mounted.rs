@@ -204,6 +204,7 @@ impl Server {
             returned,
             approval_wait: approval_wait(&context.meta),
             progress: None,
+            log: self.log_level(era, &context.meta),
             turn: None,
         };
         let end = tokio::select! {

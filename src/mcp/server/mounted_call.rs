@@ -27,7 +27,8 @@ use crate::mcp::server::counted::Counted;
 use crate::mcp::server::questions::{ClientAsker, ClientWay};
 use crate::mount::asking::{AskAnswer, AskRefusal, CallAsker, OPEN_MAX, ServerQuestion};
 use crate::mount::error::MountError;
-use crate::mount::handle::{CallChannels, CallProgress};
+use crate::mount::handle::{CallChannels, CallNews};
+use crate::mount::log::LogLevel;
 use crate::mount::registry::MountedTool;
 use crate::session::command::Accepted;
 use crate::session::request_order::RequestTurn;
@@ -37,7 +38,7 @@ use crate::surface::tool::{ToolAnswer, ToolEntry};
 use crate::wire::policy::APPROVAL_WAIT_KEY;
 
 /// How many notifications of a mounted server wait for the client; further ones are dropped.
-const PROGRESS_AHEAD: usize = 16;
+const NEWS_AHEAD: usize = 16;
 
 /// How many calls of one client wait until it makes them again. A further one takes the place of the oldest.
 const PARKED_MAX: usize = 16;
@@ -70,6 +71,8 @@ pub(super) struct MountedRequest {
     pub(super) approval_wait: Duration,
     /// Where the client wants to be told how far the call has come.
     pub(super) progress: Option<ProgressToken>,
+    /// From which level on it wants the server's log messages.
+    pub(super) log: Option<LogLevel>,
     pub(super) turn: Option<RequestTurn>,
     /// Whether the server may ask the client meanwhile.
     pub(super) may_ask: bool,
@@ -91,7 +94,7 @@ pub(super) enum MountedEnd {
 struct MountedCall {
     calling: Calling,
     counted: Counted,
-    told: mpsc::Receiver<CallProgress>,
+    told: mpsc::Receiver<CallNews>,
     /// What the server asks.
     asked: mpsc::Receiver<ServerQuestion>,
     asker: Arc<ClientAsker>,
@@ -109,7 +112,7 @@ struct MountedCall {
 /// What happens during a call.
 enum MountedStep {
     Ended(Result<MountedAnswer, SurfaceError>),
-    Told(CallProgress),
+    Told(CallNews),
     /// The client is to be asked all this with a result.
     Asks(JsonObject),
 }
@@ -128,7 +131,7 @@ impl MountedCall {
                     self.asking.spawn(async move { asker.ask(question).await });
                 }
                 Some(_) = self.asking.join_next() => {}
-                Some(progress) = self.told.recv() => return MountedStep::Told(progress),
+                Some(news) = self.told.recv() => return MountedStep::Told(news),
                 Some(question) = self.returning.recv() => self.add(question),
                 answer = &mut self.calling => return MountedStep::Ended(answer),
             }
@@ -239,23 +242,24 @@ impl ParkedCalls {
 impl Server {
     /// Makes a call of a mount, or goes on with one that waits for the answers that the client brings.
     pub(super) async fn call_mount(&self, request: MountedRequest) -> MountedEnd {
-        let progress = request.progress.clone();
+        let (progress, is_told) = (request.progress.clone(), request.log.is_some());
         let of = self.fingerprint(&request);
         let name = Arc::clone(&request.entry.name);
         let mut call = match self.call_of(request, of.as_ref()) {
             Ok(call) => call,
             Err(error) => return MountedEnd::Ended(Err(error), Counted::of(&self.shared, name)),
         };
-        let trust = call.asker.tool.mount.settings().trust;
-        let lane = progress.map(|token| (token, CallLane::of(&self.connection)));
-        let tell = async |progress| {
-            if let Some((token, lane)) = &lane {
-                lane.relay(token, trust, progress).await;
+        let mount = call.asker.tool.mount.clone();
+        let is_told = is_told || progress.is_some();
+        let lane = is_told.then(|| CallLane::of(&self.connection));
+        let tell = async |news| {
+            if let Some(lane) = &lane {
+                lane.relay(&mount, progress.as_ref(), news).await;
             }
         };
         loop {
             match call.next().await {
-                MountedStep::Told(progress) => call.going_on(tell(progress)).await,
+                MountedStep::Told(news) => call.going_on(tell(news)).await,
                 MountedStep::Asks(questions) => {
                     let questions = Value::Object(questions);
                     call.run_aside(self.connection.ended.clone());
@@ -266,8 +270,8 @@ impl Server {
                     return MountedEnd::Asks { questions, state, number };
                 }
                 MountedStep::Ended(answer) => {
-                    while let Ok(progress) = call.told.try_recv() {
-                        tell(progress).await;
+                    while let Ok(news) = call.told.try_recv() {
+                        tell(news).await;
                     }
                     return MountedEnd::Ended(answer, call.counted);
                 }
@@ -312,13 +316,14 @@ impl Server {
     fn begun(&self, request: MountedRequest) -> MountedCall {
         let MountedRequest { entry, standing, arguments, era, person, turn, .. } = request;
         let (questions, asked) = mpsc::channel(OPEN_MAX);
-        let (progress, told) = mpsc::channel(PROGRESS_AHEAD);
+        let (news, told) = mpsc::channel(NEWS_AHEAD);
         let (to_return, returning) = mpsc::channel(OPEN_MAX);
         let roots = request.capabilities.roots.as_ref();
         let tells_roots = roots.is_some_and(|it| it.list_changed == Some(true));
         let asker = CallAsker { client: self.connection.id, questions, tells_roots };
         let channels = CallChannels {
-            progress: request.progress.map(|_| progress),
+            progress: request.progress.map(|_| news.clone()),
+            log: request.log.map(|level| (level, news)),
             asker: request.may_ask.then_some(asker),
         };
         let asker = Arc::new(ClientAsker {

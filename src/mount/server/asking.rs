@@ -90,13 +90,7 @@ impl RunningServer {
         if self.questions.is_open(&key) {
             return Err(AskRefusal::malformed("a question with this id is open"));
         }
-        let over = || AskRefusal::refused("this request is over");
-        let within = match related_task(&question.1) {
-            Some(task) => Some(self.call_of_task(task).ok_or_else(over)?),
-            None => within.map(|request| self.call_of(request).unwrap_or(request)),
-        };
-        let calls = self.pending.iter().map(|(id, it)| (*id, it.call.client()));
-        let call_id = asking_call(calls, self.draining.clients(), within)?;
+        let call_id = self.call_of_message(within, &question.1)?;
         let open = self.questions.of_call(call_id);
         let pending = self.pending.get_mut(&call_id).ok_or_else(over)?;
         let later = match question.0 {
@@ -109,6 +103,20 @@ impl RunningServer {
         let answer = pending.put(open, question, later)?;
         self.questions.add(key, (call_id, pending.call.under), answer);
         Ok(())
+    }
+
+    /// The call that a message belongs to.
+    pub(super) fn call_of_message(
+        &self,
+        within: Option<u64>,
+        params: &Map<String, Value>,
+    ) -> Result<u64, AskRefusal> {
+        let within = match related_task(params) {
+            Some(task) => Some(self.call_of_task(task).ok_or_else(over)?),
+            None => within.map(|request| self.call_of(request).unwrap_or(request)),
+        };
+        let calls = self.pending.iter().map(|(id, it)| (*id, it.call.client()));
+        asking_call(calls, self.draining.clients(), within)
     }
 
     /// Answers what was asked during a call that is over, and takes it back from its client.
@@ -130,7 +138,11 @@ impl RunningServer {
     }
 }
 
-/// The task that a server of the older era says its question belongs to.
+fn over() -> AskRefusal {
+    AskRefusal::refused("this request is over")
+}
+
+/// The task that a server of the older era says its message belongs to.
 fn related_task(params: &Map<String, Value>) -> Option<&str> {
     params.get("_meta")?.get(RELATED_TASK)?.get("taskId")?.as_str()
 }
@@ -151,7 +163,7 @@ impl PendingCall {
             return Err(too_many());
         }
         let nobody = || AskRefusal::refused("nobody can be asked during this request");
-        let asker = self.call.asker.as_ref().ok_or_else(nobody)?;
+        let asker = self.call.channels.asker.as_ref().ok_or_else(nobody)?;
         let (reply, answer) = oneshot::channel();
         let put = asker.questions.try_send(ServerQuestion { ask, params, reply, later });
         put.map_err(|error| match error {

@@ -3,13 +3,13 @@
 use std::collections::BTreeSet;
 use std::sync::{Arc, PoisonError};
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 use uuid::Uuid;
 
 use crate::core::ids::LeaseId;
 use crate::core::mount::MountMode;
-use crate::mount::eras::ServerEra;
+use crate::mount::eras::{LOG_LEVEL, LOGGED_FROM, ServerEra};
 use crate::mount::error::MountError;
 use crate::mount::fence::EpochGate;
 use crate::mount::handle::ServerCall;
@@ -72,8 +72,15 @@ impl MountTask {
             let _ = call.reply.send(Err(MountError::StateLost { mount }));
             return;
         }
-        if call.progress.is_some() {
-            call.params.insert("_meta".to_owned(), json!({"progressToken": call.id}));
+        let mut meta = Map::new();
+        if call.channels.progress.is_some() {
+            meta.insert("progressToken".to_owned(), json!(call.id));
+        }
+        if let (ServerEra::Newer, Some((level, _))) = (running.era, &call.channels.log) {
+            meta.insert(LOG_LEVEL.to_owned(), json!(level.min(&LOGGED_FROM)));
+        }
+        if !meta.is_empty() {
+            call.params.insert("_meta".to_owned(), Value::Object(meta));
         }
         let mut kind = CallRequest::Call;
         if self.is_task(&call) {

@@ -104,11 +104,13 @@ mod tests {
     use tokio::sync::oneshot;
 
     use super::*;
+    use crate::mount::handle::CallChannels;
 
     fn call(id: u64) -> ServerCall {
         let (reply, _) = oneshot::channel();
         let params = serde_json::Map::new();
-        ServerCall { id, method: "a", params, progress: None, asker: None, under: None, reply }
+        let channels = CallChannels::default();
+        ServerCall { id, method: "a", params, channels, under: None, reply }
     }
 
     #[tokio::test(start_paused = true)]

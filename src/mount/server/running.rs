@@ -7,10 +7,11 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
+use crate::core::burst::Burst;
 use crate::core::ids::Epoch;
 use crate::mount::eras::ServerEra;
 use crate::mount::error::MountError;
-use crate::mount::handle::{CALLS_MAX, CallProgress, MountShared, ServerCall};
+use crate::mount::handle::{CALLS_MAX, CallNews, MountShared, ServerCall};
 use crate::mount::inputs::InputRound;
 use crate::mount::link::ServerLink;
 use crate::mount::protocol::notification;
@@ -41,6 +42,8 @@ pub(super) struct RunningServer {
     pub(super) listing: Option<Listing>,
     /// The resources whose changes it was asked to tell.
     pub(super) watches: AskedWatches,
+    /// How many log messages clients are told.
+    pub(super) logged: Burst,
     /// When it was last asked something.
     pub(super) used: Instant,
 }
@@ -165,8 +168,8 @@ impl RunningServer {
         let id = members.remove("progressToken").and_then(|token| token.as_u64());
         let Some(pending) = id.and_then(|id| self.pending.get_mut(&id)) else { return };
         pending.has_progress = true;
-        if let Some(progress) = &pending.call.progress {
-            let _ = progress.try_send(CallProgress { members });
+        if let Some(progress) = &pending.call.channels.progress {
+            let _ = progress.try_send(CallNews::Progress(members));
         }
     }
 }

@@ -29,7 +29,8 @@ impl MountTask {
     /// has declared so.
     pub(super) fn told_capabilities(&self, first: Option<&ServerCall>) -> Value {
         let is_own = self.shared.settings.mode == MountMode::PerClient;
-        let tells = first.and_then(|call| call.asker.as_ref()).is_some_and(|it| it.tells_roots);
+        let tells =
+            first.and_then(|call| call.channels.asker.as_ref()).is_some_and(|it| it.tells_roots);
         if is_own && tells { capabilities_with_news() } else { capabilities() }
     }
 

@@ -6,7 +6,7 @@ use tokio::time::Instant;
 
 use crate::mount::eras::{ResultKind, ServerEra};
 use crate::mount::error::MountError;
-use crate::mount::handle::{CallProgress, ServerCall};
+use crate::mount::handle::{CallNews, ServerCall};
 use crate::mount::protocol::{ServerRefusal, TOOL_CALL};
 use crate::mount::server::MountTask;
 use crate::mount::server::answering::CallStep;
@@ -218,12 +218,12 @@ impl PendingCall {
     fn tell_status(&mut self, message: Option<String>) {
         let news = self.task.as_mut().and_then(|task| task.news(message));
         let (Some((number, message)), false) = (news, self.has_progress) else { return };
-        if let Some(progress) = &self.call.progress {
+        if let Some(progress) = &self.call.channels.progress {
             let members = [("progress", json!(number)), ("message", json!(message))];
             let members =
                 members.map(|(name, value)| (name.to_owned(), value)).into_iter().collect();
             // A caller that is behind does without.
-            let _ = progress.try_send(CallProgress { members });
+            let _ = progress.try_send(CallNews::Progress(members));
         }
     }
 }
