@@ -120,6 +120,22 @@ pub fn mode(params: &Map<String, Value>) -> &str {
     params.get("mode").map_or("form", |mode| mode.as_str().unwrap_or_default())
 }
 
+/// Checks that the address of a link opens a page, and runs or reads nothing on the person's machine.
+///
+/// # Errors
+/// What the server is told.
+pub fn check_link(question: &Map<String, Value>) -> Result<(), AskRefusal> {
+    let url = question.get("url").and_then(Value::as_str).unwrap_or_default();
+    let has = |scheme: &str| {
+        url.get(..scheme.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(scheme))
+    };
+    // Browsers leave control characters out, so what they open would be another address.
+    if (has("http://") || has("https://")) && !url.contains(char::is_control) {
+        return Ok(());
+    }
+    Err(AskRefusal::malformed("the url must begin with http:// or https://"))
+}
+
 /// Whom a server may ask during a call.
 #[derive(Clone, Debug)]
 pub struct CallAsker {
@@ -207,6 +223,23 @@ mod tests {
             assert!(refused.contains("several clients"), "{calls:?} {cancelled:?}: {refused}");
         }
         assert!(why(&[(3, None)], &[], None).contains("nobody"));
+    }
+
+    #[test]
+    fn a_link_opens_a_page() {
+        let code = |question: Value| {
+            let Value::Object(question) = question else { panic!() };
+            check_link(&question).map_or_else(|refusal| refusal.code, |()| 0)
+        };
+        for url in ["https://a.example/x?y", "HTTP://a", "https://\u{e4}.example"] {
+            assert_eq!(code(json!({"url": url})), 0, "{url}");
+        }
+        for url in
+            ["javascript:alert(1)", "file:///etc/passwd", " https://a", "https:", "", "http://a\nb"]
+        {
+            assert_eq!(code(json!({"url": url})), -32602, "{url}");
+        }
+        assert_eq!(code(json!({})), -32602);
     }
 
     #[test]

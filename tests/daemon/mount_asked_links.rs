@@ -53,6 +53,42 @@ async fn the_client_that_was_sent_to_a_link_hears_that_it_was_followed() {
 }
 
 #[tokio::test]
+async fn all_clients_that_were_sent_to_one_link_hear_that_it_was_followed() {
+    let server = Asking::start("lines").await;
+    let daemon = server.mounted().await;
+    let mut ada = Client::new(&daemon, Era::Legacy, all()).await;
+    let mut bob = Client::new(&daemon, Era::Legacy, all()).await;
+    for client in [&mut ada, &mut bob] {
+        let call = client.send("tools/call", asking(link("1"))).await;
+        let asked = client.asked(FORM).await;
+        client.answers(&asked.id, &json!({"action": "accept"})).await;
+        client.wire.answer(call).await;
+    }
+    ada.wire.structured("fake__tell", told("1")).await;
+    for client in [&mut ada, &mut bob] {
+        let heard = client.wire.receiver.notification(COMPLETE).await;
+        assert_eq!(heard, json!({"elicitationId": "fake/1"}));
+    }
+    daemon.stop().await;
+}
+
+#[tokio::test]
+async fn a_link_that_opens_no_page_is_refused_to_the_server() {
+    let server = Asking::start("lines").await;
+    let daemon = server.mounted().await;
+    let mut client = Client::new(&daemon, Era::Legacy, all()).await;
+    for url in ["javascript:alert(1)", "file:///etc/passwd"] {
+        let mut question = link("1");
+        question[0]["params"]["url"] = json!(url);
+        let call = client.send("tools/call", asking(question)).await;
+        let said = answers(&client.wire.answer(call).await);
+        assert_eq!(said[0]["error"]["code"], -32602, "{url}: {said}");
+    }
+    assert_eq!(client.wire.receiver.kept().count(), 0);
+    daemon.stop().await;
+}
+
+#[tokio::test]
 async fn a_link_may_be_followed_before_the_client_answers() {
     let server = Asking::start("lines").await;
     let daemon = server.mounted().await;

@@ -199,13 +199,24 @@ async fn a_question_that_is_not_answered_ends_the_call() {
     // What is refused beside others ends those too.
     let mut client = Client::new(&daemon, Era::Legacy, all()).await;
     let two = json!({"a": {"method": ROOTS}, "b": {"method": FORM, "params": {"message": "x"}}});
+    let unknown = json!({"a": {"method": ROOTS}, "b": {"method": "tasks/list"}});
+    let link = json!({"mode": "url", "url": "javascript:x", "message": "x", "elicitationId": "1"});
+    let link = json!({"a": {"method": ROOTS}, "b": {"method": FORM, "params": link}});
     let many: serde_json::Map<_, _> =
         (0..5).map(|n| (n.to_string(), json!({"method": ROOTS}))).collect();
-    for (requests, why) in [(two, "policy_denied"), (json!(many), "this call asks too much")] {
+    for (requests, why, asked) in [
+        (json!(many), "this call asks too much", 0),
+        (unknown, "unknown method tasks/list", 0),
+        (link, "the url must begin with http", 0),
+        (two, "policy_denied", 1),
+    ] {
+        let before = client.wire.receiver.kept().filter(|it| it["method"] == ROOTS).count();
         let id = client.send("tools/call", asking(json!([{"inputRequests": requests}]))).await;
         let ended = client.wire.answer(id).await;
         assert_eq!(error_code(&ended), "upstream_error");
         assert!(ended.to_string().contains(why), "{ended}");
+        let after = client.wire.receiver.kept().filter(|it| it["method"] == ROOTS).count();
+        assert!(after - before <= asked, "{why}");
     }
     assert!(!fake.all_heard().contains("answers"), "{}", fake.all_heard());
     let acts: Vec<Value> = journal(&daemon).into_iter().map(|it| it["act"].clone()).collect();

@@ -8,7 +8,7 @@ use tokio::time::Instant;
 
 use crate::mount::asking::{
     ANSWER_BYTES_MAX, ANSWER_WAIT, AskAnswer, AskRefusal, LaterNews, OPEN_MAX, QUESTION_BYTES_MAX,
-    QUESTIONS_MAX, ServerAsk, ServerQuestion, asking_call,
+    QUESTIONS_MAX, ServerAsk, ServerQuestion, asking_call, check_link, mode,
 };
 use crate::mount::fence::{CallLease, EpochGate};
 use crate::mount::protocol::{ServerRequest, answer, answer_to};
@@ -84,23 +84,24 @@ impl RunningServer {
         &mut self,
         id: &Value,
         within: Option<u64>,
-        question: (ServerAsk, Map<String, Value>),
+        question: AskedQuestion,
     ) -> Result<(), AskRefusal> {
         let key = QuestionKey::of(id);
         if self.questions.is_open(&key) {
             return Err(AskRefusal::malformed("a question with this id is open"));
         }
         let call_id = self.call_of_message(within, &question.1)?;
-        let open = self.questions.of_call(call_id);
         let pending = self.pending.get_mut(&call_id).ok_or_else(over)?;
+        pending.check(self.questions.of_call(call_id), [&question].into_iter())?;
         let later = match question.0 {
-            ServerAsk::Elicitation => {
-                LaterNews { followed: self.links.expect(&question.1), ..LaterNews::default() }
-            }
+            ServerAsk::Elicitation => LaterNews {
+                followed: self.links.expect(pending.call.client(), &question.1),
+                ..LaterNews::default()
+            },
             ServerAsk::Roots => LaterNews { roots: self.roots.told_by(), followed: None },
             ServerAsk::Sampling => LaterNews::default(),
         };
-        let answer = pending.put(open, question, later)?;
+        let answer = pending.put(question, later)?;
         self.questions.add(key, (call_id, pending.call.under), answer);
         Ok(())
     }
@@ -147,21 +148,40 @@ fn related_task(params: &Map<String, Value>) -> Option<&str> {
     params.get("_meta")?.get(RELATED_TASK)?.get("taskId")?.as_str()
 }
 
+fn too_many() -> AskRefusal {
+    AskRefusal::refused("this call asks too much")
+}
+
+/// A question of a server.
+pub(super) type AskedQuestion = (ServerAsk, Map<String, Value>);
+
 impl PendingCall {
-    /// Puts a question to the client, beside those that are open. Returns where its answer comes.
-    pub(super) fn put(
-        &mut self,
+    /// Checks questions that are asked together, beside those that are open, before the client hears of any.
+    pub(super) fn check<'a>(
+        &self,
         open: usize,
-        (ask, params): (ServerAsk, Map<String, Value>),
-        later: LaterNews,
-    ) -> Result<oneshot::Receiver<AskAnswer>, AskRefusal> {
-        if serde_json::to_vec(&params).map_or(0, |it| it.len()) > QUESTION_BYTES_MAX {
-            return Err(AskRefusal::malformed("the question is too long"));
-        }
-        let too_many = || AskRefusal::refused("this call asks too much");
-        if open >= OPEN_MAX || self.asked >= QUESTIONS_MAX {
+        questions: impl ExactSizeIterator<Item = &'a AskedQuestion>,
+    ) -> Result<(), AskRefusal> {
+        if open + questions.len() > OPEN_MAX || self.asked + questions.len() > QUESTIONS_MAX {
             return Err(too_many());
         }
+        for (ask, params) in questions {
+            if serde_json::to_vec(params).map_or(0, |it| it.len()) > QUESTION_BYTES_MAX {
+                return Err(AskRefusal::malformed("the question is too long"));
+            }
+            if *ask == ServerAsk::Elicitation && mode(params) == "url" {
+                check_link(params)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Puts a question to the client that was checked. Returns where its answer comes.
+    pub(super) fn put(
+        &mut self,
+        (ask, params): AskedQuestion,
+        later: LaterNews,
+    ) -> Result<oneshot::Receiver<AskAnswer>, AskRefusal> {
         let nobody = || AskRefusal::refused("nobody can be asked during this request");
         let asker = self.call.channels.asker.as_ref().ok_or_else(nobody)?;
         let (reply, answer) = oneshot::channel();

@@ -7,6 +7,7 @@ use crate::mount::asking::{AskAnswer, AskRefusal, LaterNews, ServerAsk};
 use crate::mount::error::MountError;
 use crate::mount::inputs::{InputRequest, InputRequests, InputRequired, ROUNDS_MAX};
 use crate::mount::server::MountTask;
+use crate::mount::server::asking::AskedQuestion;
 use crate::mount::server::questions::QuestionKey;
 use crate::mount::server::running::{CallRequest, PendingCall, RunningServer};
 
@@ -41,13 +42,18 @@ impl MountTask {
         requests: InputRequests,
     ) -> Result<(), MountError> {
         let call = pending.call.id;
-        for (name, InputRequest { method, params }) in requests {
-            let ask = ServerAsk::of(&method)
-                .ok_or_else(|| self.malformed("question", &format!("unknown method {method}")))?;
-            let open = running.questions.of_call(call);
+        let asked = |(name, InputRequest { method, params })| match ServerAsk::of(&method) {
+            Some(ask) => Ok((name, (ask, params.unwrap_or_default()))),
+            None => Err(self.malformed("question", &format!("unknown method {method}"))),
+        };
+        let questions: Vec<(String, AskedQuestion)> =
+            requests.into_iter().map(asked).collect::<Result<_, _>>()?;
+        let open = running.questions.of_call(call);
+        let checked = pending.check(open, questions.iter().map(|(_, question)| question));
+        checked.map_err(|refusal| self.no_answer(&refusal))?;
+        for (name, question) in questions {
             // The newer era tells nothing later.
-            let later = LaterNews::default();
-            let answer = pending.put(open, (ask, params.unwrap_or_default()), later);
+            let answer = pending.put(question, LaterNews::default());
             let answer = answer.map_err(|refusal| self.no_answer(&refusal))?;
             let key = QuestionKey::Result { call, name };
             running.questions.add(key, (call, pending.call.under), answer);

@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use serde_json::{Map, Value};
 use tokio::sync::oneshot;
 
+use crate::core::ids::ConnectionId;
 use crate::mount::asking::{LINK_ID, LinkFollowed, mode};
 
 /// How many links a server is expected to tell of. A further one takes the place of the oldest.
@@ -12,33 +13,48 @@ const LINKS_MAX: usize = 64;
 
 /// The links of a server that clients wait to hear of, the oldest first.
 #[derive(Debug, Default)]
-pub(super) struct SentLinks(VecDeque<(String, oneshot::Sender<()>)>);
+pub(super) struct SentLinks(VecDeque<SentLink>);
+
+/// A link that a client was asked to send its person to.
+#[derive(Debug)]
+struct SentLink {
+    id: String,
+    client: Option<ConnectionId>,
+    followed: oneshot::Sender<()>,
+}
 
 impl SentLinks {
     /// Expects to be told that the link of a question was followed, if it has one.
     ///
-    /// Of two questions with the same link, the last one is told.
-    pub(super) fn expect(&mut self, question: &Map<String, Value>) -> Option<LinkFollowed> {
+    /// A client that is asked twice with the same link is told once.
+    pub(super) fn expect(
+        &mut self,
+        client: Option<ConnectionId>,
+        question: &Map<String, Value>,
+    ) -> Option<LinkFollowed> {
         let id = question.get(LINK_ID).and_then(Value::as_str)?;
         if mode(question) != "url" {
             return None;
         }
-        self.0.retain(|(other, followed)| other != id && !followed.is_closed());
+        let is_again = |it: &SentLink| it.id == id && it.client == client;
+        self.0.retain(|it| !is_again(it) && !it.followed.is_closed());
         if self.0.len() == LINKS_MAX {
             self.0.pop_front();
         }
         let (tell, followed) = oneshot::channel();
-        self.0.push_back((id.to_owned(), tell));
+        self.0.push_back(SentLink { id: id.to_owned(), client, followed: tell });
         Some(followed)
     }
 
     /// The server tells that a link was followed.
     pub(super) fn on_followed(&mut self, params: Option<&Value>) {
         let id = params.and_then(|params| params.get(LINK_ID)?.as_str());
-        let at = self.0.iter().position(|(sent, _)| Some(sent.as_str()) == id);
-        if let Some((_, followed)) = at.and_then(|at| self.0.remove(at)) {
+        let all = std::mem::take(&mut self.0).into_iter();
+        let (told, others): (VecDeque<_>, _) = all.partition(|it| Some(it.id.as_str()) == id);
+        self.0 = others;
+        for link in told {
             // The client may have left.
-            let _ = followed.send(());
+            let _ = link.followed.send(());
         }
     }
 }
@@ -57,23 +73,26 @@ mod tests {
     #[test]
     fn a_server_that_tells_of_no_link_holds_no_more_than_some() {
         let mut links = SentLinks::default();
-        let mut sent: Vec<LinkFollowed> =
-            (0..LINKS_MAX + 1).filter_map(|at| links.expect(&question(&at.to_string()))).collect();
+        let mut sent: Vec<LinkFollowed> = (0..LINKS_MAX + 1)
+            .filter_map(|at| links.expect(None, &question(&at.to_string())))
+            .collect();
         links.on_followed(Some(&json!({"elicitationId": "0"})));
         links.on_followed(Some(&json!({"elicitationId": "1"})));
         assert!(sent[0].try_recv().is_err());
         assert!(sent[1].try_recv().is_ok());
         drop(sent);
-        let _waits = links.expect(&question("0"));
+        let _waits = links.expect(None, &question("0"));
         assert_eq!(links.0.len(), 1, "clients that have left hold nothing");
     }
 
     #[test]
-    fn of_two_questions_with_the_same_link_the_last_one_is_told() {
+    fn each_client_is_told_once_of_a_link_that_several_were_sent_to() {
         let mut links = SentLinks::default();
-        let (mut first, mut last) =
-            (links.expect(&question("a")).unwrap(), links.expect(&question("a")).unwrap());
+        let mut sent: Vec<LinkFollowed> = [1, 1, 2]
+            .map(|client| links.expect(Some(ConnectionId(client)), &question("a")).unwrap())
+            .into();
         links.on_followed(Some(&json!({"elicitationId": "a"})));
-        assert!(first.try_recv().is_err() && last.try_recv().is_ok());
+        let told: Vec<bool> = sent.iter_mut().map(|it| it.try_recv().is_ok()).collect();
+        assert_eq!(told, [false, true, true]);
     }
 }
