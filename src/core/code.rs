@@ -190,9 +190,10 @@ const TABLE: &[CodeTexts] = &[
     CodeTexts {
         code: Code::QuotaExceeded,
         word: "quota_exceeded",
-        meaning: "A limit on sessions, connections, subscriptions, waiting callers, patterns or \
-                  tokens is reached, or the system has no more of what a session needs.",
-        advice: "Close what you no longer need, or try again later.",
+        meaning: "A limit on sessions, connections, subscriptions, waiting callers, patterns, \
+                  tokens or unread answers is reached, or the system has no more of what a session \
+                  needs.",
+        advice: "Close what you no longer need, read the answers that wait, or try again later.",
     },
     CodeTexts {
         code: Code::RateLimited,
@@ -215,8 +216,8 @@ const TABLE: &[CodeTexts] = &[
     CodeTexts {
         code: Code::ApprovalStale,
         word: "approval_stale",
-        meaning: "The call was approved, but its terminal has changed since; nothing was done.",
-        advice: "Read the screen. If the call is still right, make it again; it needs another approval.",
+        meaning: "The call was approved, but what it acts on has changed since; nothing was done.",
+        advice: "Look at it again. If the call is still right, make it again; it needs another approval.",
     },
     CodeTexts {
         code: Code::TokenUnknown,

@@ -2,7 +2,13 @@
 
 use std::time::Duration;
 
+use serde_json::{Map, Value};
+
 use crate::core::mount::MountName;
+use crate::mount::link::lines::MESSAGE_MAX;
+
+/// The protocol's code of an error that wants links to be opened first.
+pub const LINK_NEEDED: i64 = -32042;
 
 /// Why a call of a mounted tool failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -36,6 +42,15 @@ pub enum MountError {
     /// The server did not answer in time; the call was cancelled.
     #[error("the mount `{mount}` did not answer within {} ms", after.as_millis())]
     TimedOut { mount: MountName, after: Duration },
+    /// The task as which the server ran the call was not done in time; it was cancelled.
+    #[error("the task of the mount `{mount}` was not done within {} ms", after.as_millis())]
+    TaskTooLong { mount: MountName, after: Duration },
+    /// The server's answer is longer than a message may be, and was dropped.
+    #[error("the mount `{mount}` answered with more than {} MiB", MESSAGE_MAX >> 20)]
+    TooLong { mount: MountName },
+    /// The server's answer is not of the protocol.
+    #[error("the mount `{mount}` answered what is not of the protocol: {problem}")]
+    Malformed { mount: MountName, problem: String },
     /// The server does not tell when its resources change.
     #[error("the mount `{mount}` does not tell when its resources change")]
     Untold { mount: MountName },
@@ -45,9 +60,12 @@ pub enum MountError {
     /// Too many resources of the mount are subscribed to, by all or by this client.
     #[error("too many resources of the mount `{mount}` are subscribed to")]
     TooManyWatched { mount: MountName },
-    /// The server refused the call with an error of the protocol.
-    #[error("the mount `{mount}` refused the call ({code}): {message}")]
-    Refused { mount: MountName, code: i64, message: String },
+    /// The person has to open links before the server takes the call. The data is that of the server's error.
+    #[error("the mount `{mount}` wants {} to be opened first: {message}", addresses(data).join(" and "))]
+    LinkNeeded { mount: MountName, message: String, data: Value },
+    /// The server refused the call with an error of the protocol, which may have no code.
+    #[error("the mount `{mount}` refused the call{}: {message}", code.map(|it| format!(" ({it})")).unwrap_or_default())]
+    Refused { mount: MountName, code: Option<i64>, message: String },
 }
 
 impl MountError {
@@ -58,6 +76,9 @@ impl MountError {
             | Self::Restarted { .. }
             | Self::LeaseEnded { .. }
             | Self::TimedOut { .. }
+            | Self::TaskTooLong { .. }
+            | Self::TooLong { .. }
+            | Self::Malformed { .. }
             | Self::NoInput { .. } => true,
             Self::Unavailable { .. }
             | Self::Changed { .. }
@@ -66,9 +87,20 @@ impl MountError {
             | Self::StateLost { .. }
             | Self::Untold { .. }
             | Self::TooManyWatched { .. }
+            | Self::LinkNeeded { .. }
             | Self::Refused { .. } => false,
         }
     }
+}
+
+/// The links in the data of an error that wants them to be opened.
+pub fn links(data: &Value) -> impl Iterator<Item = &Map<String, Value>> {
+    let all = data.get("elicitations").and_then(Value::as_array);
+    all.into_iter().flatten().filter_map(Value::as_object)
+}
+
+fn addresses(data: &Value) -> Vec<&str> {
+    links(data).filter_map(|link| link.get("url")?.as_str()).collect()
 }
 
 /// Why an operator's wish about a mount was not fulfilled.

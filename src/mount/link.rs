@@ -2,6 +2,7 @@
 
 pub mod http;
 pub mod lines;
+mod long_message;
 pub mod process;
 mod socket;
 

@@ -15,25 +15,24 @@ pub const TOOL_CALL: &str = "tools/call";
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(from = "Value")]
 pub struct ServerRefusal {
-    /// 0 if it has none.
-    pub code: i64,
+    pub code: Option<i64>,
     pub message: String,
+    pub data: Option<Value>,
 }
 
 impl ServerRefusal {
     /// The answer is not of the protocol.
     pub fn malformed(problem: impl Into<String>) -> Self {
-        Self { code: 0, message: problem.into() }
+        Self { code: None, message: problem.into(), data: None }
     }
 }
 
 impl From<Value> for ServerRefusal {
-    fn from(error: Value) -> Self {
-        let code = error["code"].as_i64().unwrap_or_default();
-        match error["message"].as_str() {
-            Some(message) => Self { code, message: message.to_owned() },
-            None => Self { code, message: error.to_string() },
-        }
+    fn from(mut error: Value) -> Self {
+        let code = error["code"].as_i64();
+        let message = error["message"].as_str().map(str::to_owned);
+        let message = message.unwrap_or_else(|| error.to_string());
+        Self { code, message, data: error.get_mut("data").map(Value::take) }
     }
 }
 
@@ -140,12 +139,12 @@ mod tests {
     #[test]
     fn whatever_answers_a_request_ends_it() {
         for (members, code, message) in [
-            (r#""error":{"code":-1,"message":"no"}"#, -1, "no"),
-            (r#""error":{"code":"-1","message":"no"}"#, 0, "no"),
-            (r#""error":{"code":1.0}"#, 0, r#"{"code":1.0}"#),
-            (r#""error":"no""#, 0, r#""no""#),
-            (r#""result":null"#, 0, "its answer has neither a result nor an error"),
-            (r#""more":1"#, 0, "its answer has neither a result nor an error"),
+            (r#""error":{"code":-1,"message":"no"}"#, Some(-1), "no"),
+            (r#""error":{"code":"-1","message":"no"}"#, None, "no"),
+            (r#""error":{"code":1.0}"#, None, r#"{"code":1.0}"#),
+            (r#""error":"no""#, None, r#""no""#),
+            (r#""result":null"#, None, "its answer has neither a result nor an error"),
+            (r#""more":1"#, None, "its answer has neither a result nor an error"),
         ] {
             let parsed = parse(format!(r#"{{"jsonrpc":"2.0","id":7,{members}}}"#).as_bytes());
             let Some(ServerMessage::Answer { id: 7, result: Err(refusal) }) = parsed else {

@@ -34,7 +34,7 @@ use crate::mount::error::MountError;
 use crate::mount::handle::{
     ListChanges, MountCommand, MountShared, MountStatus, ServerCall, stopping,
 };
-use crate::mount::link::lines::FromServer;
+use crate::mount::link::lines::{FromServer, LostAnswer};
 use crate::mount::link::{ServerAddress, ServerLink};
 use crate::mount::protocol::{ServerMessage, notification, parse};
 use crate::mount::server::asked::AskedWatches;
@@ -302,7 +302,7 @@ impl MountTask {
             FromServer::Within { request, line } => (line, Some(request)),
             FromServer::Closed(problem) => return Some(ServerEnd::Failed(problem)),
             FromServer::Lost { request, problem } => {
-                return self.on_lost(running, request, problem);
+                return self.on_lost(running, request, &problem);
             }
         };
         match parse(&line) {
@@ -331,14 +331,19 @@ impl MountTask {
     }
 
     /// A request will not be answered.
-    fn on_lost(&self, running: &mut RunningServer, id: u64, problem: String) -> Option<ServerEnd> {
+    fn on_lost(
+        &self,
+        running: &mut RunningServer,
+        id: u64,
+        problem: &LostAnswer,
+    ) -> Option<ServerEnd> {
         if running.listing.take_if(|listing| listing.id == id).is_some() {
-            return Some(ServerEnd::Failed(problem));
+            return Some(ServerEnd::Failed(problem.to_string()));
         }
         if self.on_watch_lost(running, id) {
             return None;
         }
-        self.on_call_lost(running, id, &problem);
+        self.on_call_lost(running, id, problem);
         None
     }
 

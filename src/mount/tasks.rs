@@ -139,6 +139,11 @@ impl CallTask {
         requests
     }
 
+    /// How long it may take.
+    pub fn allowed(&self) -> Duration {
+        self.ends - self.begun
+    }
+
     /// Whether this is its id.
     pub fn is(&self, id: &str) -> bool {
         self.id == id

@@ -6,6 +6,8 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde_json::Value;
+
 use crate::core::input::request::WriteError;
 use crate::core::mount::MountName;
 use crate::core::policy::decision::DecisionId;
@@ -171,6 +173,12 @@ impl SurfaceError {
             *parameter = format!("{outer}.{parameter}");
         }
         self
+    }
+
+    /// The message and the data of a server's error that wants links to be opened first.
+    pub fn wanted_links(&self) -> Option<(String, Value)> {
+        let Self::Mount(MountError::LinkNeeded { message, data, .. }) = self else { return None };
+        Some((message.clone(), data.clone()))
     }
 
     /// What the client is to ask its person before it makes the call again.

@@ -6,7 +6,7 @@ import itertools, json, os, queue, sys, threading, uuid
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 directory, kind = sys.argv[1], sys.argv[2]
-TOOLS = ["ask", "hang", "echo", "take_back", "tell"]
+TOOLS = ["ask", "hang", "echo", "take_back", "tell", "refuse"]
 numbers = itertools.count(1)
 # Of each open question, what to do with its answer.
 waiting, lock = {}, threading.RLock()
@@ -37,6 +37,10 @@ def known(message):
         return result(id, {"prompts": [{"name": "asks"}]})
     if method == "tools/call" and params["name"] == "echo":
         return result(id, {"content": []})
+    if method == "tools/call" and params["name"] == "refuse":
+        error = params["arguments"]["error"]
+        error["message"] *= params["arguments"].get("times", 1)
+        return {"jsonrpc": "2.0", "id": id, "error": error}
     return None
 
 

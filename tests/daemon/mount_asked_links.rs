@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use termgate::core::mount::MountTrust;
 
-use crate::daemon::harness::Era;
+use crate::daemon::harness::{Era, error_code};
 use crate::daemon::mount_asks::{Asking, Client, FORM, all, answers, asking};
 
 const COMPLETE: &str = "notifications/elicitation/complete";
@@ -85,6 +85,69 @@ async fn a_link_that_opens_no_page_is_refused_to_the_server() {
         assert_eq!(said[0]["error"]["code"], -32602, "{url}: {said}");
     }
     assert_eq!(client.wire.receiver.kept().count(), 0);
+    daemon.stop().await;
+}
+
+/// An error that wants this link to be opened first.
+fn link_error(url: &str) -> Value {
+    let link = json!({"mode": "url", "elicitationId": "1", "url": url, "message": "Log in"});
+    json!({"error": {"code": -32042, "message": "not yet", "data": {"elicitations": [link]}}})
+}
+
+#[tokio::test]
+async fn a_call_that_needs_a_link_to_be_opened_says_so_in_the_form_of_its_client() {
+    let server = Asking::start("lines").await;
+    let daemon = server.mounted().await;
+    let wanted = link_error("https://a.example/x");
+    let call = json!({"name": "fake__refuse", "arguments": wanted});
+    let mut knows = Client::new(&daemon, Era::Legacy, all()).await;
+    let id = knows.send("tools/call", call.clone()).await;
+    let refused = knows.wire.receiver.answer(id).await.unwrap_err();
+    assert_eq!(refused, wanted["error"]);
+    for (era, capabilities) in
+        [(Era::Legacy, json!({"elicitation": {"form": {}}})), (Era::Modern, all())]
+    {
+        let mut client = Client::new(&daemon, era, capabilities).await;
+        let id = client.send("tools/call", call.clone()).await;
+        let ended = client.wire.answer(id).await;
+        assert_eq!(error_code(&ended), "upstream_error", "{era:?}");
+        assert!(ended.to_string().contains("https://a.example/x"), "{era:?}: {ended}");
+    }
+    let other = json!({"name": "fake__refuse", "arguments": link_error("javascript:x")});
+    let id = knows.send("tools/call", other).await;
+    let ended = knows.wire.answer(id).await;
+    assert_eq!(error_code(&ended), "upstream_error");
+    assert!(!ended.to_string().contains("javascript"), "{ended}");
+    daemon.stop().await;
+}
+
+#[tokio::test]
+async fn an_answer_that_is_too_long_ends_its_call_alone() {
+    for kind in ["lines", "http"] {
+        let server = Asking::start(kind).await;
+        let daemon = server.mounted().await;
+        let mut client = Client::new(&daemon, Era::Legacy, all()).await;
+        let waits =
+            client.wire.send_call("fake__ask", asking(link("1"))["arguments"].clone()).await;
+        let asked = client.asked(FORM).await;
+        let long = json!({"error": {"code": 1, "message": "0123456789abcdef"}, "times": 600_000});
+        let refused = client.wire.call("fake__refuse", long).await;
+        assert_eq!(error_code(&refused), "upstream_error", "{kind}");
+        assert!(refused.to_string().contains("more than 8 MiB"), "{kind}: {refused}");
+        client.answers(&asked.id, &json!({"action": "decline"})).await;
+        let ended = client.wire.answer(waits).await;
+        assert_eq!(answers(&ended), json!([{"result": {"action": "decline"}}]), "{kind}");
+        daemon.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn an_error_without_a_code_is_shown_without_one() {
+    let server = Asking::start("lines").await;
+    let daemon = server.mounted().await;
+    let mut client = Client::new(&daemon, Era::Legacy, all()).await;
+    let refused = client.wire.call("fake__refuse", json!({"error": {"message": "no"}})).await;
+    assert!(refused.to_string().contains("refused the call: no"), "{refused}");
     daemon.stop().await;
 }
 

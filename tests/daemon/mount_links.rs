@@ -195,7 +195,7 @@ async fn each_way_to_fail_ends_that_call_and_no_other() {
         ("fake__moved", "upstream_error", "only redirects to the same server are followed"),
         ("fake__unavailable", "upstream_restarted", ""),
         ("fake__garbage", "upstream_restarted", ""),
-        ("fake__endless", "upstream_restarted", ""),
+        ("fake__endless", "upstream_error", "answered with more than 8 MiB"),
         ("fake__drop", "upstream_restarted", ""),
         ("fake__hang", "timeout", ""),
     ] {

@@ -233,9 +233,12 @@ async fn a_task_that_works_may_take_longer_than_a_call_and_not_longer_than_it_li
         assert_eq!(fake.heard("tasks/cancel"), 0);
         let short = json!({"status": "working", "ttl": 1, "ttlMs": 1});
         let silent = json!({"status": "working", "silent": true});
-        for (count, step) in [(1, short), (2, silent)] {
+        for (count, step, why) in
+            [(1, short, "was not done within 700 ms"), (2, silent, "did not answer within 700 ms")]
+        {
             let result = ended(&mut client, task(json!([step]))).await;
             assert_eq!(error_code(&result), "timeout", "{step}");
+            assert!(result.to_string().contains(why), "{step}: {result}");
             until("the task to be cancelled", || fake.heard("tasks/cancel") == count).await;
         }
         daemon.stop().await;

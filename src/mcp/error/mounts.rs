@@ -54,7 +54,7 @@ pub(super) fn mount(error: &MountError) -> ErrorWire {
             "The call was cancelled, but may have taken effect. Acquire the lease again, and look before you repeat it."
                 .to_owned(),
         ),
-        MountError::TimedOut { .. } => with_hint(
+        MountError::TimedOut { .. } | MountError::TaskTooLong { .. } => with_hint(
             Code::Timeout,
             "The call was cancelled, but may have taken effect. Look before you repeat it.".to_owned(),
         ),
@@ -63,12 +63,20 @@ pub(super) fn mount(error: &MountError) -> ErrorWire {
             "Read the resource again when you need it.".to_owned(),
         ),
         MountError::TooManyWatched { .. } => over_quota(error),
-        MountError::Refused { code: INVALID_PARAMS, .. } => {
+        MountError::Refused { code: Some(INVALID_PARAMS), .. } => {
             ErrorWire::because(Code::InvalidArgument, error)
         }
-        MountError::NoInput { .. } => with_hint(
+        MountError::LinkNeeded { .. } => with_hint(
+            Code::UpstreamError,
+            "Have your user open the link, and make the call again after that.".to_owned(),
+        ),
+        MountError::NoInput { .. } | MountError::Malformed { .. } => with_hint(
             Code::UpstreamError,
             "The call may have taken effect. Look before you repeat it.".to_owned(),
+        ),
+        MountError::TooLong { .. } => with_hint(
+            Code::UpstreamError,
+            "The call may have taken effect, and its answer was dropped. Ask the server for less at once.".to_owned(),
         ),
         MountError::Refused { .. } => ErrorWire::because(Code::UpstreamError, error),
     }

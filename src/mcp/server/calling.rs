@@ -164,6 +164,7 @@ impl Server {
         // Boxed, since the calls of other tools would be larger by this.
         let (answer, mut counted) = match Box::pin(self.call_mount(request)).await {
             MountedEnd::Ended(answer, counted) => (answer, counted),
+            MountedEnd::Links(error) => return Err(error).into(),
             MountedEnd::Asks { questions, state, .. } => {
                 return Ok(ToolResult::asking(Era::of(version), questions, state)).into();
             }

@@ -214,6 +214,7 @@ impl Server {
             }
         };
         match end {
+            MountedEnd::Links(error) => Err(error),
             MountedEnd::Ended(answer, mut counted) => {
                 let read = answer.and_then(|MountedAnswer { answer, space }| {
                     Ok((read::<T>(mount, answer)?, space))
@@ -290,7 +291,7 @@ fn read<T: DeserializeOwned>(mount: MountName, answer: ToolAnswer) -> Result<T, 
         return Err(SurfaceError::Internal("a mount answers what is no mount's".to_owned()));
     };
     serde_json::from_str(result.get()).map_err(|error| {
-        let message = format!("its result is malformed: {error}");
-        MountError::Refused { mount, code: 0, message }.into()
+        let problem = format!("its result is malformed: {error}");
+        MountError::Malformed { mount, problem }.into()
     })
 }

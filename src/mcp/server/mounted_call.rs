@@ -8,6 +8,7 @@ use std::pin::{Pin, pin};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use rmcp::ErrorData;
 use rmcp::model::{ClientCapabilities, JsonObject, ProgressToken, RequestMetaObject};
 use serde_json::value::to_raw_value;
 use serde_json::{Value, json};
@@ -16,8 +17,10 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
+use crate::core::code::Code;
 use crate::core::policy::Standing;
 use crate::core::policy::approvals::Fingerprint;
+use crate::gateway::CallOutcome;
 use crate::mcp::answer_memory::AnswerSpace;
 use crate::mcp::call::Era;
 use crate::mcp::elicitation::Returned;
@@ -81,6 +84,8 @@ pub(super) struct MountedRequest {
 /// How a call of a mount is answered.
 pub(super) enum MountedEnd {
     Ended(Result<MountedAnswer, SurfaceError>, Counted),
+    /// The client is to have links opened before it makes the call again.
+    Links(ErrorData),
     /// The client is to make the call again with its answers to these questions.
     Asks {
         questions: Value,
@@ -273,7 +278,15 @@ impl Server {
                     while let Ok(news) = call.told.try_recv() {
                         tell(news).await;
                     }
-                    return MountedEnd::Ended(answer, call.counted);
+                    let MountedCall { mut counted, asker, .. } = call;
+                    let wanted = answer.as_ref().err().and_then(SurfaceError::wanted_links);
+                    if let Some((message, data)) = wanted
+                        && let Some(error) = asker.links(message, data).await
+                    {
+                        counted.outcome = CallOutcome::Failed(Code::UpstreamError);
+                        return MountedEnd::Links(error);
+                    }
+                    return MountedEnd::Ended(answer, counted);
                 }
             }
         }

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use rmcp::model::{ClientCapabilities, JsonObject};
+use rmcp::ErrorData;
+use rmcp::model::{ClientCapabilities, ErrorCode, JsonObject};
 use serde_json::{Map, Value, json};
 use tokio::sync::{mpsc, oneshot};
 
@@ -17,6 +18,7 @@ use crate::mcp::shared::ServerShared;
 use crate::mount::asking::{
     AskAnswer, AskRefusal, LINK_ID, LaterNews, ServerAsk, ServerQuestion, mode,
 };
+use crate::mount::error::LINK_NEEDED;
 use crate::mount::registry::MountedTool;
 use crate::mount::servers::Mount;
 use crate::surface::error::SurfaceError;
@@ -85,6 +87,24 @@ impl ClientAsker {
         answer
     }
 
+    /// The server's own error that wants links to be opened, for a client that knows it and may be asked to.
+    pub(super) async fn links(&self, message: String, mut data: Value) -> Option<ErrorData> {
+        // The newer era has no such error.
+        let ClientWay::Connected(..) = &self.way else { return None };
+        let (ask, mount) = (ServerAsk::Elicitation, &self.tool.mount);
+        let judged = JsonObject::from_iter([("mode".to_owned(), json!("url"))]);
+        check_offered(&self.capabilities, ask, &judged).ok()?;
+        let begun = self.shared.gateway.begin_question(&self.standing, (&self.tool, ask), judged);
+        begun.await.ok()?.conclude(None);
+        if mount.settings().trust != MountTrust::Trusted {
+            let links = data.get_mut("elicitations").and_then(Value::as_array_mut);
+            for link in links.into_iter().flatten().filter_map(Value::as_object_mut) {
+                name_asker(mount, link);
+            }
+        }
+        Some(ErrorData::new(ErrorCode(LINK_NEEDED as i32), message, Some(data)))
+    }
+
     async fn asked(&self, (ask, params): (ServerAsk, JsonObject), later: LaterNews) -> AskAnswer {
         match &self.way {
             ClientWay::Connected(connection, after) => {
@@ -116,6 +136,13 @@ fn refused(error: &SurfaceError) -> (CallOutcome, AskRefusal) {
     (CallOutcome::Failed(code), AskRefusal::refused(told))
 }
 
+/// Says before an elicitation which mount it is of.
+fn name_asker(mount: &Mount, params: &mut JsonObject) {
+    let message = params.get("message").and_then(Value::as_str).unwrap_or_default();
+    let message = format!("{} asks: {message}", mount.name());
+    params.insert("message".to_owned(), message.into());
+}
+
 /// A question as the client sees it: its link has the name of the mount, so that no other server can tell of it. Unless the
 /// server is trusted, all characters are visible and the name is also before the question.
 fn shown(mount: &Mount, ask: ServerAsk, mut params: JsonObject) -> JsonObject {
@@ -131,9 +158,7 @@ fn shown(mount: &Mount, ask: ServerAsk, mut params: JsonObject) -> JsonObject {
             | Value::Array(_) => Map::new(),
         };
         if ask == ServerAsk::Elicitation {
-            let message = params.get("message").and_then(Value::as_str).unwrap_or_default();
-            let message = format!("{} asks: {message}", mount.name());
-            params.insert("message".to_owned(), message.into());
+            name_asker(mount, &mut params);
         }
     }
     if let Some(link) = params.get(LINK_ID).and_then(Value::as_str) {

@@ -6,10 +6,14 @@ use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWrite
 use tokio::sync::mpsc;
 
 use crate::mount::fence::EpochGate;
+use crate::mount::link::long_message::LongMessage;
+use crate::mount::log::LOG_LINE_MAX;
 
 /// The longest message of a server, in bytes.
 pub const MESSAGE_MAX: usize = 8 * 1024 * 1024;
-pub const TOO_LONG: &str = "it wrote a message that is too long";
+
+/// How much of a longer message is skipped, in bytes.
+const SKIPPED_MAX: usize = 256 * 1024 * 1024;
 
 /// How many messages of a server wait to be looked at, and how many wait to be written to it.
 const LINES_AHEAD: usize = 16;
@@ -24,13 +28,23 @@ pub enum FromServer {
         request: u64,
         line: Vec<u8>,
     },
-    /// It will not answer this request, which may have had an effect.
+    /// There is no answer to this request, which may have had an effect.
     Lost {
         request: u64,
-        problem: String,
+        problem: LostAnswer,
     },
     /// It has ended, or cannot be used any longer.
     Closed(String),
+}
+
+/// Why there is no answer to a request.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum LostAnswer {
+    /// The server gives none.
+    #[error("{0}")]
+    Silent(String),
+    #[error("it wrote a message of more than {} MiB", MESSAGE_MAX >> 20)]
+    TooLong,
 }
 
 /// The server does not read what is written to it.
@@ -142,12 +156,40 @@ pub async fn read_lines(stream: impl AsyncRead + Unpin, to: mpsc::Sender<FromSer
     loop {
         let read = match bounded_line(&mut reader, MESSAGE_MAX).await {
             Ok(BoundedLine::Whole(line)) => FromServer::Line(line),
-            Ok(BoundedLine::Cut(_)) => FromServer::Closed(TOO_LONG.to_owned()),
+            Ok(BoundedLine::Cut(begin)) => skip_line(&mut reader, begin).await,
             Ok(BoundedLine::End) | Err(_) => FromServer::Closed("it ended".to_owned()),
         };
         let is_last = matches!(read, FromServer::Closed(_));
         if to.send(read).await.is_err() || is_last {
             return;
+        }
+    }
+}
+
+/// Reads the rest of a line that is too long, and keeps nothing of it. If it is an answer, its request has none.
+async fn skip_line(reader: &mut (impl AsyncBufRead + Unpin), mut begin: Vec<u8>) -> FromServer {
+    let closed = || FromServer::Closed(LostAnswer::TooLong.to_string());
+    let mut message = LongMessage::default();
+    message.feed(&begin);
+    begin.truncate(LOG_LINE_MAX);
+    let mut skipped = 0;
+    loop {
+        let Ok(read) = reader.fill_buf().await else { return closed() };
+        let end = read.iter().position(|byte| *byte == b'\n');
+        let taken = end.unwrap_or(read.len());
+        message.feed(&read[..taken]);
+        skipped += taken;
+        // A server that writes without end is of no use any more.
+        if read.is_empty() || skipped > SKIPPED_MAX || !message.may_be_one() {
+            return closed();
+        }
+        reader.consume(taken + usize::from(end.is_some()));
+        if end.is_some() {
+            return match message.answered() {
+                Some(request) => FromServer::Lost { request, problem: LostAnswer::TooLong },
+                // The log says how it began.
+                None => FromServer::Line(begin),
+            };
         }
     }
 }
@@ -218,6 +260,35 @@ mod tests {
                 [("ab", true), ("", true), ("abcd", false), ("efg", true), ("end", true)];
             assert_eq!(lines, expected, "{capacity}");
         }
+    }
+
+    #[tokio::test]
+    async fn a_message_that_is_too_long_loses_the_answer_to_its_request_alone() {
+        let text = "x".repeat(MESSAGE_MAX);
+        let (mut near, far) = tokio::io::duplex(64 * 1024);
+        let (to, mut from) = mpsc::channel(1);
+        let reading = tokio::spawn(read_lines(far, to));
+        let writing = tokio::spawn(async move {
+            for line in [
+                format!(r#"{{"result":{{"id":1,"t":"{text}\"}}"}},"jsonrpc":"2.0","id":7}}"#),
+                format!(r#"{{"id":8,"method":"roots/list","params":{{"t":"{text}"}}}}"#),
+                r#"{"id":9,"result":{}}"#.to_owned(),
+                format!("x{text}"),
+            ] {
+                near.write_all(format!("{line}\n").as_bytes()).await.unwrap();
+            }
+        });
+        let lost = from.recv().await.unwrap();
+        let is_of = |wanted| matches!(lost, FromServer::Lost { request, .. } if request == wanted);
+        assert!(is_of(7));
+        for (begin, most) in [(r#"{"id":8,"method""#, LOG_LINE_MAX), (r#"{"id":9"#, 20)] {
+            let Some(FromServer::Line(line)) = from.recv().await else { panic!("{begin}") };
+            assert!(line.starts_with(begin.as_bytes()) && line.len() <= most, "{begin}");
+        }
+        let Some(FromServer::Closed(problem)) = from.recv().await else { panic!("it goes on") };
+        assert!(problem.contains("8 MiB"), "{problem}");
+        reading.await.unwrap();
+        writing.abort();
     }
 
     #[tokio::test]

@@ -1,10 +1,13 @@
 //! The answers of a server to the requests of calls, and what becomes of the calls.
 
+use serde_json::Value;
 use serde_json::value::RawValue;
 use tokio::time::Instant;
 
+use crate::mount::asking::{QUESTION_BYTES_MAX, check_link};
 use crate::mount::eras::{ResultKind, ServerEra};
-use crate::mount::error::MountError;
+use crate::mount::error::{LINK_NEEDED, MountError, links};
+use crate::mount::link::lines::LostAnswer;
 use crate::mount::protocol::ServerRefusal;
 use crate::mount::server::MountTask;
 use crate::mount::server::running::{CallRequest, PendingCall, RunningServer};
@@ -74,7 +77,12 @@ impl MountTask {
     }
 
     /// A request of a call will not be answered.
-    pub(super) fn on_call_lost(&self, running: &mut RunningServer, request: u64, problem: &str) {
+    pub(super) fn on_call_lost(
+        &self,
+        running: &mut RunningServer,
+        request: u64,
+        problem: &LostAnswer,
+    ) {
         let Some((mut pending, kind)) = running.take_answered(request) else { return };
         self.shared.log.add(format!("[termgate] no answer: {problem}").as_bytes());
         if kind == CallRequest::TaskGet
@@ -84,7 +92,11 @@ impl MountTask {
             return self.go_on(running, pending, Ok(None));
         }
         let mount = self.shared.name.clone();
-        running.end_call(pending, Err(MountError::Restarted { mount }));
+        let error = match problem {
+            LostAnswer::Silent(_) => MountError::Restarted { mount },
+            LostAnswer::TooLong => MountError::TooLong { mount },
+        };
+        running.end_call(pending, Err(error));
     }
 
     /// Asks about tasks, and cancels the calls that were not answered in time. Returns whether there were any.
@@ -94,11 +106,17 @@ impl MountTask {
         let overdue: Vec<PendingCall> = overdue.map(|(_, pending)| pending).collect();
         let is_any = !overdue.is_empty();
         for pending in overdue {
-            let error = if running.questions.of_call(pending.call.id) > 0 {
-                self.no_input("the client did not answer in time".to_owned())
-            } else {
-                let (mount, after) = (self.shared.name.clone(), self.shared.settings.call_timeout);
-                MountError::TimedOut { mount, after }
+            let mount = self.shared.name.clone();
+            let error = match &pending.task {
+                _ if running.questions.of_call(pending.call.id) > 0 => {
+                    self.no_input("the client did not answer in time".to_owned())
+                }
+                Some(task) if task.ends <= now => {
+                    MountError::TaskTooLong { mount, after: task.allowed() }
+                }
+                Some(_) | None => {
+                    MountError::TimedOut { mount, after: self.shared.settings.call_timeout }
+                }
             };
             running.end_call(pending, Err(error));
         }
@@ -106,13 +124,25 @@ impl MountTask {
     }
 
     pub(super) fn refused(&self, refusal: ServerRefusal) -> MountError {
-        let ServerRefusal { code, message } = refusal;
-        MountError::Refused { mount: self.shared.name.clone(), code, message }
+        let ServerRefusal { code, message, data } = refusal;
+        let mount = self.shared.name.clone();
+        match data {
+            Some(data) if code == Some(LINK_NEEDED) && are_links(&data) => {
+                MountError::LinkNeeded { mount, message, data }
+            }
+            Some(_) | None => MountError::Refused { mount, code, message },
+        }
     }
 
     /// The error of a server that says what is not of the protocol.
     pub(super) fn malformed(&self, what: &str, problem: &str) -> MountError {
-        let message = format!("its {what} is malformed: {problem}");
-        MountError::Refused { mount: self.shared.name.clone(), code: 0, message }
+        let problem = format!("its {what} is malformed: {problem}");
+        MountError::Malformed { mount: self.shared.name.clone(), problem }
     }
+}
+
+/// Whether the data of an error are links that a client may be shown.
+fn are_links(data: &Value) -> bool {
+    let fits = serde_json::to_vec(data).is_ok_and(|it| it.len() <= QUESTION_BYTES_MAX);
+    fits && links(data).next().is_some() && links(data).all(|link| check_link(link).is_ok())
 }

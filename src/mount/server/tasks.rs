@@ -123,7 +123,7 @@ impl MountTask {
                 .ok_or_else(|| missing("result")),
             TaskStatus::Cancelled => {
                 let message = "it has cancelled the task".to_owned();
-                Err(self.refused(ServerRefusal { code: 0, message }))
+                Err(self.refused(ServerRefusal::malformed(message)))
             }
             TaskStatus::Failed | TaskStatus::Working | TaskStatus::InputRequired => {
                 Err(state.error.map_or_else(|| missing("error"), |error| self.refused(error)))

@@ -147,8 +147,7 @@ impl MountTask {
                 }
             }
             (AskedWatch::Waiting { step: WatchStep::Subscribe, .. }, Err(refusal)) => {
-                let ServerRefusal { code, message } = refusal;
-                self.end_watch(running, &thing, MountError::Refused { mount, code, message });
+                self.end_watch(running, &thing, self.refused(refusal));
             }
             (AskedWatch::Told { .. }, _) => self.pause(running, thing),
             // A server that goes on telling is not heard.

@@ -15,7 +15,7 @@ use crate::surface::call::Call;
 use crate::surface::error::SurfaceError;
 use crate::surface::mount_lease::LeasedCall;
 use crate::surface::tool::addresses::{exposed, of_prompt, of_resource, of_tool};
-use crate::surface::tool::untrusted::{marked, shown};
+use crate::surface::tool::untrusted::{marked, shown, visible};
 use crate::surface::tool::{ToolAccess, ToolBody, ToolEntry};
 
 /// The argument with the id of the lease of a mount.
@@ -115,8 +115,8 @@ pub(super) async fn relay(
         leased.done();
     }
     checked(tool, request, result).ok_or_else(|| {
-        let (code, message) = (0, "its result is malformed".to_owned());
-        MountError::Refused { mount: tool.mount.name().clone(), code, message }.into()
+        let problem = "its result is malformed".to_owned();
+        MountError::Malformed { mount: tool.mount.name().clone(), problem }.into()
     })
 }
 
@@ -166,9 +166,14 @@ fn untrusted(tool: &MountedTool, mut error: MountError) -> MountError {
         return error;
     }
     if let MountError::Refused { message: said, .. }
+    | MountError::LinkNeeded { message: said, .. }
+    | MountError::Malformed { problem: said, .. }
     | MountError::Unavailable { problem: said, .. } = &mut error
     {
         *said = shown(said).into_owned();
+    }
+    if let MountError::LinkNeeded { data, .. } = &mut error {
+        *data = visible(data.take());
     }
     error
 }

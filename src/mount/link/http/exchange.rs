@@ -17,7 +17,7 @@ use tokio::time::{sleep, timeout};
 use crate::mount::link::http::client::{HttpClient, NoResponse};
 use crate::mount::link::http::events::EventReader;
 use crate::mount::link::http::long_messages::MessagePlace;
-use crate::mount::link::lines::{FromServer, MESSAGE_MAX, TOO_LONG};
+use crate::mount::link::lines::{FromServer, LostAnswer, MESSAGE_MAX};
 use crate::mount::log::ServerLog;
 
 const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
@@ -55,9 +55,13 @@ enum NoAnswer {
     /// It had no effect.
     Refused { code: i64, message: String },
     /// It may have had an effect.
-    Lost(String),
+    Lost(LostAnswer),
     /// There is no server, or it has forgotten the session.
     Gone(String),
+}
+
+fn lost(problem: impl Into<String>) -> NoAnswer {
+    NoAnswer::Lost(LostAnswer::Silent(problem.into()))
 }
 
 /// The parts of a server's message by which its answers are known.
@@ -120,12 +124,11 @@ impl HttpSession {
     /// Sends what needs no answer, in bounded time.
     pub(super) async fn notify(&self, line: Vec<u8>, to: &mpsc::Sender<FromServer>) {
         let posted = timeout(NOTICE_MAX, self.post(HeaderMap::new(), line)).await;
-        match posted.unwrap_or_else(|_| Err(NoAnswer::Lost("it does not answer".to_owned()))) {
+        match posted.unwrap_or_else(|_| Err(lost("it does not answer"))) {
             Ok(_) => {}
             Err(NoAnswer::Gone(problem)) => _ = to.send(FromServer::Closed(problem)).await,
-            Err(NoAnswer::Refused { message: problem, .. } | NoAnswer::Lost(problem)) => {
-                self.note(&format!("a notification was not taken: {problem}"));
-            }
+            Err(NoAnswer::Refused { message: problem, .. }) => self.note_untaken(&problem),
+            Err(NoAnswer::Lost(problem)) => self.note_untaken(&problem.to_string()),
         }
     }
 
@@ -167,6 +170,10 @@ impl HttpSession {
         }
     }
 
+    fn note_untaken(&self, problem: &str) {
+        self.note(&format!("a notification was not taken: {problem}"));
+    }
+
     /// Adds a line to the log of the server.
     fn note(&self, text: &str) {
         self.log.add(format!("[termgate] {text}").as_bytes());
@@ -195,8 +202,8 @@ impl HttpSession {
             if !body.is_empty() {
                 let _ = to.send(within(wanted.id, body)).await;
             }
-            let no_answer = || NoAnswer::Lost("its response is no answer".to_owned());
-            return if is_answer { Ok(()) } else { Err(no_answer()) };
+            let no_answer = lost("its response is no answer");
+            return if is_answer { Ok(()) } else { Err(no_answer) };
         }
         let mut response = response;
         loop {
@@ -206,13 +213,12 @@ impl HttpSession {
             }
             // A server may close the stream and answer in a later one.
             let Some(last) = reader.last_id() else {
-                return Err(NoAnswer::Lost("its stream ended without an answer".to_owned()));
+                return Err(lost("its stream ended without an answer"));
             };
-            let pause = reader.pause().unwrap_or(PAUSE);
-            sleep(pause).await;
+            sleep(reader.pause().unwrap_or(PAUSE)).await;
             response = self.stream(Some(last)).await.map_err(|unanswered| match unanswered {
-                NoAnswer::Refused { message, .. } => NoAnswer::Lost(message),
-                lost @ (NoAnswer::Lost(_) | NoAnswer::Gone(_)) => lost,
+                NoAnswer::Refused { message, .. } => lost(message),
+                unanswered @ (NoAnswer::Lost(_) | NoAnswer::Gone(_)) => unanswered,
             })?;
         }
     }
@@ -250,7 +256,7 @@ impl HttpSession {
         let response = match self.client.send(method, &headers, body).await {
             Ok(response) => response,
             Err(NoResponse::NotConnected(why)) => return Err(NoAnswer::Gone(why)),
-            Err(NoResponse::Broken(why)) => return Err(NoAnswer::Lost(why)),
+            Err(NoResponse::Broken(why)) => return Err(lost(why)),
         };
         let status = response.status();
         if status.is_success() {
@@ -268,12 +274,12 @@ impl HttpSession {
         reader: &mut EventReader,
         wanted: Option<&WantedAnswer>,
         to: &mpsc::Sender<FromServer>,
-    ) -> Result<StreamEnd, String> {
+    ) -> Result<StreamEnd, LostAnswer> {
         let (mut body, mut place) = (response.into_body(), self.client.long.place());
         while let Some(Ok(frame)) = body.frame().await {
             let Some(bytes) = frame.data_ref() else { continue };
             place.hold(reader.held() + bytes.len()).await;
-            for message in reader.feed(bytes).map_err(|_| TOO_LONG.to_owned())? {
+            for message in reader.feed(bytes).map_err(|_| LostAnswer::TooLong)? {
                 let is_answer = wanted.is_some_and(|wanted| self.is_answer(&message, wanted));
                 let read = match wanted {
                     Some(wanted) => within(wanted.id, message),
@@ -348,7 +354,7 @@ fn refusal(status: StatusCode, body: &[u8], has_session: bool) -> NoAnswer {
             let message = format!("{} ({told})", error.message);
             NoAnswer::Refused { code: error.code, message }
         }
-        None if status.is_server_error() => NoAnswer::Lost(told),
+        None if status.is_server_error() => lost(told),
         None => NoAnswer::Refused { code: REFUSED, message: told },
     }
 }
@@ -381,10 +387,10 @@ async fn read_whole(
 ) -> Result<Vec<u8>, NoAnswer> {
     let mut bytes = Vec::new();
     while let Some(frame) = body.frame().await {
-        let frame = frame.map_err(|error| NoAnswer::Lost(error.to_string()))?;
+        let frame = frame.map_err(|error| lost(error.to_string()))?;
         let Some(part) = frame.data_ref() else { continue };
         if bytes.len() + part.len() > most {
-            return Err(NoAnswer::Lost(TOO_LONG.to_owned()));
+            return Err(NoAnswer::Lost(LostAnswer::TooLong));
         }
         place.hold(bytes.len() + part.len()).await;
         bytes.extend_from_slice(part);
@@ -423,6 +429,6 @@ mod tests {
             refused(400, other, true),
             NoAnswer::Refused { code: -32600, message: "no (HTTP 400 Bad Request)".to_owned() }
         );
-        assert_eq!(refused(502, "x", true), NoAnswer::Lost("HTTP 502 Bad Gateway".to_owned()));
+        assert_eq!(refused(502, "x", true), lost("HTTP 502 Bad Gateway"));
     }
 }
