@@ -9,8 +9,6 @@ pub mod recording;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use rmcp::model::JsonObject;
-
 use crate::core::code::Code;
 use crate::core::ids::{SessionId, TenantId};
 use crate::core::policy::decision::DecisionId;
@@ -27,6 +25,7 @@ use crate::session::handle::Session;
 use crate::session::registry::silent::Known;
 use crate::surface::argument::lease_id;
 use crate::surface::call::{Call, Daemon, Target, find_session, seen_known};
+use crate::surface::call_arguments::CallArguments;
 use crate::surface::error::SurfaceError;
 use crate::surface::mounted::{MountedEntriesCache, sees_mounts};
 use crate::surface::tool::{ToolAccess, ToolAnswer, ToolEntry};
@@ -161,7 +160,7 @@ impl Gateway {
         &self,
         entry: &ToolEntry,
         mut call: Call,
-        mut arguments: JsonObject,
+        mut arguments: CallArguments,
     ) -> Result<ToolAnswer, SurfaceError> {
         self.admit(&call.standing)?;
         // Whoever judges them reads them as the tool does.
@@ -258,7 +257,7 @@ impl Gateway {
         &self,
         entry: &ToolEntry,
         call: &mut Call,
-        arguments: &JsonObject,
+        arguments: &CallArguments,
         about: &mut Option<Session>,
     ) -> Result<(), SurfaceError> {
         let now = self.daemon.now();
@@ -371,7 +370,7 @@ fn creates(standing: &Standing) -> bool {
 }
 
 /// Reads a text argument that a right depends on, before the tool parses the rest.
-fn text<'a>(arguments: &'a JsonObject, name: &str) -> Result<Option<&'a str>, SurfaceError> {
+fn text<'a>(arguments: &'a CallArguments, name: &str) -> Result<Option<&'a str>, SurfaceError> {
     match arguments.get(name) {
         None | Some(serde_json::Value::Null) => Ok(None),
         Some(serde_json::Value::String(text)) => Ok(Some(text)),

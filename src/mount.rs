@@ -10,6 +10,7 @@ pub mod error;
 pub mod fence;
 pub mod handle;
 pub mod inputs;
+pub mod json;
 pub mod link;
 pub mod log;
 pub mod mirrored;

@@ -5,6 +5,7 @@
 pub mod answer;
 pub mod argument;
 pub mod call;
+pub mod call_arguments;
 pub mod control;
 pub mod error;
 pub mod judge;

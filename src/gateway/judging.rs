@@ -7,7 +7,6 @@ mod typing;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rmcp::model::JsonObject;
 use serde_json::Value;
 
 use crate::core::frame::Frame;
@@ -26,6 +25,7 @@ use crate::session::error::SessionError;
 use crate::session::handle::Session;
 use crate::surface::argument::lease_id;
 use crate::surface::call::{Call, Daemon, Target};
+use crate::surface::call_arguments::CallArguments;
 use crate::surface::error::{RuleRefusal, SurfaceError, WhyRefused};
 use crate::surface::terminal::create_session::tenant_of_new;
 use crate::surface::terminal::writing::WAIT_MS_DEFAULT;
@@ -41,7 +41,7 @@ const STARTING_MAX: Duration = Duration::from_secs(10);
 #[derive(Clone, Copy)]
 pub(super) struct JudgedCall<'a> {
     pub(super) entry: &'a ToolEntry,
-    pub(super) arguments: &'a JsonObject,
+    pub(super) arguments: &'a CallArguments,
     pub(super) session: Option<&'a Session>,
 }
 
@@ -132,8 +132,7 @@ impl JudgedCall<'_> {
 
     /// Whether the call is only to say what would happen.
     fn is_rehearsal(self) -> bool {
-        // What the arguments of a mounted tool mean, only its server knows.
-        self.entry.mount().is_none() && self.arguments.get("dry_run") == Some(&Value::Bool(true))
+        self.arguments.get("dry_run") == Some(&Value::Bool(true))
     }
 
     /// Whether the call was made before under its idempotency key by the same caller. It may then do nothing more than to
@@ -182,10 +181,6 @@ impl JudgedCall<'_> {
     }
 
     fn patience_of_arguments(self) -> Duration {
-        // What the arguments of a mounted tool mean, only its server knows.
-        if self.entry.mount().is_some() {
-            return Duration::ZERO;
-        }
         let given = |name: &str| self.arguments.get(name).and_then(Value::as_u64);
         let waits = self.arguments.get("until").is_some_and(|until| !until.is_null());
         let millis = match self.entry.runs {

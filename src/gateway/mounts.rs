@@ -2,8 +2,6 @@
 
 use std::sync::Arc;
 
-use rmcp::model::JsonObject;
-
 use crate::core::caller::Caller;
 use crate::core::policy::approvals::Fingerprint;
 use crate::core::policy::denial::Denial;
@@ -17,6 +15,7 @@ use crate::session::error::SessionError;
 use crate::session::handle::Session;
 use crate::surface::argument::lease_id;
 use crate::surface::call::{Call, Daemon, Touched};
+use crate::surface::call_arguments::CallArguments;
 use crate::surface::error::SurfaceError;
 use crate::surface::mount_lease::MountLease;
 use crate::surface::mounted::{content_mount, seen_mounts};
@@ -44,7 +43,7 @@ impl Gateway {
         &self,
         standing: &Standing,
         (tool, ask): (&MountedTool, ServerAsk),
-        arguments: JsonObject,
+        arguments: CallArguments,
     ) -> Result<BegunCall, SurfaceError> {
         self.admit(standing)?;
         let entry = ToolEntry::question(tool, ask);
@@ -68,7 +67,7 @@ impl Gateway {
         &self,
         entry: &ToolEntry,
         caller: &Caller,
-        arguments: &JsonObject,
+        arguments: &CallArguments,
     ) -> Fingerprint {
         let judged = JudgedCall { entry, arguments, session: None };
         let connection = caller.connection.0.to_be_bytes();
@@ -81,7 +80,7 @@ impl Gateway {
         &self,
         entry: &ToolEntry,
         caller: &Caller,
-        (arguments, state): (&JsonObject, &str),
+        (arguments, state): (&CallArguments, &str),
     ) -> bool {
         let judged = JudgedCall { entry, arguments, session: None };
         self.daemon.judge.opened(state, &judged.fingerprint(caller)).is_some()

@@ -13,11 +13,13 @@ use crate::core::journal::{
 };
 use crate::core::policy::decision::DecisionId;
 use crate::core::policy::{PermittedAct, Standing};
+use crate::mount::json::ExactJson;
 use crate::session::error::SessionError;
 use crate::session::handle::Session;
 use crate::session::recorder::ActRecorder;
 use crate::surface::answer::budget::ends;
 use crate::surface::call::Call;
+use crate::surface::call_arguments::{CallArguments, WrittenArguments};
 use crate::surface::error::SurfaceError;
 use crate::surface::mount_lease::MountLease;
 use crate::surface::terminal::create_session::tenant_of_new;
@@ -47,7 +49,7 @@ pub(super) enum RecordedBy {
 }
 
 impl RecordedBy {
-    pub(super) fn of(entry: &ToolEntry, arguments: &JsonObject) -> Self {
+    pub(super) fn of(entry: &ToolEntry, arguments: &CallArguments) -> Self {
         let only_reads = |(name, value): (&str, &str)| arguments.get(name) == Some(&value.into());
         match entry.access {
             _ if entry.only_reads => Self::Nobody,
@@ -89,7 +91,7 @@ impl RecordedCall {
         recorder: &ActRecorder,
         call: &Call,
         entry: &ToolEntry,
-        arguments: &JsonObject,
+        arguments: &CallArguments,
         session: Option<Session>,
     ) -> Self {
         let is_typed = entry.access == ToolAccess::WriteSession(PermittedAct::Type);
@@ -97,7 +99,6 @@ impl RecordedCall {
         let action = arguments
             .get("action")
             .and_then(Value::as_str)
-            .filter(|_| entry.mount().is_none())
             .filter(|action| entry.knows("action") && action.len() <= ACT_MAX && action.is_ascii());
         Self {
             recorder: recorder.clone(),
@@ -274,7 +275,33 @@ impl Drop for BegunCall {
 }
 
 /// The arguments of a call that its tool knows, without lease ids and the values of environment variables, as JSON.
-fn recordable(arguments: &JsonObject, knows: impl Fn(&str) -> bool) -> String {
+fn recordable(arguments: &CallArguments, knows: impl Fn(&str) -> bool) -> String {
+    let text = match arguments {
+        CallArguments::Values(values) => recordable_values(values, knows),
+        CallArguments::Written(written) => recordable_text(written),
+        CallArguments::Faulty(_) => String::new(),
+    };
+    if text.len() > ARGUMENTS_MAX {
+        return format!(r#"{{"left_out_bytes":{}}}"#, text.len());
+    }
+    text
+}
+
+/// As a server gets them.
+fn recordable_text(written: &WrittenArguments) -> String {
+    let mut recorded = written.members().clone();
+    recorded.remove(LEASE_ID);
+    for name in ENVIRONMENTS {
+        if let Some(variables) = recorded.get(name) {
+            let names = variables.as_object().map(|it| it.iter().map(|(name, _)| name));
+            let names = names.map(Iterator::collect::<Vec<_>>);
+            recorded.insert(name, ExactJson::of(&names));
+        }
+    }
+    recorded.to_string()
+}
+
+fn recordable_values(arguments: &JsonObject, knows: impl Fn(&str) -> bool) -> String {
     let mut recorded = JsonObject::new();
     for (name, value) in arguments {
         if !knows(name) || name == LEASE_ID {
@@ -288,11 +315,7 @@ fn recordable(arguments: &JsonObject, knows: impl Fn(&str) -> bool) -> String {
         };
         recorded.insert(name.clone(), value);
     }
-    let text = Value::Object(recorded).to_string();
-    if text.len() > ARGUMENTS_MAX {
-        return format!(r#"{{"left_out_bytes":{}}}"#, text.len());
-    }
-    text
+    Value::Object(recorded).to_string()
 }
 
 #[cfg(test)]
@@ -302,7 +325,8 @@ mod tests {
     use super::*;
 
     fn recorded(arguments: &Value) -> String {
-        recordable(arguments.as_object().expect("an object"), |name| name != "password")
+        let values = arguments.as_object().expect("an object").clone();
+        recordable(&CallArguments::Values(values), |name| name != "password")
     }
 
     #[test]
@@ -313,6 +337,19 @@ mod tests {
         });
         let expected = r#"{"command":"make","env":["TOKEN"],"env_client":null}"#;
         assert_eq!(recorded(&arguments), expected);
+    }
+
+    #[test]
+    fn arguments_of_servers_are_recorded_with_their_digits() {
+        let written =
+            json!({"env": {"TOKEN": "s3cret"}, "env_client": ["A=s3cret"], "lease_id": "s3cret"});
+        let text =
+            written.to_string().replacen('{', r#"{"z":123456789012345678901234567890,"a":1e2,"#, 1);
+        let text = serde_json::value::RawValue::from_string(text).unwrap();
+        let recorded = recordable(&CallArguments::from(text), |_| true);
+        let expected =
+            r#"{"z":123456789012345678901234567890,"a":1e2,"env":["TOKEN"],"env_client":null}"#;
+        assert_eq!(recorded, expected);
     }
 
     #[test]

@@ -5,16 +5,19 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::fmt;
 use std::future::Future;
 
 use rmcp::ErrorData;
 use rmcp::model::{JsonObject, ProtocolVersion, RequestMetaObject};
+use serde::de::{Error as _, IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::mcp::outbox::budget::ReservedSpace;
 use crate::session::request_order::RequestTurn;
+use crate::surface::call_arguments::CallArguments;
 use crate::surface::tool::StructuredContent;
 use crate::wire::error::{ENVELOPE_KEY, Envelope};
 
@@ -23,19 +26,116 @@ pub const CALL_METHOD: &str = "tools/call";
 /// More than follows a result in its line.
 const LINE_END_BYTES: usize = 8;
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Default)]
 pub struct CallParams {
     pub name: String,
-    #[serde(default)]
-    pub arguments: Option<JsonObject>,
-    #[serde(default, rename = "_meta")]
+    pub arguments: Option<CallArguments>,
     pub meta: Option<RequestMetaObject>,
     /// Answers to the questions of an earlier result, by their names.
-    #[serde(default, rename = "inputResponses")]
-    pub answers: Option<BTreeMap<String, Value>>,
+    pub answers: Option<InputResponses>,
     /// What that result said to bring back.
-    #[serde(default, rename = "requestState")]
     pub state: Option<String>,
+}
+
+/// What a client answers to the questions of a result, by their names. Each keeps its bytes.
+pub type InputResponses = BTreeMap<String, Box<RawValue>>;
+
+/// The parameters of another request that a server may get, as its client wrote them.
+#[derive(Clone, Debug)]
+pub struct WrittenParams(pub Box<RawValue>);
+
+/// The methods of such requests.
+pub const WRITTEN_METHODS: [&str; 3] = ["completion/complete", "prompts/get", "resources/read"];
+
+/// A member of the parameters of a call.
+#[derive(Clone, Copy, Deserialize, PartialEq, Eq, PartialOrd, Ord)]
+enum CallMember {
+    #[serde(rename = "name")]
+    Name,
+    #[serde(rename = "arguments")]
+    Arguments,
+    #[serde(rename = "_meta")]
+    Meta,
+    #[serde(rename = "inputResponses")]
+    Answers,
+    #[serde(rename = "requestState")]
+    State,
+    #[serde(other)]
+    Other,
+}
+
+impl<'de> Deserialize<'de> for CallParams {
+    fn deserialize<D: Deserializer<'de>>(params: D) -> Result<Self, D::Error> {
+        params.deserialize_map(CallParamsVisitor)
+    }
+}
+
+/// Reads the arguments as values of the daemon's own tools, or keeps their text for a server. Clients write the name
+/// first; before it is known, all are kept as text.
+struct CallParamsVisitor;
+
+impl<'de> Visitor<'de> for CallParamsVisitor {
+    type Value = CallParams;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the parameters of a call")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<CallParams, A::Error> {
+        let (mut params, mut name) = (CallParams::default(), None);
+        let mut early: Option<Option<Box<RawValue>>> = None;
+        let mut has_arguments = false;
+        while let Some(member) = members.next_key::<CallMember>()? {
+            let is_repeated = match member {
+                CallMember::Name => name.replace(members.next_value::<String>()?).is_some(),
+                CallMember::Arguments => {
+                    match &name {
+                        Some(name) if !is_of_mount(name) => {
+                            let values: Option<JsonObject> = members.next_value()?;
+                            params.arguments = values.map(CallArguments::Values);
+                        }
+                        Some(_) | None => early = Some(members.next_value()?),
+                    }
+                    std::mem::replace(&mut has_arguments, true)
+                }
+                CallMember::Meta => {
+                    params.meta = members.next_value()?;
+                    false
+                }
+                CallMember::Answers => {
+                    params.answers = members.next_value()?;
+                    false
+                }
+                CallMember::State => {
+                    params.state = members.next_value()?;
+                    false
+                }
+                CallMember::Other => {
+                    members.next_value::<IgnoredAny>()?;
+                    false
+                }
+            };
+            if is_repeated {
+                return Err(A::Error::custom("`name` or `arguments` is there twice"));
+            }
+        }
+        params.name = name.ok_or_else(|| A::Error::missing_field("name"))?;
+        if let Some(text) = early.flatten() {
+            params.arguments = Some(match is_of_mount(&params.name) {
+                true => CallArguments::from(text),
+                false => {
+                    let values = serde_json::from_str(text.get()).map_err(A::Error::custom)?;
+                    CallArguments::Values(values)
+                }
+            });
+        }
+        Ok(params)
+    }
+}
+
+/// Whether a tool is one of a mount, which have `__` in their names.
+pub fn is_of_mount(tool: &str) -> bool {
+    tool.contains("__")
 }
 
 /// A call before it reaches its tool.

@@ -1,7 +1,6 @@
 //! Asks the person in front of a client by the protocol's elicitation: while the call waits in the older era, with a
 //! result that the client answers by making its call again in the newer one.
 
-use std::collections::BTreeMap;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -10,9 +9,10 @@ use rmcp::model::ClientCapabilities;
 use serde_json::{Value, json};
 
 use crate::mcp::asking::{ask, shows_forms};
-use crate::mcp::call::Era;
+use crate::mcp::call::{Era, InputResponses};
 use crate::mcp::connection::Connection;
 use crate::mount::asking::ServerAsk;
+use crate::mount::json::reading::read_whole;
 use crate::surface::person::{AsksPerson, ClientPerson, PersonAnswer, ReturnedAnswer};
 
 const METHOD: &str = ServerAsk::Elicitation.method();
@@ -23,7 +23,7 @@ const QUESTION: &str = "approval";
 /// What a call brings back for an earlier result.
 #[derive(Debug, Default)]
 pub struct Returned {
-    pub answers: Option<BTreeMap<String, Value>>,
+    pub answers: Option<InputResponses>,
     pub state: Option<String>,
 }
 
@@ -41,8 +41,11 @@ pub fn person(
         Era::Legacy => ClientPerson::Present(Arc::new(ConnectedPerson(Arc::clone(connection)))),
         Era::Modern => {
             let answer = returned.answers.as_ref().and_then(|answers| answers.get(QUESTION));
-            let brought =
-                |state: &String| ReturnedAnswer { state: state.clone(), answer: answer_of(answer) };
+            let answer = answer.and_then(|answer| read_whole(answer.get()).ok());
+            let brought = |state: &String| ReturnedAnswer {
+                state: state.clone(),
+                answer: answer_of(answer.as_ref()),
+            };
             ClientPerson::Later(returned.state.as_ref().map(brought))
         }
     }
@@ -74,7 +77,7 @@ impl AsksPerson for ConnectedPerson {
     fn ask(&self, question: String) -> Pin<Box<dyn Future<Output = PersonAnswer> + Send + '_>> {
         Box::pin(async move {
             let result = ask(&self.0, METHOD, &params(&question)).await.ok();
-            let result = result.and_then(|it| serde_json::from_str(it.get()).ok());
+            let result = result.and_then(|it| read_whole(it.get()).ok());
             answer_of(result.as_ref())
         })
     }

@@ -7,7 +7,7 @@ use rmcp::model::{ClientRequest, ErrorCode};
 use serde_json::{Value, json};
 
 use crate::core::mount::naming::mount_of_address;
-use crate::mcp::call::{CallParams, Era, ToolResult};
+use crate::mcp::call::{CallParams, Era, ToolResult, is_of_mount};
 
 use crate::mcp::attach::ATTACH_METHOD;
 
@@ -76,9 +76,9 @@ impl RequestClass {
     }
 }
 
-/// Whether a tool may wait with any arguments. All tools of mounts may, which have `__` in their names.
+/// Whether a tool may wait with any arguments. All tools of mounts may.
 pub fn always_waits(tool: &str) -> bool {
-    WAITING_TOOLS.contains(&tool) || tool.contains("__")
+    WAITING_TOOLS.contains(&tool) || is_of_mount(tool)
 }
 
 /// The answer to a call beyond the limit, as a tool result, which models read.
@@ -122,7 +122,8 @@ mod tests {
     }
 
     fn call(name: &str, arguments: Value) -> CallParams {
-        serde_json::from_value(json!({"name": name, "arguments": arguments})).unwrap()
+        let params = json!({"name": name, "arguments": arguments});
+        serde_json::from_str(&params.to_string()).unwrap()
     }
 
     #[test]

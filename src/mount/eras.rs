@@ -4,11 +4,11 @@ use std::borrow::Cow;
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use crate::mount::asking::capabilities;
 use crate::mount::log::LogLevel;
-use crate::mount::protocol::request;
+use crate::mount::protocol::{ServerParams, request};
 use crate::mount::tasks::TASKS_EXTENSION;
 
 /// The revision of the older era that every server of it knows, and the one of the newer era.
@@ -34,11 +34,12 @@ pub enum ServerEra {
 
 impl ServerEra {
     /// A request as a line. The parameters get what the era wants beside them.
-    pub fn request(self, id: u64, method: &str, params: &mut Map<String, Value>) -> Vec<u8> {
+    pub fn request(self, id: u64, method: &str, params: &mut ServerParams) -> Vec<u8> {
         match self {
             Self::Older => {}
             Self::Newer => {
-                let meta = params.entry("_meta").or_insert_with(|| json!({}));
+                let meta = params.get("_meta").and_then(|it| serde_json::from_str(it.get()).ok());
+                let mut meta: Value = meta.unwrap_or_else(|| json!({}));
                 meta[format!("{RESERVED}protocolVersion")] = json!(NEWER_REVISION);
                 meta[format!("{RESERVED}clientCapabilities")] = newer_capabilities();
                 meta[format!("{RESERVED}clientInfo")] = client_info();
@@ -46,6 +47,7 @@ impl ServerEra {
                     // Without it, a server says nothing for its log.
                     meta[LOG_LEVEL] = json!(LOGGED_FROM);
                 }
+                params.set("_meta", &meta);
             }
         }
         request(id, method, params)
@@ -109,9 +111,10 @@ mod tests {
     #[test]
     fn requests_of_the_newer_era_say_what_the_client_is_beside_what_they_have() {
         let params = json!({"name": "a", "_meta": {"progressToken": 7}});
-        let Value::Object(params) = params else { panic!() };
         let of = |era: ServerEra| -> Value {
-            serde_json::from_slice(&era.request(1, "tools/call", &mut params.clone())).unwrap()
+            let text = RawValue::from_string(params.to_string()).unwrap();
+            let mut params = ServerParams::of(&text);
+            serde_json::from_slice(&era.request(1, "tools/call", &mut params)).unwrap()
         };
         assert_eq!(of(ServerEra::Older)["params"], json!(params));
         let newer = of(ServerEra::Newer);
@@ -121,7 +124,8 @@ mod tests {
         assert_eq!(meta["io.modelcontextprotocol/clientCapabilities"], newer_capabilities());
         assert_eq!(meta["io.modelcontextprotocol/clientInfo"]["name"], "termgate");
         assert_eq!(meta[LOG_LEVEL], "info");
-        let mut wanted = Map::from_iter([("_meta".to_owned(), json!({LOG_LEVEL: "debug"}))]);
+        let mut wanted = ServerParams::default();
+        wanted.set("_meta", &json!({LOG_LEVEL: "debug"}));
         let line = ServerEra::Newer.request(1, "tools/call", &mut wanted);
         let line: Value = serde_json::from_slice(&line).unwrap();
         assert_eq!(line["params"]["_meta"][LOG_LEVEL], "debug");

@@ -17,6 +17,7 @@ use crate::mount::eras::ServerEra;
 use crate::mount::error::{ManageError, MountError};
 use crate::mount::fence::{CallLease, Fence};
 use crate::mount::log::{LogLevel, LogMessage, ServerLog};
+use crate::mount::protocol::ServerParams;
 use crate::mount::shares::{ClientShare, ClientShares, MountClient};
 use crate::mount::watches::{ResourceWatch, ResourceWatches, WatchState};
 
@@ -163,7 +164,7 @@ pub struct CallChannels {
 pub struct ServerCall {
     pub id: u64,
     pub method: &'static str,
-    pub params: Map<String, Value>,
+    pub params: ServerParams,
     pub channels: CallChannels,
     /// The lease that the call needs, and whose end cancels it.
     pub under: Option<CallLease>,
@@ -287,7 +288,7 @@ impl MountServer {
     pub async fn request(
         &self,
         method: &'static str,
-        params: Map<String, Value>,
+        params: ServerParams,
         channels: CallChannels,
         under: Option<CallLease>,
     ) -> Result<Box<RawValue>, MountError> {

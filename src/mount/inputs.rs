@@ -3,7 +3,10 @@
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
+use serde_json::value::RawValue;
 use serde_json::{Map, Value};
+
+use crate::mount::protocol::ServerParams;
 
 /// How often a server may ask with a result before it answers a request.
 pub const ROUNDS_MAX: usize = 10;
@@ -45,7 +48,7 @@ pub struct InputRound {
     /// What the server wants to be brought back, unchanged.
     state: Option<String>,
     asked: usize,
-    answers: Map<String, Value>,
+    answers: BTreeMap<String, Box<RawValue>>,
 }
 
 impl InputRound {
@@ -55,7 +58,7 @@ impl InputRound {
     }
 
     /// The client has answered the question of this name.
-    pub fn on_answer(&mut self, name: String, answer: Value) {
+    pub fn on_answer(&mut self, name: String, answer: Box<RawValue>) {
         self.answers.insert(name, answer);
     }
 
@@ -65,15 +68,15 @@ impl InputRound {
     }
 
     /// Puts the answers into the parameters of a request, in place of those of an earlier round.
-    pub fn fill(self, params: &mut Map<String, Value>) {
+    pub fn fill(self, params: &mut ServerParams) {
         let Self { state, answers, .. } = self;
-        let answers = (!answers.is_empty()).then_some(Value::Object(answers));
-        for (name, value) in [("inputResponses", answers), ("requestState", state.map(Value::from))]
-        {
-            match value {
-                Some(value) => params.insert(name.to_owned(), value),
-                None => params.remove(name),
-            };
+        params.remove("inputResponses");
+        params.remove("requestState");
+        if !answers.is_empty() {
+            params.set("inputResponses", &answers);
+        }
+        if let Some(state) = state {
+            params.set("requestState", &state);
         }
     }
 }
@@ -98,22 +101,25 @@ mod tests {
         }
         for name in ["a", "b"] {
             assert!(!round.is_answered());
-            round.on_answer(name.to_owned(), json!({"of": name}));
+            let answer = format!(r#"{{"of": {name:?}, "n": 1e2}}"#);
+            round.on_answer(name.to_owned(), RawValue::from_string(answer).unwrap());
         }
         assert!(round.is_answered());
-        let mut params = Map::from_iter([("requestState".to_owned(), json!("old"))]);
+        let mut params = ServerParams::default();
+        params.set("requestState", &"old");
         round.fill(&mut params);
-        let answers = json!({"a": {"of": "a"}, "b": {"of": "b"}});
-        assert_eq!(Value::Object(params), json!({"inputResponses": answers}));
+        let text = r#"{"inputResponses":{"a":{"of": "a", "n": 1e2},"b":{"of": "b", "n": 1e2}}}"#;
+        assert_eq!(serde_json::to_string(&params).unwrap(), text);
     }
 
     #[test]
     fn a_state_without_questions_is_brought_back_alone() {
         let (requests, again) = round(json!({"requestState": "s", "inputRequests": null})).unwrap();
         assert!(requests.is_empty() && again.is_answered());
-        let mut params = Map::from_iter([("inputResponses".to_owned(), json!({"a": {}}))]);
+        let mut params = ServerParams::default();
+        params.set("inputResponses", &json!({"a": {}}));
         again.fill(&mut params);
-        assert_eq!(Value::Object(params), json!({"requestState": "s"}));
+        assert_eq!(serde_json::to_string(&params).unwrap(), r#"{"requestState":"s"}"#);
         assert!(round(json!({})).is_none());
     }
 }

@@ -2,19 +2,21 @@
 
 use serde_json::Value;
 
+use crate::mount::json::ExactJson;
+
 /// How deep a schema is looked at, and how many headers a call has at most.
 const DEPTH_MAX: usize = 8;
 const HEADERS_MAX: usize = 32;
 
 /// The headers of a call with these arguments: their names and what they say, before it is encoded.
-pub fn mirrored(schema: &Value, arguments: &Value) -> Vec<(String, String)> {
+pub fn mirrored(schema: &Value, arguments: &ExactJson) -> Vec<(String, String)> {
     let mut headers = Vec::new();
     add(schema, arguments, DEPTH_MAX, &mut headers);
     headers.truncate(HEADERS_MAX);
     headers
 }
 
-fn add(schema: &Value, arguments: &Value, depth: usize, headers: &mut Vec<(String, String)>) {
+fn add(schema: &Value, arguments: &ExactJson, depth: usize, headers: &mut Vec<(String, String)>) {
     let properties = schema.get("properties").and_then(Value::as_object);
     for (name, property) in properties.into_iter().flatten() {
         let Some(argument) = arguments.get(name) else { continue };
@@ -29,12 +31,14 @@ fn add(schema: &Value, arguments: &Value, depth: usize, headers: &mut Vec<(Strin
 }
 
 /// A value in a header, if it can be in one.
-fn said(value: &Value) -> Option<String> {
+fn said(value: &ExactJson) -> Option<String> {
     match value {
-        Value::String(text) => Some(text.clone()),
-        Value::Bool(value) => Some(value.to_string()),
-        Value::Number(number) => (!number.is_f64()).then(|| number.to_string()),
-        Value::Null | Value::Array(_) | Value::Object(_) => None,
+        ExactJson::Text(text) => Some(text.clone()),
+        ExactJson::Literal(literal) => {
+            let is_integer = literal.bytes().all(|it| matches!(it, b'-' | b'0'..=b'9'));
+            (is_integer || ["true", "false"].contains(&&**literal)).then(|| literal.to_string())
+        }
+        ExactJson::List(_) | ExactJson::Object(_) => None,
     }
 }
 
@@ -54,7 +58,7 @@ mod tests {
         }});
         let arguments = json!({"a": "x y", "b": true, "c": -7, "e": null, "f": 1.5,
             "g": {"a": "z"}, "h": "h", "i": "i"});
-        let headers: Vec<_> = mirrored(&schema, &arguments);
+        let headers: Vec<_> = mirrored(&schema, &ExactJson::of(&arguments));
         let headers: Vec<_> = headers.iter().map(|(name, said)| (&name[..], &said[..])).collect();
         assert_eq!(
             headers,
@@ -65,6 +69,6 @@ mod tests {
                 ("Mcp-Param-Deep", "z"),
             ]
         );
-        assert!(mirrored(&json!(true), &json!(1)).is_empty());
+        assert!(mirrored(&json!(true), &ExactJson::of(&1)).is_empty());
     }
 }

@@ -1,9 +1,10 @@
 //! The messages between the daemon and a server: JSON-RPC, one message per line.
 
+use std::collections::BTreeMap;
 use std::fmt::Display;
 
 use serde::{Deserialize, Serialize};
-use serde_json::value::RawValue;
+use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value, json};
 
 use crate::mount::asking::{AskAnswer, AskRefusal};
@@ -85,9 +86,57 @@ pub fn parse(line: &[u8]) -> Option<ServerMessage> {
     }
 }
 
+/// The parameters of a request to a server, each as JSON.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct ServerParams(BTreeMap<String, Box<RawValue>>);
+
+impl ServerParams {
+    /// The members of an object that is known to be one.
+    pub fn of(object: &RawValue) -> Self {
+        Self(serde_json::from_str(object.get()).unwrap_or_default())
+    }
+
+    pub fn get(&self, name: &str) -> Option<&RawValue> {
+        self.0.get(name).map(|it| &**it)
+    }
+
+    /// The text of this parameter, if it is one.
+    pub fn text(&self, name: &str) -> Option<String> {
+        serde_json::from_str(self.get(name)?.get()).ok()
+    }
+
+    /// Sets one to a value of ours.
+    pub fn set(&mut self, name: &str, value: &impl Serialize) {
+        self.set_text(name, to_raw_value(value).unwrap_or_default());
+    }
+
+    /// Sets one to what is written, which has no line ends.
+    pub fn set_text(&mut self, name: &str, json: Box<RawValue>) {
+        self.0.insert(name.to_owned(), json);
+    }
+
+    pub fn remove(&mut self, name: &str) {
+        self.0.remove(name);
+    }
+
+    pub fn clear(&mut self) {
+        self.0.clear();
+    }
+}
+
 /// A request as a line.
-pub fn request(id: u64, method: &str, params: impl Serialize) -> Vec<u8> {
-    line(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": json!(params)}))
+pub fn request(id: u64, method: &str, params: &impl Serialize) -> Vec<u8> {
+    #[derive(Serialize)]
+    struct RequestLine<'a, P> {
+        jsonrpc: &'a str,
+        id: u64,
+        method: &'a str,
+        params: &'a P,
+    }
+    let request = RequestLine { jsonrpc: "2.0", id, method, params };
+    let mut line = serde_json::to_vec(&request).unwrap_or_default();
+    line.push(b'\n');
+    line
 }
 
 /// A notification as a line.

@@ -5,11 +5,10 @@ use std::time::Duration;
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use crate::mount::inputs::InputRequests;
-use crate::mount::protocol::ServerRefusal;
+use crate::mount::protocol::{ServerParams, ServerRefusal};
 
 /// The extension by which servers of the newer era may run calls as tasks.
 pub const TASKS_EXTENSION: &str = "io.modelcontextprotocol/tasks";
@@ -106,8 +105,10 @@ impl CallTask {
     }
 
     /// The parameters of a request about it.
-    pub fn params(&self) -> serde_json::Map<String, Value> {
-        serde_json::Map::from_iter([("taskId".to_owned(), json!(self.id))])
+    pub fn params(&self) -> ServerParams {
+        let mut params = ServerParams::default();
+        params.set("taskId", &self.id);
+        params
     }
 
     /// The server has said how it is doing.
@@ -152,6 +153,8 @@ impl CallTask {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::{Value, json};
+
     use super::*;
 
     const CALL: Duration = Duration::from_secs(2);

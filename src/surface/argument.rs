@@ -11,6 +11,7 @@ use serde_json::Value;
 use uuid::Uuid;
 
 use crate::core::ids::LeaseId;
+use crate::surface::call_arguments::CallArguments;
 use crate::surface::error::SurfaceError;
 
 /// Checks arguments against a tool's schema, so that every complaint names its parameter.
@@ -18,8 +19,11 @@ use crate::surface::error::SurfaceError;
 /// # Errors
 /// [`SurfaceError::Argument`] for the first argument that has no parameter, or is not of its type,
 /// among its words or within its bounds.
-pub fn check(schema: &JsonObject, arguments: &JsonObject) -> Result<(), SurfaceError> {
-    check_members(schema, arguments, None)
+pub fn check(schema: &JsonObject, arguments: &CallArguments) -> Result<(), SurfaceError> {
+    match arguments {
+        CallArguments::Values(values) => check_members(schema, values, None),
+        CallArguments::Written(_) | CallArguments::Faulty(_) => Ok(()),
+    }
 }
 
 /// Where a value stands, as a complaint names it, such as `until.text`.
@@ -40,7 +44,13 @@ impl fmt::Display for Path<'_> {
 
 /// Turns numbers and booleans that models send as strings into what the schema asks for. A string that is
 /// neither stays, for [`check`] to complain about.
-pub fn unquote(schema: &JsonObject, arguments: &mut JsonObject) {
+pub fn unquote(schema: &JsonObject, arguments: &mut CallArguments) {
+    if let CallArguments::Values(values) = arguments {
+        unquote_members(schema, values);
+    }
+}
+
+fn unquote_members(schema: &JsonObject, arguments: &mut JsonObject) {
     let Some(Value::Object(parameters)) = schema.get("properties") else { return };
     for (name, value) in arguments {
         let Some(Value::Object(parameter)) = parameters.get(name) else { continue };
@@ -55,7 +65,7 @@ pub fn unquote(schema: &JsonObject, arguments: &mut JsonObject) {
                     *value = known.into();
                 }
             }
-            (Some("object"), Value::Object(members)) => unquote(parameter, members),
+            (Some("object"), Value::Object(members)) => unquote_members(parameter, members),
             _ => {}
         }
     }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 use tokio::task::JoinSet;
 
 use crate::core::caller::Caller;
@@ -14,6 +14,7 @@ use crate::core::ids::PrincipalId;
 use crate::core::mount::naming::{Exposed, ToolSource, exposed, exposed_address};
 use crate::core::mount::{MountName, MountTrust};
 use crate::mount::handle::CallChannels;
+use crate::mount::protocol::ServerParams;
 use crate::mount::servers::Mount;
 use crate::mount::shares::MountClient;
 use crate::surface::answer::budget::json_bytes;
@@ -128,7 +129,7 @@ async fn entries(
 ) -> Option<Vec<Value>> {
     let server = mount.server_for(principal).ok()?;
     let _place = server.place_for(&client).ok()?;
-    let (mut found, mut bytes, mut params) = (Vec::new(), 0, Map::new());
+    let (mut found, mut bytes, mut params) = (Vec::new(), 0, ServerParams::default());
     for _ in 0..PAGES_MAX {
         let page =
             server.request(list.method(), params, CallChannels::default(), None).await.ok()?;
@@ -146,7 +147,8 @@ async fn entries(
         let Some(cursor @ Value::String(_)) = page.get_mut("nextCursor").map(Value::take) else {
             return Some(found);
         };
-        params = Map::from_iter([("cursor".to_owned(), cursor)]);
+        params = ServerParams::default();
+        params.set("cursor", &cursor);
     }
     Some(found)
 }

@@ -29,6 +29,7 @@ use crate::mount::servers::Mount;
 use crate::mount::watches::ResourceWatch;
 use crate::surface::argument;
 use crate::surface::call::Call;
+use crate::surface::call_arguments::CallArguments;
 use crate::surface::error::SurfaceError;
 use crate::surface::schema;
 use crate::surface::tool::relay::{MountRequest, relay, watch};
@@ -66,9 +67,7 @@ impl ToolAccess {
             }
         }
     }
-}
 
-impl ToolAccess {
     /// Whether rules judge the calls of the tool: those that may change a session, and all of mounted tools.
     pub fn is_judged(self) -> bool {
         self.writes() || self == Self::ReadMount
@@ -183,7 +182,7 @@ enum ToolBody {
     Own {
         parameters: JsonObject,
         needs_session: bool,
-        run: fn(Call, JsonObject) -> Running,
+        run: fn(Call, CallArguments) -> Running,
     },
     Mounted(MountedTool, MountRequest),
     /// A server asks the client that calls this tool. It is judged and recorded as a tool is, and never run.
@@ -290,8 +289,7 @@ impl ToolEntry {
     /// Whether the tool has a parameter of this name. Of a mounted tool, only its server knows.
     pub fn knows(&self, parameter: &str) -> bool {
         let ToolBody::Own { parameters, .. } = &self.body else { return true };
-        let properties = parameters.get("properties").and_then(Value::as_object);
-        properties.is_some_and(|properties| properties.contains_key(parameter))
+        parameters.get("properties").is_some_and(|properties| properties.get(parameter).is_some())
     }
 
     /// The tool as rules name it.
@@ -325,7 +323,7 @@ impl ToolEntry {
     }
 
     /// Takes arguments for what they are meant to be: models send numbers and booleans as texts.
-    pub fn unquote(&self, arguments: &mut JsonObject) {
+    pub fn unquote(&self, arguments: &mut CallArguments) {
         if let ToolBody::Own { parameters, .. } = &self.body {
             argument::unquote(parameters, arguments);
         }
@@ -335,7 +333,7 @@ impl ToolEntry {
     ///
     /// # Errors
     /// [`SurfaceError::Argument`], with the parameter that is wrong.
-    pub fn check(&self, arguments: &JsonObject) -> Result<(), SurfaceError> {
+    pub fn check(&self, arguments: &CallArguments) -> Result<(), SurfaceError> {
         match &self.body {
             ToolBody::Own { parameters, .. } => argument::check(parameters, arguments),
             ToolBody::Mounted(..) | ToolBody::Question(_) => Ok(()),
@@ -346,7 +344,11 @@ impl ToolEntry {
     ///
     /// # Errors
     /// What is wrong with the arguments, or why the tool failed.
-    pub async fn run(&self, call: Call, arguments: JsonObject) -> Result<ToolAnswer, SurfaceError> {
+    pub async fn run(
+        &self,
+        call: Call,
+        arguments: CallArguments,
+    ) -> Result<ToolAnswer, SurfaceError> {
         self.check(&arguments)?;
         match &self.body {
             ToolBody::Own { run, .. } => run(call, arguments).await.map(ToolAnswer::Own),
@@ -354,7 +356,7 @@ impl ToolEntry {
                 watch(tool, call).await.map(ToolAnswer::Watching)
             }
             ToolBody::Mounted(tool, request) => {
-                let asked = (*request, arguments);
+                let asked = (*request, arguments.for_server()?);
                 relay(self.access, tool, call, asked).await.map(ToolAnswer::Relayed)
             }
             ToolBody::Question(_) => {
@@ -390,9 +392,9 @@ fn describe<T: Tool>(parameters: &JsonObject) -> rmcp::model::Tool {
     tool
 }
 
-fn run<T: Tool>(call: Call, arguments: JsonObject) -> Running {
+fn run<T: Tool>(call: Call, arguments: CallArguments) -> Running {
     Box::pin(async move {
-        let answer = argument::read::<T>(arguments)?.call(call).await?;
+        let answer = argument::read::<T>(arguments.into_values()?)?.call(call).await?;
         Ok(Answer { result: Box::new(answer.result) as _, text: answer.text })
     })
 }

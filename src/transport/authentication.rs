@@ -305,9 +305,9 @@ impl Pass {
 /// Returns the id and the secret if the line is an authentication request.
 fn shown(line: &[u8], limits: &Limits) -> Option<(RequestId, Result<Secret, Rejection>)> {
     check(line, limits.tokens_max).ok()?;
-    let request = RawRequest::read(line, AUTHENTICATE_METHOD)?;
+    let request = RawRequest::read(line).filter(|it| it.method == AUTHENTICATE_METHOD)?;
     let shown = request.params::<ShownToken<'_>>();
-    let secret = shown.and_then(|shown| shown.token.parse().ok());
+    let secret = shown.ok().and_then(|shown| shown.token.parse().ok());
     Some((request.id, secret.ok_or(Rejection::Malformed)))
 }
 

@@ -50,8 +50,8 @@ pub enum MessageRefusal {
     #[error("invalid request")]
     NotAMessage(Option<RequestId>),
     /// A tool call has invalid parameters.
-    #[error("invalid params for {CALL_METHOD}")]
-    BadParams(RequestId),
+    #[error("invalid params for {CALL_METHOD}: {problem}")]
+    BadParams { id: RequestId, problem: String },
     /// A token is shown too late, or on a transport that takes none.
     #[error(
         "{AUTHENTICATE_METHOD} is taken as the first line at a socket, of {LINE_SHORT} bytes at most, \
@@ -71,7 +71,7 @@ impl MessageRefusal {
             Self::GaveWay(_) => Code::Busy,
             Self::NotJson
             | Self::NotAMessage(_)
-            | Self::BadParams(_)
+            | Self::BadParams { .. }
             | Self::NotFirst(_)
             | Self::IdInUse(_) => return None,
         };
@@ -87,7 +87,7 @@ impl MessageRefusal {
             }
             Self::GaveWay(id) => (BUSY, id.as_ref()),
             Self::IdInUse(id) | Self::NotFirst(id) => (ErrorCode::INVALID_REQUEST, Some(id)),
-            Self::BadParams(id) => (ErrorCode::INVALID_PARAMS, Some(id)),
+            Self::BadParams { id, .. } => (ErrorCode::INVALID_PARAMS, Some(id)),
         };
         error_line(id, &ErrorData::new(code, self.to_string(), self.details()))
     }
@@ -177,22 +177,25 @@ pub struct RawRequest<'a> {
     #[serde(borrow)]
     jsonrpc: Cow<'a, str>,
     #[serde(borrow)]
-    method: Cow<'a, str>,
+    pub method: Cow<'a, str>,
     pub id: RequestId,
     #[serde(default, borrow)]
-    params: Option<&'a RawValue>,
+    pub params: Option<&'a RawValue>,
 }
 
 impl<'a> RawRequest<'a> {
-    /// Reads a checked line. `None` unless it is a request of this method.
-    pub fn read(line: &'a [u8], method: &str) -> Option<Self> {
+    /// Reads a checked line. `None` unless it is a request.
+    pub fn read(line: &'a [u8]) -> Option<Self> {
         let request: Self = object(line).ok()?;
-        (request.jsonrpc == "2.0" && request.method == method).then_some(request)
+        (request.jsonrpc == "2.0").then_some(request)
     }
 
-    /// Parses the parameters. `None` when they do not match the type.
-    pub fn params<T: Deserialize<'a>>(&self) -> Option<T> {
-        object(self.params?.get().as_bytes()).ok()
+    /// Parses the parameters.
+    ///
+    /// # Errors
+    /// They do not match the type.
+    pub fn params<T: Deserialize<'a>>(&self) -> serde_json::Result<T> {
+        object(self.params.map_or("null", RawValue::get).as_bytes())
     }
 }
 

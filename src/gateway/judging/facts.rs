@@ -26,6 +26,7 @@ use crate::session::pty::processes::directory_in_front;
 use crate::session::registry::Registry;
 use crate::surface::answer::budget::ends;
 use crate::surface::call::Call;
+use crate::surface::call_arguments::CallArguments;
 use crate::surface::tool::ToolRuns;
 
 /// The arguments that change neither what a call does nor to what.
@@ -155,18 +156,6 @@ impl<'a> JudgedCall<'a> {
         let standing = &call.standing;
         let line = judged.parsed.as_ref();
         let of_token = matches!(standing.caller.principal, PrincipalId::Token(_));
-        let text = |(name, value): (&String, &Value)| {
-            let text = match value {
-                Value::String(text) => text.clone(),
-                Value::Null => return None,
-                Value::Array(values) if values.is_empty() => return None,
-                Value::Object(members) if members.is_empty() => return None,
-                Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => {
-                    value.to_string()
-                }
-            };
-            Some((name.clone(), text))
-        };
         let of = self.session.map_or(&standing.caller.tenant, Session::tenant).of_all();
         let raw_input = match self.entry.runs {
             ToolRuns::Input => true,
@@ -195,7 +184,7 @@ impl<'a> JudgedCall<'a> {
                 (None, None) => None,
             },
             session: self.session.map(facts_of),
-            arguments: self.arguments.iter().filter_map(text).collect::<BTreeMap<_, _>>(),
+            arguments: self.arguments.facts(),
             line,
             text: line.and_then(|line| self.text(line)),
             raw_input,
@@ -248,14 +237,22 @@ impl<'a> JudgedCall<'a> {
     }
 
     /// The arguments that say what the call does, in a fixed order.
-    fn meaning(self) -> Value {
-        let is_own = self.entry.mount().is_none();
-        let says = |(name, _): &(&String, &Value)| !(is_own && NEUTRAL.contains(&name.as_str()));
-        sorted(&self.arguments.iter().filter(says).collect())
+    fn meaning(self) -> String {
+        match self.arguments {
+            CallArguments::Values(values) => {
+                let says = |(name, _): &(&String, &Value)| !NEUTRAL.contains(&name.as_str());
+                sorted(&values.iter().filter(says).collect()).to_string()
+            }
+            CallArguments::Written(written) => written.sorted().to_string(),
+            CallArguments::Faulty(_) => String::new(),
+        }
     }
 
     pub(in crate::gateway) fn fingerprint(self, caller: &Caller) -> Fingerprint {
-        let arguments = self.meaning().to_string();
+        let arguments = match self.arguments {
+            CallArguments::Written(written) => written.identity(),
+            CallArguments::Values(_) | CallArguments::Faulty(_) => self.meaning(),
+        };
         let session = self.session.map(|session| session.id().to_string()).unwrap_or_default();
         let parts = [
             caller.principal.to_string(),

@@ -5,7 +5,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rmcp::model::{JsonObject, ProgressToken, ProtocolVersion, RequestMetaObject};
+use rmcp::model::{ProgressToken, ProtocolVersion, RequestMetaObject};
 use rmcp::{ErrorData, ServerHandler};
 use serde_json::json;
 
@@ -26,6 +26,7 @@ use crate::mount::handle::CallChannels;
 use crate::session::command::Accepted;
 use crate::session::request_order::RequestTurn;
 use crate::surface::call::Call;
+use crate::surface::call_arguments::CallArguments;
 use crate::surface::error::SurfaceError;
 use crate::surface::person::{ClientPerson, PersonQuestion};
 use crate::surface::tool::{Answer, ToolAccess, ToolAnswer, ToolEntry};
@@ -81,6 +82,15 @@ impl CallHandler for Server {
         let progress = meta.get_progress_token();
         if let Some(tool) = entry.mount().cloned() {
             let turn = Some(turn);
+            let arguments = match arguments.for_server() {
+                Ok(arguments) => CallArguments::Written(arguments),
+                Err(error) => {
+                    let mut counted = Counted::of(&self.shared, Arc::clone(&entry.name));
+                    let (result, outcome) = self.result(Err(error), started, &version);
+                    counted.outcome = outcome;
+                    return Ok(result).into();
+                }
+            };
             let request = MountedRequest {
                 entry,
                 tool,
@@ -135,7 +145,7 @@ impl Server {
         &self,
         entry: &ToolEntry,
         mut call: Call,
-        arguments: JsonObject,
+        arguments: CallArguments,
         turn: RequestTurn,
         room: Option<usize>,
     ) -> (Result<ToolAnswer, SurfaceError>, Option<ReservedSpace>) {
@@ -244,11 +254,11 @@ impl Server {
 }
 
 /// The outbox space reserved for an answer, in bytes. `None` for calls that wait or write.
-fn reply_room(entry: &ToolEntry, arguments: &JsonObject) -> Option<usize> {
+fn reply_room(entry: &ToolEntry, arguments: &CallArguments) -> Option<usize> {
     if entry.access != ToolAccess::Read || always_waits(&entry.name) {
         return None;
     }
-    let given = |name: &str| arguments.contains_key(name);
+    let given = |name: &str| arguments.get(name).is_some();
     // Another format or a row count may give a larger answer.
     let large = given("format") || given("count");
     Some(if large { LARGE_READ_ROOM } else { READ_ROOM })

@@ -4,21 +4,22 @@ use std::sync::Arc;
 
 use rmcp::model::{
     CacheScope, CompleteRequestParams, CompletionInfo, GetPromptRequestParams, GetPromptResponse,
-    GetPromptResult, InputRequiredResult, JsonObject, ReadResourceRequestParams,
-    ReadResourceResponse, ReadResourceResult, Reference, ResultType,
+    GetPromptResult, InputRequiredResult, ReadResourceRequestParams, ReadResourceResponse,
+    ReadResourceResult, Reference, ResultType,
 };
 use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use serde_json::{Value, json};
+use serde_json::json;
+use serde_json::value::{RawValue, to_raw_value};
 
 use crate::core::mount::MountName;
 use crate::core::mount::naming::mount_of_address;
 use crate::core::policy::Standing;
 use crate::gateway::CallOutcome;
 use crate::mcp::answer_memory::AnswerSpace;
-use crate::mcp::call::{CallHandler, Era};
+use crate::mcp::call::{CallHandler, Era, InputResponses, WrittenParams};
 use crate::mcp::elicitation::Returned;
 use crate::mcp::notifications::{ChangeNotices, mounted_updates};
 use crate::mcp::outbox::budget::ReservedSpace;
@@ -27,8 +28,10 @@ use crate::mcp::server::mounted_call::{MountedAnswer, MountedEnd, MountedRequest
 use crate::mcp::server::{LARGE_READ_ROOM, Server};
 use crate::mcp::shared::ServerShared;
 use crate::mount::error::MountError;
+use crate::mount::protocol::ServerParams;
 use crate::mount::watches::ResourceWatch;
 use crate::surface::call::{Call, Touched};
+use crate::surface::call_arguments::{CallArguments, WrittenArguments};
 use crate::surface::error::SurfaceError;
 use crate::surface::mount_content::{ContentList, MountContent, mount_content};
 use crate::surface::mounted::content_mounts;
@@ -41,6 +44,28 @@ use crate::wire::error::ErrorWire;
 #[derive(Debug, Deserialize)]
 struct Completed {
     completion: CompletionInfo,
+}
+
+/// What of a request a server gets as its client wrote it.
+#[derive(Debug, Default, Deserialize)]
+struct WrittenRequest {
+    arguments: Option<Box<RawValue>>,
+    argument: Option<Box<RawValue>>,
+    context: Option<Box<RawValue>>,
+    #[serde(rename = "inputResponses")]
+    answers: Option<InputResponses>,
+}
+
+impl WrittenRequest {
+    fn of(context: &RequestContext<RoleServer>) -> Self {
+        let params = context.extensions.get::<WrittenParams>();
+        params.and_then(|it| serde_json::from_str(it.0.get()).ok()).unwrap_or_default()
+    }
+}
+
+/// The arguments with which rules see that this address is read.
+fn of_address(own: &str) -> CallArguments {
+    CallArguments::Written(WrittenArguments::of(&json!({"uri": own})))
 }
 
 /// How a server answers for a client.
@@ -79,9 +104,9 @@ impl Server {
         let standing = self.standing(&context.meta);
         let asked = (MountRequest::Resource, own);
         let entry = self.shared.gateway.content_entry(&standing, mount, asked)?;
-        let (answers, state) = (request.input_responses.clone(), request.request_state.clone());
-        let arguments = JsonObject::from_iter([("uri".to_owned(), Value::from(own))]);
-        let returned = Returned { answers, state };
+        let WrittenRequest { answers, .. } = WrittenRequest::of(context);
+        let returned = Returned { answers, state: request.request_state.clone() };
+        let arguments = of_address(own);
         let relayed =
             self.relayed::<ReadResourceResult>(entry, (standing, arguments), returned, context);
         Some(match relayed.await {
@@ -107,9 +132,9 @@ impl Server {
         let (mount, prompt) = self.mounted_prompt(&standing, &request.name).await?;
         let asked = (MountRequest::Prompt, &*prompt.own);
         let entry = self.shared.gateway.content_entry(&standing, &mount, asked)?;
-        let arguments = request.arguments.clone().unwrap_or_default();
-        let (answers, state) = (request.input_responses.clone(), request.request_state.clone());
-        let returned = Returned { answers, state };
+        let WrittenRequest { arguments, answers, .. } = WrittenRequest::of(context);
+        let arguments = arguments.map(CallArguments::from).unwrap_or_default();
+        let returned = Returned { answers, state: request.request_state.clone() };
         let relayed =
             self.relayed::<GetPromptResult>(entry, (standing, arguments), returned, context);
         Some(relayed.await.map(|relayed| match relayed {
@@ -145,12 +170,15 @@ impl Server {
         };
         let asked = (MountRequest::Completion, own.as_str());
         let entry = self.shared.gateway.content_entry(&standing, &mount, asked)?;
-        let mut arguments = JsonObject::new();
-        arguments.insert("ref".to_owned(), of);
-        arguments.insert("argument".to_owned(), json!(request.argument));
-        if let Some(context) = &request.context {
-            arguments.insert("context".to_owned(), json!(context));
+        let WrittenRequest { argument, context: more, .. } = WrittenRequest::of(context);
+        let mut params = ServerParams::default();
+        params.set("ref", &of);
+        for (name, written) in [("argument", argument), ("context", more)] {
+            if let Some(written) = written {
+                params.set_text(name, written);
+            }
         }
+        let arguments = to_raw_value(&params).map(CallArguments::from).unwrap_or_default();
         let asked = (standing, arguments);
         Some(match self.relayed::<Completed>(entry, asked, Returned::default(), context).await {
             Ok(RelayedContent::Done(it, _)) => Ok(it.completion),
@@ -183,7 +211,7 @@ impl Server {
     async fn relayed<T: DeserializeOwned>(
         &self,
         entry: ToolEntry,
-        (standing, arguments): (Standing, JsonObject),
+        (standing, arguments): (Standing, CallArguments),
         returned: Returned,
         context: &RequestContext<RoleServer>,
     ) -> Result<RelayedContent<T>, ErrorData> {
@@ -191,6 +219,7 @@ impl Server {
         let tool = entry.mount().cloned().ok_or_else(no_mount)?;
         let era = Era::of(&self.revision(&context.meta)?);
         let mount = tool.mount.name().clone();
+        let arguments = CallArguments::Written(arguments.for_server()?);
         let request = MountedRequest {
             // Clients complete while a person types.
             may_ask: !entry.only_reads,
@@ -249,7 +278,7 @@ impl Server {
         let (mount, own) = mount_of_address(uri)?;
         let asked = (MountRequest::Watch, own);
         let entry = self.shared.gateway.content_entry(standing, mount, asked)?;
-        let arguments = JsonObject::from_iter([("uri".to_owned(), Value::from(own))]);
+        let arguments = of_address(own);
         let (shared, touched) = (Arc::clone(&self.shared), Arc::clone(&self.touched));
         let (standing, uri) = (standing.clone(), uri.to_owned());
         Some(async move {
@@ -266,7 +295,7 @@ async fn begin_watch(
     shared: &Arc<ServerShared>,
     entry: &ToolEntry,
     (standing, touched): (Standing, Touched),
-    arguments: JsonObject,
+    arguments: CallArguments,
 ) -> Result<ResourceWatch, SurfaceError> {
     let gateway = &shared.gateway;
     let call = Call::new(Arc::clone(gateway.daemon()), standing, touched);

@@ -10,7 +10,6 @@ use std::time::Duration;
 
 use rmcp::ErrorData;
 use rmcp::model::{ClientCapabilities, JsonObject, ProgressToken, RequestMetaObject};
-use serde_json::value::to_raw_value;
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
@@ -22,7 +21,7 @@ use crate::core::policy::Standing;
 use crate::core::policy::approvals::Fingerprint;
 use crate::gateway::CallOutcome;
 use crate::mcp::answer_memory::AnswerSpace;
-use crate::mcp::call::Era;
+use crate::mcp::call::{Era, InputResponses};
 use crate::mcp::elicitation::Returned;
 use crate::mcp::server::Server;
 use crate::mcp::server::call_lane::CallLane;
@@ -35,6 +34,7 @@ use crate::mount::log::LogLevel;
 use crate::mount::registry::MountedTool;
 use crate::session::command::Accepted;
 use crate::session::request_order::RequestTurn;
+use crate::surface::call_arguments::CallArguments;
 use crate::surface::error::SurfaceError;
 use crate::surface::person::ClientPerson;
 use crate::surface::tool::{ToolAnswer, ToolEntry};
@@ -64,7 +64,7 @@ pub(super) struct MountedRequest {
     /// The tool of the mount that it is.
     pub(super) tool: MountedTool,
     pub(super) standing: Standing,
-    pub(super) arguments: JsonObject,
+    pub(super) arguments: CallArguments,
     pub(super) era: Era,
     /// What the client declared.
     pub(super) capabilities: Arc<ClientCapabilities>,
@@ -177,10 +177,9 @@ impl MountedCall {
     }
 
     /// Takes the answers that the client brings.
-    fn take(&mut self, mut answers: BTreeMap<String, Value>) {
+    fn take(&mut self, mut answers: InputResponses) {
         for (name, reply) in std::mem::take(&mut self.open) {
-            let answer = answers.remove(&name).filter(Value::is_object);
-            let answer = answer.and_then(|answer| to_raw_value(&answer).ok());
+            let answer = answers.remove(&name).filter(|it| it.get().starts_with('{'));
             let missing = || AskRefusal::refused("the client brought no answer");
             // The server may not wait any more.
             let _ = reply.send(answer.ok_or_else(missing));

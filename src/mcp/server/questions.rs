@@ -21,6 +21,7 @@ use crate::mount::asking::{
 use crate::mount::error::LINK_NEEDED;
 use crate::mount::registry::MountedTool;
 use crate::mount::servers::Mount;
+use crate::surface::call_arguments::CallArguments;
 use crate::surface::error::SurfaceError;
 use crate::surface::tool::ToolEntry;
 use crate::surface::tool::untrusted::visible;
@@ -72,7 +73,9 @@ impl ClientAsker {
             ServerAsk::Sampling | ServerAsk::Roots => JsonObject::new(),
         };
         let gateway = &self.shared.gateway;
-        let begun = gateway.begin_question(&self.standing, (&self.tool, ask), judged).await;
+        let begun = gateway
+            .begin_question(&self.standing, (&self.tool, ask), CallArguments::Values(judged))
+            .await;
         let begun = begun.map_err(|error| {
             let (outcome, refusal) = refused(&error);
             counted.outcome = outcome;
@@ -94,7 +97,8 @@ impl ClientAsker {
         let (ask, mount) = (ServerAsk::Elicitation, &self.tool.mount);
         let judged = JsonObject::from_iter([("mode".to_owned(), json!("url"))]);
         check_offered(&self.capabilities, ask, &judged).ok()?;
-        let begun = self.shared.gateway.begin_question(&self.standing, (&self.tool, ask), judged);
+        let (gateway, judged) = (&self.shared.gateway, CallArguments::Values(judged));
+        let begun = gateway.begin_question(&self.standing, (&self.tool, ask), judged);
         begun.await.ok()?.conclude(None);
         if mount.settings().trust != MountTrust::Trusted {
             let links = data.get_mut("elicitations").and_then(Value::as_array_mut);

@@ -210,19 +210,20 @@ async fn drive(session: Arc<HttpSession>, mut lines: WaitingLines, to: mpsc::Sen
 mod tests {
     use super::*;
     use crate::mount::eras::ServerEra;
-    use crate::mount::protocol::{answer_to, notification, request};
+    use crate::mount::protocol::{ServerParams, answer_to, notification, request};
     use serde_json::json;
+    use serde_json::value::to_raw_value;
 
     #[test]
     fn each_message_to_a_server_has_its_kind() {
         let cancelled = json!({"requestId": 7, "reason": "given up"});
         for (line, kind) in [
             (
-                request(1, "initialize", json!({})),
+                request(1, "initialize", &json!({})),
                 HttpMessage::Request { id: 1, is_greeting: true, headers: None },
             ),
             (
-                request(2, "tools/call", json!({})),
+                request(2, "tools/call", &json!({})),
                 HttpMessage::Request { id: 2, is_greeting: false, headers: None },
             ),
             (notification("notifications/cancelled", &cancelled), HttpMessage::Cancelled { id: 7 }),
@@ -237,7 +238,7 @@ mod tests {
     #[test]
     fn requests_of_the_newer_era_have_their_headers() {
         let headers = |method: &str, params: Value| {
-            let Value::Object(mut params) = params else { panic!() };
+            let mut params = ServerParams::of(&to_raw_value(&params).unwrap());
             let line = ServerEra::Newer.request(1, method, &mut params);
             let HttpMessage::Request { headers: Some(headers), .. } = HttpMessage::of(&line) else {
                 panic!()

@@ -13,6 +13,8 @@ use crate::mount::eras::{LOG_LEVEL, LOGGED_FROM, ServerEra};
 use crate::mount::error::MountError;
 use crate::mount::fence::EpochGate;
 use crate::mount::handle::ServerCall;
+use crate::mount::json::ExactJson;
+use crate::mount::json::reading::RepeatedNames;
 use crate::mount::link::ServerAddress;
 use crate::mount::link::lines::NotReading;
 use crate::mount::mirrored::mirrored;
@@ -80,11 +82,11 @@ impl MountTask {
             meta.insert(LOG_LEVEL.to_owned(), json!(level.min(&LOGGED_FROM)));
         }
         if !meta.is_empty() {
-            call.params.insert("_meta".to_owned(), Value::Object(meta));
+            call.params.set("_meta", &meta);
         }
         let mut kind = CallRequest::Call;
         if self.is_task(&call) {
-            call.params.insert("task".to_owned(), json!({"ttl": TASK_MAX.as_millis() as u64}));
+            call.params.set("task", &json!({"ttl": TASK_MAX.as_millis() as u64}));
             kind = CallRequest::TaskCall;
         }
         let mut pending = PendingCall::new(call);
@@ -145,15 +147,20 @@ impl MountTask {
         }
     }
 
+    /// The tool that is called, as the server lists it.
+    pub(super) fn listed_tool(&self, call: &ServerCall) -> Option<&Arc<Value>> {
+        self.listed.as_ref()?.tools().get(&*call.params.text("name")?)
+    }
+
     /// What a tool wants to be said of its arguments in headers, if there are headers.
     fn headers(&self, call: &ServerCall) -> Vec<(String, String)> {
         if !matches!(self.address, Ok(ServerAddress::Http(_))) || call.method != TOOL_CALL {
             return Vec::new();
         }
-        let name = call.params.get("name").and_then(Value::as_str);
-        let tool = name.and_then(|name| self.listed.as_ref()?.tools().get(name));
-        let given = tool.zip(call.params.get("arguments"));
-        given.map(|(tool, given)| mirrored(&tool["inputSchema"], given)).unwrap_or_default()
+        let given = call.params.get("arguments");
+        let given = given.and_then(|it| ExactJson::read(it, RepeatedNames::LeftOut).ok());
+        let given = self.listed_tool(call).zip(given);
+        given.map(|(tool, given)| mirrored(&tool["inputSchema"], &given)).unwrap_or_default()
     }
 
     /// Cancels the calls that their callers have given up.

@@ -105,11 +105,11 @@ mod tests {
 
     use super::*;
     use crate::mount::handle::CallChannels;
+    use crate::mount::protocol::ServerParams;
 
     fn call(id: u64) -> ServerCall {
         let (reply, _) = oneshot::channel();
-        let params = serde_json::Map::new();
-        let channels = CallChannels::default();
+        let (params, channels) = (ServerParams::default(), CallChannels::default());
         ServerCall { id, method: "a", params, channels, under: None, reply }
     }
 

@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use crate::mount::asking::{AskRefusal, ServerAsk};
 use crate::mount::definitions::{TOOLS_MAX, ToolSet};
@@ -11,8 +11,8 @@ use crate::mount::handle::{Greeting, MountShared, ServerNews};
 use crate::mount::link::ServerLink;
 use crate::mount::link::lines::FromServer;
 use crate::mount::protocol::{
-    ServerMessage, ServerRefusal, ServerRequest, answer as answer_line, answer_to, notification,
-    parse, request,
+    ServerMessage, ServerParams, ServerRefusal, ServerRequest, answer as answer_line, answer_to,
+    notification, parse, request,
 };
 
 /// The most pages of a list of tools.
@@ -51,8 +51,11 @@ impl Listing {
     }
 
     pub(super) fn request(&self) -> Vec<u8> {
-        let cursor = self.cursor.iter().map(|cursor| ("cursor".to_owned(), json!(cursor)));
-        self.era.request(self.id, "tools/list", &mut cursor.collect())
+        let mut params = ServerParams::default();
+        if let Some(cursor) = &self.cursor {
+            params.set("cursor", cursor);
+        }
+        self.era.request(self.id, "tools/list", &mut params)
     }
 
     /// Adds a page. Returns all tools, or the request for the next page.
@@ -124,7 +127,7 @@ async fn hello(
         Err(problem) => problem,
     };
     let id = shared.number();
-    send(link, ServerEra::Newer.request(id, "server/discover", &mut Map::new()))?;
+    send(link, ServerEra::Newer.request(id, "server/discover", &mut ServerParams::default()))?;
     match greeted(answer(link, shared, id).await?) {
         Ok(said) if knows_newer(&said) => Ok(greeting(&said, ServerEra::Newer)),
         Ok(_) | Err(_) => Err(refused),
@@ -145,7 +148,7 @@ fn ask_older(link: &ServerLink, shared: &MountShared, capabilities: Value) -> Re
         "capabilities": capabilities,
         "clientInfo": client_info(),
     });
-    send(link, request(id, "initialize", params))?;
+    send(link, request(id, "initialize", &params))?;
     Ok(id)
 }
 

@@ -82,8 +82,6 @@ impl MountTask {
     ) -> Result<(), MountError> {
         // There is no form in which a server could be told why it gets no answer.
         let answer = answer.map_err(|refusal| self.no_answer(&refusal))?;
-        let answer = serde_json::from_str(answer.get())
-            .map_err(|error| self.no_input(format!("the client's answer is malformed: {error}")))?;
         if let Some(round) = &mut pending.round {
             round.on_answer(name, answer);
         }

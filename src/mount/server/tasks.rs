@@ -1,13 +1,13 @@
 //! Calls that the server runs as tasks: it is asked how they are doing, until they are over.
 
+use serde_json::json;
 use serde_json::value::RawValue;
-use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 
 use crate::mount::eras::{ResultKind, ServerEra};
 use crate::mount::error::MountError;
 use crate::mount::handle::{CallNews, ServerCall};
-use crate::mount::protocol::{ServerRefusal, TOOL_CALL};
+use crate::mount::protocol::{ServerParams, ServerRefusal, TOOL_CALL};
 use crate::mount::server::MountTask;
 use crate::mount::server::answering::CallStep;
 use crate::mount::server::running::{CallRequest, PendingCall, RunningServer};
@@ -20,9 +20,7 @@ impl MountTask {
         if call.method != TOOL_CALL || !greeting.is_some_and(|it| it.runs_tasks) {
             return false;
         }
-        let name = call.params.get("name").and_then(Value::as_str);
-        let tool = name.and_then(|name| self.listed.as_ref()?.tools().get(name));
-        tool.is_some_and(|tool| tool["execution"]["taskSupport"] == "required")
+        self.listed_tool(call).is_some_and(|tool| tool["execution"]["taskSupport"] == "required")
     }
 
     /// A server of the older era was asked to begin a task. One that gives the result instead has none.
@@ -150,7 +148,7 @@ impl MountTask {
         &self,
         running: &RunningServer,
         pending: &mut PendingCall,
-        (kind, mut params): (CallRequest, Map<String, Value>),
+        (kind, mut params): (CallRequest, ServerParams),
     ) -> Result<(), MountError> {
         let method = match kind {
             CallRequest::Call | CallRequest::TaskCall => return Ok(()),

@@ -6,14 +6,14 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use serde_json::value::RawValue;
+use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value, json};
 use tokio::time::{Instant, sleep_until};
 
 use crate::mount::eras::{ServerEra, subscription};
 use crate::mount::error::MountError;
 use crate::mount::handle::{MountShared, ServerNews};
-use crate::mount::protocol::ServerRefusal;
+use crate::mount::protocol::{ServerParams, ServerRefusal};
 use crate::mount::server::MountTask;
 use crate::mount::server::asked::{AskedWatch, WatchStep, WatchedThing};
 use crate::mount::server::running::RunningServer;
@@ -119,7 +119,7 @@ impl MountTask {
         (step, method, params): (WatchStep, &str, Value),
     ) -> Result<(), MountError> {
         let id = self.shared.number();
-        let Value::Object(mut params) = params else { return Ok(()) };
+        let mut params = to_raw_value(&params).map(|it| ServerParams::of(&it)).unwrap_or_default();
         let sent = running.link.send(running.era.request(id, method, &mut params));
         sent.map_err(|_| MountError::Busy { mount: self.shared.name.clone() })?;
         let until = Instant::now() + self.shared.settings.call_timeout;

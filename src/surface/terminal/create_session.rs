@@ -5,7 +5,6 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
-use rmcp::model::JsonObject;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
@@ -28,6 +27,7 @@ use crate::session::registry::creating::Creation;
 use crate::surface::answer::session::ALONE;
 use crate::surface::argument::plain;
 use crate::surface::call::{Call, note_touched};
+use crate::surface::call_arguments::CallArguments;
 use crate::surface::error::SurfaceError;
 use crate::surface::terminal::lease::fresh_lease;
 use crate::surface::tool::{Answer, Tool, ToolAccess};
@@ -199,7 +199,7 @@ async fn account_of(call: &Call) -> Result<Option<Account>, SurfaceError> {
 }
 
 /// The tenant of a session that a call with these arguments is to create, or that of the caller.
-pub fn tenant_of_new(call: &Call, arguments: &JsonObject) -> TenantId {
+pub fn tenant_of_new(call: &Call, arguments: &CallArguments) -> TenantId {
     let visibility = arguments.get("visibility").and_then(Value::as_str);
     match call.creates {
         Some(_) => placed(call, visibility.and_then(Visibility::parse)).0,

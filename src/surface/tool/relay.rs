@@ -1,17 +1,17 @@
 //! A call of a mounted tool, on its way to the server and back.
 
-use rmcp::model::JsonObject;
 use serde_json::value::RawValue;
-use serde_json::{Value, json};
 
 use crate::core::mount::{MountMode, MountName, MountTrust};
 use crate::core::policy::PermittedAct;
 use crate::mount::error::MountError;
-use crate::mount::protocol::TOOL_CALL;
+use crate::mount::json::ExactJson;
+use crate::mount::protocol::{ServerParams, TOOL_CALL};
 use crate::mount::registry::MountedTool;
 use crate::mount::watches::ResourceWatch;
 use crate::surface::argument::lease_id;
 use crate::surface::call::Call;
+use crate::surface::call_arguments::WrittenArguments;
 use crate::surface::error::SurfaceError;
 use crate::surface::mount_lease::LeasedCall;
 use crate::surface::tool::addresses::{exposed, of_prompt, of_resource, of_tool};
@@ -49,15 +49,17 @@ impl MountRequest {
     }
 
     /// The parameters of the request for what the server itself calls `own`.
-    fn params(self, own: &str, arguments: JsonObject) -> JsonObject {
-        let params = match self {
+    fn params(self, own: &str, arguments: WrittenArguments) -> ServerParams {
+        let mut params = ServerParams::default();
+        match self {
             Self::Tool | Self::Prompt => {
-                vec![("name", json!(own)), ("arguments", Value::Object(arguments))]
+                params.set("name", &own);
+                params.set_text("arguments", arguments.into_text());
             }
-            Self::Resource | Self::Watch => vec![("uri", json!(own))],
-            Self::Completion => return arguments,
-        };
-        params.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+            Self::Resource | Self::Watch => params.set("uri", &own),
+            Self::Completion => return ServerParams::of(&arguments.into_text()),
+        }
+        params
     }
 }
 
@@ -82,7 +84,7 @@ pub(super) async fn relay(
     access: ToolAccess,
     tool: &MountedTool,
     mut call: Call,
-    (request, mut arguments): (MountRequest, JsonObject),
+    (request, mut arguments): (MountRequest, WrittenArguments),
 ) -> Result<Box<RawValue>, SurfaceError> {
     let mut leased = None;
     if access != ToolAccess::ReadMount {
@@ -139,7 +141,7 @@ pub(super) async fn watch(
 fn begin_leased(
     tool: &MountedTool,
     call: &Call,
-    arguments: &mut JsonObject,
+    arguments: &mut WrittenArguments,
 ) -> Result<Option<LeasedCall>, SurfaceError> {
     let Some(lease) = call.daemon.mount_leases.of(tool.mount.name()) else {
         let is_early = tool.mount.settings().mode == MountMode::Leased;
@@ -149,11 +151,13 @@ fn begin_leased(
     };
     // The server is not told the id, unless it has an argument of this name itself.
     let is_servers = tool.definition["inputSchema"]["properties"].get(LEASE_ID).is_some();
-    let presented = if is_servers { None } else { arguments.remove(LEASE_ID) };
-    let presented = match presented {
-        None | Some(Value::Null) => None,
-        Some(Value::String(id)) => Some(lease_id(&id)?),
-        Some(_) => return Err(SurfaceError::argument(LEASE_ID, "must be a string")),
+    let presented = if is_servers { None } else { arguments.take(LEASE_ID) };
+    let presented = match presented.filter(|it| it.as_literal() != Some("null")) {
+        None => None,
+        Some(ExactJson::Text(id)) => Some(lease_id(&id)?),
+        Some(ExactJson::Literal(_) | ExactJson::List(_) | ExactJson::Object(_)) => {
+            return Err(SurfaceError::argument(LEASE_ID, "must be a string"));
+        }
     };
     let caller = &call.standing.caller;
     let begun = lease.begin_call(caller, presented, call.take_rule());

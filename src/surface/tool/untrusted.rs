@@ -9,6 +9,7 @@ use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value};
 
 use crate::core::invisible::written_out;
+use crate::mount::json::reading::{text_end, told};
 
 /// The member of `_meta` that marks the result of an untrusted server.
 const UNTRUSTED_KEY: &str = "dev.termgate/untrusted";
@@ -91,7 +92,7 @@ impl VisibleJson {
 
     /// Writes a text, or the name of a member.
     fn text(&mut self, quoted: &str) -> Option<()> {
-        let told = told(quoted)?;
+        let told = told(quoted);
         let seen = shown(&told);
         if let Some(OpenJson::Object { names, named: named @ None, .. }) = self.open.last_mut() {
             *named = Some(!names.insert(seen.clone().into_owned()));
@@ -113,56 +114,6 @@ impl VisibleJson {
             *from = self.written.len();
         }
     }
-}
-
-/// Where a text ends that has begun before, behind its quotation mark.
-fn text_end(json: &str, mut at: usize) -> usize {
-    let bytes = json.as_bytes();
-    while let Some(found) = json[at..].find(['"', '\\']) {
-        at += found + 1;
-        if bytes[at - 1] == b'"' {
-            return at;
-        }
-        // What is behind a backslash ends nothing.
-        at = json.ceil_char_boundary(at + 1);
-    }
-    json.len()
-}
-
-/// What a text says that is written like this.
-fn told(quoted: &str) -> Option<Cow<'_, str>> {
-    let inside = quoted.get(1..quoted.len() - 1)?;
-    if !inside.contains('\\') {
-        return Some(Cow::Borrowed(inside));
-    }
-    let whole = || serde_json::from_str(&without_halves(quoted));
-    serde_json::from_str(quoted).or_else(|_| whole()).ok().map(Cow::Owned)
-}
-
-/// JSON in which halves of characters that stand alone, as JavaScript makes them when it cuts a text, are U+FFFD.
-fn without_halves(json: &str) -> String {
-    let code = |at: usize| {
-        let digits = json.get(at..)?.strip_prefix("\\u")?.get(..4)?;
-        u16::from_str_radix(digits, 16).ok()
-    };
-    let (mut whole, mut from, mut at) = (String::with_capacity(json.len()), 0, 0);
-    while let Some(found) = json[at..].find('\\') {
-        let escape = at + found;
-        // The character behind a backslash is none that begins another escape.
-        at = json.ceil_char_boundary(escape + 2);
-        match (code(escape), code(escape + 6)) {
-            (Some(0xD800..=0xDBFF), Some(0xDC00..=0xDFFF)) => at = escape + 12,
-            (Some(0xD800..=0xDFFF), _) => {
-                whole.push_str(&json[from..escape]);
-                whole.push_str("\\ufffd");
-                at = escape + 6;
-                from = at;
-            }
-            (_, _) => {}
-        }
-    }
-    whole.push_str(&json[from..]);
-    whole
 }
 
 /// JSON in whose texts the characters are written out that nobody sees, or that terminals obey.

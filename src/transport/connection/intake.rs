@@ -2,11 +2,17 @@
 //!
 //! Long lines are parsed on other threads, and cancelling a read loses nothing.
 
-use rmcp::model::{ClientJsonRpcMessage, RequestId};
+use std::collections::BTreeMap;
+
+use rmcp::model::{ClientJsonRpcMessage, GetExtensions, JsonRpcMessage, RequestId};
+use serde::Deserialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
 use tokio::io::AsyncRead;
 use tokio_util::task::AbortOnDropHandle;
 
-use crate::mcp::call::{CALL_METHOD, CallParams};
+use crate::mcp::call::{CALL_METHOD, CallParams, WRITTEN_METHODS, WrittenParams};
+use crate::mount::json::reading::without_halves;
 use crate::transport::framing::lines::{InputLine, LineInput, LineReader};
 use crate::transport::framing::{self, ClientAnswer, MessageRefusal, RawRequest};
 use crate::transport::limits::Limits;
@@ -69,16 +75,58 @@ impl<R: AsyncRead + Unpin> Intake<R> {
 /// Reads a line of at most `tokens_max` structural tokens. Does not parse a tool call into the library's types.
 fn read(line: &[u8], tokens_max: usize) -> Result<Incoming, MessageRefusal> {
     framing::check(line, tokens_max)?;
-    let Some(call) = RawRequest::read(line, CALL_METHOD) else {
+    let Some(request) = RawRequest::read(line) else {
         return match ClientAnswer::read(line) {
             Some(answer) => Ok(Incoming::Answer(answer)),
             None => framing::parse(line).map(Box::new).map(Incoming::Other),
         };
     };
-    match call.params() {
-        Some(params) => Ok(Incoming::Call { id: call.id, params }),
-        None => Err(MessageRefusal::BadParams(call.id)),
+    if request.method == CALL_METHOD {
+        return match request.params() {
+            Ok(params) => Ok(Incoming::Call { id: request.id, params }),
+            Err(error) => {
+                let half = request.params.and_then(argument_with_half).map(|name| {
+                    format!("`{name}` has half a character; write both halves, or neither")
+                });
+                let problem = half.unwrap_or_else(|| error.to_string());
+                Err(MessageRefusal::BadParams { id: request.id, problem })
+            }
+        };
     }
+    let written = WRITTEN_METHODS.contains(&&*request.method).then_some(request.params).flatten();
+    read_other(line, written).map(Box::new).map(Incoming::Other)
+}
+
+/// The argument that cannot be read, though it is JSON: half a character is no text.
+fn argument_with_half(params: &RawValue) -> Option<String> {
+    #[derive(Deserialize)]
+    struct OnlyArguments<'a> {
+        #[serde(borrow)]
+        arguments: BTreeMap<String, &'a RawValue>,
+    }
+    let OnlyArguments { arguments } = serde_json::from_str(params.get()).ok()?;
+    let is_unreadable = |value: &RawValue| serde_json::from_str::<Value>(value.get()).is_err();
+    let mut unreadable = arguments.into_iter().filter(|(_, value)| is_unreadable(value));
+    let (name, value) = unreadable.next()?;
+    serde_json::from_str::<Value>(&without_halves(value.get())).is_ok().then_some(name)
+}
+
+/// Reads a line for the library, and keeps parameters that a server may get as the client wrote them.
+fn read_other(
+    line: &[u8],
+    written: Option<&RawValue>,
+) -> Result<ClientJsonRpcMessage, MessageRefusal> {
+    let Some(params) = written else { return framing::parse(line) };
+    let mut message: ClientJsonRpcMessage =
+        framing::parse(line).or_else(|refusal| match str::from_utf8(line) {
+            // The library reads no halves of characters.
+            Ok(line) if line.contains("\\u") => framing::parse(without_halves(line).as_bytes()),
+            Ok(_) | Err(_) => Err(refusal),
+        })?;
+    if let JsonRpcMessage::Request(request) = &mut message {
+        request.request.extensions_mut().insert(WrittenParams(params.to_owned()));
+    }
+    Ok(message)
 }
 
 async fn read_aside(

@@ -165,11 +165,13 @@ fn check_line(line: &[u8]) {
         }
         Err(refusal) => check_refusal(&refusal),
     }
-    if let Some(request) = RawRequest::read(line, "tools/call") {
-        let message: Value = serde_json::from_slice(line).expect("a request is JSON");
-        assert_eq!(message["method"], "tools/call");
+    if let Some(request) = RawRequest::read(line) {
+        // A text with half a character is none for this parser.
+        if let Ok(message) = serde_json::from_slice::<Value>(line) {
+            assert_eq!(message["method"], *request.method);
+        }
         let params = request.params::<Value>();
-        assert!(params.is_none_or(|params| params.is_object()));
+        assert!(params.map_or(true, |params| params.is_object()));
     }
 }
 

@@ -14,6 +14,7 @@ use crate::core::policy::{Door, Reach, Standing};
 use crate::core::screen::{Facts, Origin, Screen, ScreenLimits};
 use crate::store::journal::writer::Journal;
 use crate::surface::call::Call;
+use crate::surface::call_arguments::CallArguments;
 use crate::surface::tool::ToolAnswer;
 use crate::transport::daemon::Assembly;
 use crate::transport::daemon::journal::journal_limits;
@@ -135,7 +136,7 @@ async fn found(assembly: &Assembly, standing: &Standing, arguments: Value) -> Ve
     let call = Call::new(Arc::clone(gateway.daemon()), standing.clone(), Arc::default());
     let Value::Object(arguments) = arguments else { panic!("no arguments") };
     let search = gateway.entry("search", standing).expect("it is for everybody");
-    let answer = match gateway.call(&search, call, arguments).await {
+    let answer = match gateway.call(&search, call, CallArguments::Values(arguments)).await {
         Ok(ToolAnswer::Own(answer)) => answer,
         Ok(ToolAnswer::Relayed(_) | ToolAnswer::Watching(_)) => panic!("it is no mounted tool"),
         Err(error) => return vec![error.to_string()],
