@@ -14,6 +14,7 @@ mod operating;
 mod prompting;
 mod questions;
 mod reading;
+mod roots_news;
 
 use std::sync::{Arc, OnceLock};
 
@@ -220,7 +221,7 @@ impl ServerHandler for Server {
     }
 
     async fn on_roots_list_changed(&self, _context: NotificationContext<RoleServer>) {
-        self.after_questions.on_roots_changed();
+        self.tell_roots_changed();
     }
 
     #[allow(deprecated)] // As in the capabilities.

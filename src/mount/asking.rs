@@ -2,7 +2,7 @@
 //!
 //! A question belongs to a call, and its client is asked. If nothing says whose call it is, nobody is.
 
-use std::sync::Weak;
+use std::sync::{Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -105,8 +105,33 @@ pub struct ServerQuestion {
 pub struct LaterNews {
     /// Of a link that a person is sent to: told when it was followed.
     pub followed: Option<LinkFollowed>,
-    /// Of roots: notified when they have changed, as long as the server runs.
-    pub roots: Weak<Notify>,
+    /// Of roots: told when they have changed, as long as the server runs.
+    pub roots: Weak<RootsHearer>,
+}
+
+/// Where a running server hears that roots have changed.
+#[derive(Debug, Default)]
+pub struct RootsHearer {
+    changed: Notify,
+    asker: Mutex<Option<CallAsker>>,
+}
+
+impl RootsHearer {
+    /// The roots of a client have changed, which the server may ask for once, also while it works on no call.
+    pub fn tell(&self, asker: CallAsker) {
+        *self.asker.lock().unwrap_or_else(PoisonError::into_inner) = Some(asker);
+        self.changed.notify_one();
+    }
+
+    /// Waits until roots have changed. Cancelling this loses nothing.
+    pub async fn changed(&self) {
+        self.changed.notified().await;
+    }
+
+    /// The client whose roots have changed last, unless it was asked since.
+    pub fn take_asker(&self) -> Option<CallAsker> {
+        self.asker.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
 }
 
 /// Told when a link was followed; closed when nothing more is told.

@@ -104,6 +104,11 @@ def taken_back():
             for id in ids]
 
 
+def news():
+    """The question that follows the news of roots at once."""
+    return {"jsonrpc": "2.0", "id": f"news {next(numbers)}", "method": "roots/list"}
+
+
 def told(arguments):
     """The notifications that the tool `tell` is called with."""
     message = {"jsonrpc": "2.0", "method": arguments["method"], "params": arguments["params"]}
@@ -132,6 +137,7 @@ def lines():
             note(f"cancelled {message['params']['requestId']}")
         elif method == "notifications/roots/list_changed":
             note("roots changed")
+            say(news())
         elif method == "tools/call" and message["params"]["name"] == "take_back":
             for cancel in taken_back():
                 say(cancel)
@@ -198,6 +204,7 @@ class Http(BaseHTTPRequestHandler):
             note(f"cancelled {params['requestId']}")
         if method == "notifications/roots/list_changed":
             note("roots changed")
+            own_messages.put(news())
         if "id" not in message:
             return self.plain(202)
         if method not in ("tools/call", "resources/read", "prompts/get"):

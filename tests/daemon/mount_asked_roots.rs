@@ -53,6 +53,28 @@ async fn a_server_that_has_asked_for_roots_hears_that_they_have_changed() {
 }
 
 #[tokio::test]
+async fn the_server_of_one_client_may_ask_for_roots_when_it_hears_that_they_have_changed() {
+    for mode in [MountMode::PerClient, MountMode::Shared] {
+        let mut server = Asking::start("lines").await;
+        server.settings.mode = mode;
+        let daemon = server.mounted().await;
+        let mut client = Client::new(&daemon, Era::Legacy, tells_roots()).await;
+        asks_roots(&mut client).await;
+        for uri in ["file:///a", "file:///b"] {
+            client.wire.sender.notify(CHANGED, json!({})).await;
+            if mode == MountMode::Shared {
+                server.hears("no call is open, so there is nobody to ask").await;
+                continue;
+            }
+            let asked = client.asked(ROOTS).await;
+            client.answers(&asked.id, &json!({"roots": [{"uri": uri}]})).await;
+            server.hears(uri).await;
+        }
+        daemon.stop().await;
+    }
+}
+
+#[tokio::test]
 async fn the_server_of_one_client_is_told_whether_that_tells_changes_of_its_roots() {
     let mut server = Asking::start("lines").await;
     server.settings.mode = MountMode::PerClient;

@@ -3,19 +3,19 @@
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use serde_json::json;
-use tokio::sync::Notify;
 use tokio::task::JoinSet;
 
 use crate::mcp::connection::Connection;
 use crate::mcp::notifications::NoticeLane;
-use crate::mount::asking::{LINK_ID, LinkFollowed};
+use crate::mount::asking::{LINK_ID, LinkFollowed, RootsHearer};
+use crate::mount::registry::MountedTool;
 
 /// The later news of one connection. There are as many as running servers expect.
 #[derive(Debug, Default)]
 pub(super) struct AfterQuestions {
-    links: Mutex<JoinSet<()>>,
-    /// The servers that have asked for the client's roots.
-    roots: Mutex<Vec<Weak<Notify>>>,
+    waiting: Mutex<JoinSet<()>>,
+    /// The servers that have asked for the client's roots, each with the tool that it did so for.
+    roots: Mutex<Vec<(Weak<RootsHearer>, MountedTool)>>,
 }
 
 impl AfterQuestions {
@@ -28,25 +28,30 @@ impl AfterQuestions {
     ) {
         let lane = connection.outbox.lane();
         let lane = NoticeLane { connection: Arc::clone(connection), lane, subscription: None };
-        let mut waiting = self.links.lock().unwrap_or_else(PoisonError::into_inner);
-        while waiting.try_join_next().is_some() {}
-        waiting.spawn(async move {
+        self.spawn(async move {
             if followed.await.is_ok() {
                 lane.send("notifications/elicitation/complete", json!({LINK_ID: id})).await;
             }
         });
     }
 
-    /// A server has asked for the client's roots.
-    pub(super) fn on_roots_asked(&self, server: Weak<Notify>) {
-        let mut servers = self.roots.lock().unwrap_or_else(PoisonError::into_inner);
-        servers.retain(|it| it.strong_count() > 0 && !it.ptr_eq(&server));
-        servers.push(server);
+    /// Runs a task until the connection is over.
+    pub(super) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        while waiting.try_join_next().is_some() {}
+        waiting.spawn(task);
     }
 
-    /// The client's roots have changed.
-    pub(super) fn on_roots_changed(&self) {
+    /// A server has asked for the client's roots.
+    pub(super) fn on_roots_asked(&self, server: Weak<RootsHearer>, tool: MountedTool) {
+        let mut servers = self.roots.lock().unwrap_or_else(PoisonError::into_inner);
+        servers.retain(|(it, _)| it.strong_count() > 0 && !it.ptr_eq(&server));
+        servers.push((server, tool));
+    }
+
+    /// The servers that hear that the client's roots have changed.
+    pub(super) fn hearers(&self) -> Vec<(Arc<RootsHearer>, MountedTool)> {
         let servers = self.roots.lock().unwrap_or_else(PoisonError::into_inner);
-        servers.iter().filter_map(Weak::upgrade).for_each(|server| server.notify_one());
+        servers.iter().filter_map(|(it, tool)| Some((it.upgrade()?, tool.clone()))).collect()
     }
 }

@@ -113,7 +113,7 @@ impl ClientAsker {
         match &self.way {
             ClientWay::Connected(connection, after) => {
                 let LaterNews { followed, roots } = later;
-                after.on_roots_asked(roots);
+                after.on_roots_asked(roots, self.tool.clone());
                 let link = params.get(LINK_ID).and_then(Value::as_str).map(str::to_owned);
                 let params = Value::Object(params);
                 let request = PendingRequest::make(connection, ask.method(), &params).await?;

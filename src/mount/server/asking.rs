@@ -6,6 +6,7 @@ use serde_json::{Map, Value};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
+use crate::core::mount::MountMode;
 use crate::mount::asking::{
     ANSWER_BYTES_MAX, ANSWER_WAIT, AskAnswer, AskRefusal, LaterNews, OPEN_MAX, QUESTION_BYTES_MAX,
     QUESTIONS_MAX, ServerAsk, ServerQuestion, asking_call, check_link, mode,
@@ -15,6 +16,9 @@ use crate::mount::protocol::{ServerRequest, answer, answer_to};
 use crate::mount::server::MountTask;
 use crate::mount::server::questions::{QuestionAnswer, QuestionKey};
 use crate::mount::server::running::{PendingCall, RunningServer};
+
+/// Stands for the call of a question that belongs to none; their numbers begin at 1.
+const NO_CALL: u64 = 0;
 
 /// Where a request of the older era names the task that it belongs to, in `_meta`.
 const RELATED_TASK: &str = "io.modelcontextprotocol/related-task";
@@ -90,7 +94,10 @@ impl RunningServer {
         if self.questions.is_open(&key) {
             return Err(AskRefusal::malformed("a question with this id is open"));
         }
-        let call_id = self.call_of_message(within, &question.1)?;
+        let call_id = match self.call_of_message(within, &question.1) {
+            Ok(call_id) => call_id,
+            Err(refusal) => return self.ask_for_news(key, question).unwrap_or(Err(refusal)),
+        };
         let pending = self.pending.get_mut(&call_id).ok_or_else(over)?;
         pending.check(self.questions.of_call(call_id), [&question].into_iter())?;
         let later = match question.0 {
@@ -104,6 +111,27 @@ impl RunningServer {
         let answer = pending.put(question, later)?;
         self.questions.add(key, (call_id, pending.call.under), answer);
         Ok(())
+    }
+
+    /// Puts a question for roots that have changed to the only client of a server, also while that works on no call.
+    /// Returns nothing if it is another one.
+    fn ask_for_news(
+        &mut self,
+        key: QuestionKey,
+        (ask, params): AskedQuestion,
+    ) -> Option<Result<(), AskRefusal>> {
+        let is_own = self.shared.settings.mode == MountMode::PerClient;
+        if !is_own || ask != ServerAsk::Roots || check_length(&params).is_err() {
+            return None;
+        }
+        let asker = self.roots.take_asker()?;
+        let (reply, answer) = oneshot::channel();
+        let later = LaterNews { roots: self.roots.told_by(), followed: None };
+        let put = asker.questions.try_send(ServerQuestion { ask, params, reply, later });
+        if put.is_ok() {
+            self.questions.add(key, (NO_CALL, None), answer);
+        }
+        Some(put.map_err(|_| AskRefusal::refused("the client has left")))
     }
 
     /// The call that a message belongs to.
@@ -148,6 +176,11 @@ fn related_task(params: &Map<String, Value>) -> Option<&str> {
     params.get("_meta")?.get(RELATED_TASK)?.get("taskId")?.as_str()
 }
 
+fn check_length(params: &Map<String, Value>) -> Result<(), AskRefusal> {
+    let fits = serde_json::to_vec(params).map_or(0, |it| it.len()) <= QUESTION_BYTES_MAX;
+    if fits { Ok(()) } else { Err(AskRefusal::malformed("the question is too long")) }
+}
+
 fn too_many() -> AskRefusal {
     AskRefusal::refused("this call asks too much")
 }
@@ -166,9 +199,7 @@ impl PendingCall {
             return Err(too_many());
         }
         for (ask, params) in questions {
-            if serde_json::to_vec(params).map_or(0, |it| it.len()) > QUESTION_BYTES_MAX {
-                return Err(AskRefusal::malformed("the question is too long"));
-            }
+            check_length(params)?;
             if *ask == ServerAsk::Elicitation && mode(params) == "url" {
                 check_link(params)?;
             }

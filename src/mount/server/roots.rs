@@ -3,8 +3,9 @@
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
+
+use crate::mount::asking::{CallAsker, RootsHearer};
 
 /// The shortest time between two such news. Further ones are told together.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -12,19 +13,24 @@ const PAUSE: Duration = Duration::from_secs(1);
 /// The news of one start of a server.
 #[derive(Debug)]
 pub(super) struct RootsNews {
-    changed: Arc<Notify>,
+    hearer: Arc<RootsHearer>,
     /// Nothing is told before, just after something was.
     after: Option<Instant>,
 }
 
 impl RootsNews {
     pub(super) fn new() -> Self {
-        Self { changed: Arc::default(), after: None }
+        Self { hearer: Arc::default(), after: None }
     }
 
-    /// What a client that was asked notifies.
-    pub(super) fn told_by(&self) -> Weak<Notify> {
-        Arc::downgrade(&self.changed)
+    /// What a client that was asked tells.
+    pub(super) fn told_by(&self) -> Weak<RootsHearer> {
+        Arc::downgrade(&self.hearer)
+    }
+
+    /// The client whose roots have changed, to be asked for them once.
+    pub(super) fn take_asker(&self) -> Option<CallAsker> {
+        self.hearer.take_asker()
     }
 
     /// Waits until roots have changed. Cancelling this loses nothing.
@@ -33,7 +39,7 @@ impl RootsNews {
             sleep_until(after).await;
             self.after = None;
         }
-        self.changed.notified().await;
+        self.hearer.changed().await;
         self.after = Some(Instant::now() + PAUSE);
     }
 }
