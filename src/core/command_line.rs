@@ -29,7 +29,7 @@ use std::mem;
 
 use brush_parser::ast::{CommandPrefixOrSuffixItem, IoRedirect, SimpleCommand};
 
-pub use crate::core::command_line::shells::is_shell;
+pub use crate::core::command_line::shells::{is_shell, reads_otherwise};
 pub use crate::core::command_line::unknown::UnknownPart;
 pub use crate::core::command_line::word::{LineWord, ShapePiece, WordShape};
 
@@ -148,7 +148,7 @@ impl ShellLineReader {
     fn read(read: impl Fn(&mut Self)) -> ParsedCommandLine {
         let mut reader = Self::default();
         read(&mut reader);
-        if reader.variables.is_ambiguous() {
+        if reader.variables.is_ambiguous(reader.found.unknown.contains(&UnknownPart::Sourced)) {
             reader = Self { variables: KnownVariables::without_values(), ..Self::default() };
             read(&mut reader);
         }
@@ -283,6 +283,8 @@ impl ShellLineReader {
         let Some(first) = words.next() else { return };
         // No program is named like an option, and `{x}>file` opens a descriptor in some shells.
         let first = first.text().filter(|it| !it.starts_with(['-', '{']));
+        // zsh looks for the program behind it.
+        let first = first.map(|it| it.strip_prefix('=').filter(|it| !it.is_empty()).unwrap_or(it));
         if first.is_none() {
             self.note(UnknownPart::Program);
         }

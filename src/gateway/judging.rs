@@ -219,6 +219,7 @@ impl JudgedCall<'_> {
             generation,
             by: caller.name(),
             user: call.standing.user(),
+            is_operators: call.standing.is_operator(),
             tenant: decision.tenant.clone(),
             session: decision.session.filter(|_| self.session.is_some()),
             tool: Arc::clone(&self.entry.name),

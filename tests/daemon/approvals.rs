@@ -463,6 +463,8 @@ async fn a_lease_tool_that_is_repeated_under_its_key_is_answered_and_asks_nobody
     let daemon = daemon_with(rules).await;
     let (mut client, mut operator) = (daemon.client(Era::Modern).await, daemon.operator().await);
     let session = shell(&mut client).await;
+    // While a shell starts, its terminal changes.
+    client.structured("run", json!({"session": session, "command": "true"})).await;
     let of_session = json!({"session": session, "idempotency_key": "a"});
     let mut lease = asked_once(&mut client, &mut operator, "acquire_lease", of_session).await;
     for (tool, key) in [("renew_lease", "b"), ("release_lease", "c")] {

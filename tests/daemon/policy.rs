@@ -8,6 +8,7 @@ use termgate::core::policy::rules::PolicyRules;
 use termgate::surface::TOOL_NAMES;
 
 use crate::daemon::harness::{Era, TestDaemon, Wire, structured};
+use crate::harness::home::is_installed;
 
 /// The rules of a policy file.
 pub(crate) fn rules_of(text: &str) -> PolicyRules {
@@ -99,6 +100,8 @@ async fn a_decision_is_explained_to_its_tenant_and_to_operators() {
     let journal = journal(&daemon);
     let denied = journal.iter().find(|line| line["kind"] == "refused").unwrap();
     assert_eq!((&denied["decision"], &denied["code"]), (&id, &json!("policy_denied")));
+    let events = operator.structured("list_events", json!({"kind": "refused"})).await;
+    assert_eq!(events["events"][0]["decision_id"], id, "{events}");
     daemon.stop().await;
 }
 
@@ -308,7 +311,7 @@ async fn a_line_is_judged_where_it_ends_however_it_is_typed() {
         assert_eq!(error["error_code"], "policy_denied", "{arguments}: {error}");
     }
     // What other keys make of it is not known.
-    for keys in ["Up Enter", "Left Enter", "C-o"] {
+    for keys in ["Up Enter", "Left Enter", "C-o", "M-a", "M-C-e", "C-x", "Escape"] {
         let (tool, arguments) = typed("send_keys", "keys", keys);
         let error = refused(&mut client, tool, arguments).await;
         assert_eq!(error["error_code"], "approval_required", "{keys}: {error}");
@@ -334,6 +337,52 @@ async fn a_line_is_judged_where_it_ends_however_it_is_typed() {
         let (tool, emptied) = typed("send_keys", "keys", "C-c");
         client.structured(tool, emptied).await;
     }
+    daemon.stop().await;
+}
+
+/// fish ends quotes elsewhere, has escapes of its own, and runs what is between parentheses.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_another_shell_may_read_in_another_way_is_not_known() {
+    if !is_installed("fish") {
+        return;
+    }
+    let rules = r#"
+        default = "deny"
+        unknown = "ask"
+
+        [[rule]]
+        name = "look"
+        effect = "allow"
+        command = { program = ["ls", "echo"] }
+
+        [[rule]]
+        name = "sessions"
+        effect = "allow"
+        tool = "create_session"
+
+        [[rule]]
+        name = "rm"
+        effect = "ask"
+        command = { program = "rm" }
+    "#;
+    let daemon = daemon_with(rules).await;
+    let mut client = daemon.client(Era::Modern).await;
+    let created = client.structured("create_session", json!({"command": "fish"})).await;
+    let session = created["session"]["id"].as_str().unwrap().to_owned();
+    let run = |command: &str| json!({"session": session, "command": command, "timeout_ms": 1});
+    let plain = json!({"session": session, "command": "echo 'a b'; ls -l"});
+    assert_eq!(client.structured("run", plain).await["exit_code"], 0);
+    for line in
+        [r"echo 'x\' '; rm -rf build #'", r"\x72m -rf build", "echo (rm -rf build)", "ls >?x"]
+    {
+        let error = refused(&mut client, "run", run(line)).await;
+        assert_eq!(error["error_code"], "approval_required", "{line}: {error}");
+        let message = error["message"].as_str().unwrap();
+        assert!(message.contains("a shell of another syntax may read it"), "{line}: {message}");
+    }
+    let typed = json!({"session": session, "text": r"echo 'x\' '; rm -rf build #'", "enter": true});
+    let error = refused(&mut client, "send_text", typed).await;
+    assert_eq!(error["error_code"], "approval_required", "{error}");
     daemon.stop().await;
 }
 

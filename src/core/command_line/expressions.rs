@@ -4,7 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use brush_parser::ast::ExtendedTestExpr;
 
+use crate::core::command_line::wrappers::lists;
 use crate::core::command_line::{LineWord, ShellLineReader, UnknownPart};
+
+/// Variables that shells set by themselves.
+const SET_BY_SHELLS: &str = "_ PWD OLDPWD REPLY reply MATCH MBEGIN MEND match mbegin mend BASH_REMATCH BASH_ARGV0 OPTARG \
+    OPTIND LINENO RANDOM SRANDOM SECONDS EPOCHSECONDS EPOCHREALTIME PIPESTATUS pipestatus status argv path cdpath fpath \
+    manpath mailpath module_path psvar dirstack DIRSTACK FUNCNAME HISTCMD COLUMNS LINES UID EUID GID EGID PPID MAPFILE \
+    COPROC TTYIDLE ZSH_ARGZERO";
 
 /// What is known about the values of variables.
 #[derive(Debug, Default)]
@@ -32,8 +39,8 @@ impl KnownVariables {
     pub(super) fn set_to(&mut self, name: &str, is_number: bool, value: Option<LineWord>) {
         let names = if is_number { &mut self.numbers } else { &mut self.others };
         names.insert(name.to_owned());
-        if self.values.insert(name.to_owned(), value.filter(|_| !self.is_without_values)).is_some()
-        {
+        let is_own = !self.is_without_values && !lists(SET_BY_SHELLS, name);
+        if self.values.insert(name.to_owned(), value.filter(|_| is_own)).is_some() {
             self.set_again.insert(name.to_owned());
         }
     }
@@ -50,9 +57,10 @@ impl KnownVariables {
         self.values.insert(name.to_owned(), None);
     }
 
-    /// Whether a value was taken that may be another one, since the variable is set again, such as later in a loop.
-    pub(super) fn is_ambiguous(&self) -> bool {
-        !self.used.is_disjoint(&self.set_again)
+    /// Whether a value was taken that may be another one, since the variable is set again, such as later in a loop, or
+    /// perhaps by a `file` of commands.
+    pub(super) fn is_ambiguous(&self, file: bool) -> bool {
+        !self.used.is_disjoint(&self.set_again) || file && !self.used.is_empty()
     }
 
     /// Variables of which no value is taken.

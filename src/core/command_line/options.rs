@@ -4,7 +4,7 @@ use crate::core::command_line::wrappers::lists;
 use crate::core::command_line::{LineWord, ShellLineReader, UnknownPart};
 
 /// Programs, and their options whose value is a command line.
-const LINES: [(&str, &str); 7] = [
+const LINES: [(&str, &str); 9] = [
     (
         "tar bsdtar gtar",
         "I F use-compress-program to-command info-script new-volume-script rsh-command rmt-command checkpoint-action",
@@ -15,14 +15,19 @@ const LINES: [(&str, &str); 7] = [
     ("sort gsort", "compress-program"),
     ("split gsplit", "filter"),
     ("zip", "TT unzip-command"),
+    ("bat ack ag delta", "pager"),
+    ("dpkg", "pre-invoke post-invoke status-logger"),
 ];
 
 /// Programs, and their options whose value runs something in a language of its own, or names what does.
-const NOT_FOLLOWED: [(&str, &str); 4] = [
+const NOT_FOLLOWED: [(&str, &str); 7] = [
     ("vi vim nvim view gvim ex rvim vimdiff nvim-qt", "c S s u cmd"),
     ("emacs", "f l eval execute funcall load script batch"),
     ("gdb lldb", "x ex ix iex o S command eval-command init-command init-eval-command"),
     ("rg", "pre hostname-bin"),
+    ("apt apt-get aptitude", "o option c config-file"),
+    ("rpm rpmbuild", "E eval D define pipe"),
+    ("hg", "config"),
 ];
 
 /// Programs that take a command behind `+`.

@@ -148,8 +148,13 @@ impl<'a> PieceReader<'a> {
             '\'' if bare => {
                 let end = end_of(self.text, at)?;
                 let quoted = whole(end)?;
-                let is_plain = !quoted.contains('\\');
-                (end, if is_plain { WordPiece::Quoted(quoted) } else { WordPiece::Computed })
+                let piece = match (quoted.contains('\\'), quoted.contains("\\'")) {
+                    (false, _) => WordPiece::Quoted(quoted),
+                    (true, false) => WordPiece::Computed,
+                    // Where a shell does not know these quotes, they end here.
+                    (true, true) => parameter(self.text.get(at + 1..end)?, false),
+                };
+                (end, piece)
             }
             '"' if bare => {
                 let end = end_of(self.text, at)?;
@@ -193,11 +198,11 @@ fn is_plain_expansion(text: &str) -> bool {
         && rest.chars().all(is_plain)
 }
 
-/// Whether a word begins with `~` and a number, which stands for a directory visited before.
+/// Whether a word begins with `~` and a number or sign, which stands for a directory visited before.
 fn is_of_directory_stack(text: &str) -> bool {
     let Some(rest) = text.strip_prefix('~') else { return false };
-    let number = rest.split('/').next().unwrap_or_default().trim_start_matches(['+', '-']);
-    !number.is_empty() && number.bytes().all(|it| it.is_ascii_digit())
+    let first = rest.split('/').next().unwrap_or_default();
+    !first.is_empty() && first.bytes().all(|it| it.is_ascii_digit() || matches!(it, b'+' | b'-'))
 }
 
 /// What stands between the signs at which something begins and ends.
@@ -296,6 +301,12 @@ mod tests {
         assert_eq!(bare("$\"$(a)\""), Some(vec![command("a"), Computed]));
         assert_eq!(bare("$=a"), Some(vec![Computed, Plain("a")]));
         assert_eq!(bare("~12/x"), Some(vec![Computed, Plain("~12/x")]));
+        assert_eq!(bare("~-/x"), Some(vec![Computed, Plain("~-/x")]));
+        assert_eq!(bare("~ada/x"), Some(vec![Plain("~ada/x")]));
+        assert_eq!(
+            bare("$'a\\'b'"),
+            Some(vec![Parameter { name: "'a\\'b'", is_plain: false, is_quoted: false }])
+        );
     }
 
     #[test]

@@ -8,6 +8,9 @@ use crate::core::command_line::{LineWord, ShellLineReader, UnknownPart};
 
 /// Shells that read POSIX syntax.
 const SHELLS: &str = "sh bash dash zsh ksh mksh lksh ash yash rbash posh";
+/// What a shell of another syntax may read in another way. Without these, a line of POSIX is the same line or none at all:
+/// fish takes backslashes in single quotes for escapes, parentheses for commands, and `>?` for a redirection.
+const READ_OTHERWISE: [&str; 5] = ["\\", "(", ")", "`", ">?"];
 /// Shells of another syntax.
 const OTHER_SHELLS: &str = "fish csh tcsh rc es pwsh nu elvish xonsh osh ysh";
 /// The letters of shells' options that neither take a value nor say where commands come from.
@@ -36,6 +39,11 @@ pub fn is_shell(name: &str) -> bool {
     lists(SHELLS, name)
 }
 
+/// Whether this shell may read a line in another way than POSIX has it.
+pub fn reads_otherwise(shell: &str, line: &str) -> bool {
+    lists(OTHER_SHELLS, shell) && READ_OTHERWISE.iter().any(|it| line.contains(it))
+}
+
 /// Whether a shell runs this itself.
 pub(super) fn is_builtin(name: &str) -> bool {
     [HARMLESS, DECLARING, BUILTINS].iter().any(|names| lists(names, name))
@@ -61,7 +69,22 @@ impl ShellLineReader {
             "history" if arguments.iter().all(is_digits) => {}
             "alias" if arguments.iter().all(is_plain_name) => {}
             "test" | "[" => self.old_test(arguments),
-            "printf" if arguments.first().is_none_or(|it| !may_be_option(it)) => {}
+            "printf" if arguments.first().is_none_or(|it| !may_be_option(it)) => {
+                let is_number = |it: &LineWord| {
+                    it.text().is_none_or(|it| it.split('%').skip(1).any(begins_with_number))
+                };
+                if arguments.first().is_some_and(is_number)
+                    && arguments[1..].iter().any(may_be_index)
+                {
+                    self.note(UnknownPart::Builtin);
+                }
+            }
+            // zsh computes their arguments.
+            "shift" | "exit" | "return" | "break" | "continue" | "logout"
+                if arguments.iter().any(may_be_index) =>
+            {
+                self.note(UnknownPart::Builtin);
+            }
             "wait" | "jobs" if arguments.iter().all(|it| !may_be_option(it)) => {}
             "which" | "where" | "stat" => {}
             "su" => self.other_user(arguments),
@@ -90,7 +113,8 @@ impl ShellLineReader {
     /// Takes the variables of a builtin that sets them.
     fn declared(&mut self, arguments: &[LineWord]) {
         for word in arguments {
-            let word = word.text().unwrap_or_default();
+            let is_known = word.is_known();
+            let word = word.beginning();
             let is_plain = |letter: char| matches!(letter, 'x' | 'g' | 'r');
             if word.strip_prefix('-').is_some_and(|it| !it.is_empty() && it.chars().all(is_plain)) {
                 continue;
@@ -110,11 +134,11 @@ impl ShellLineReader {
                     if value.contains('[') {
                         self.note(UnknownPart::Builtin);
                     }
+                    let value = Some(value).filter(|_| is_known);
                     let is_sure = self.is_sure && self.through.is_empty();
-                    let known = Some(value).filter(|_| is_sure && !is_appended);
-                    let known = known.map(LineWord::from);
-                    self.variables.set_to(name, is_number(value), known);
-                    self.variable(name, Some(value));
+                    let known = value.filter(|_| is_sure && !is_appended).map(LineWord::from);
+                    self.variables.set_to(name, value.is_some_and(is_number), known);
+                    self.variable(name, value);
                 }
                 (false, _) => self.note(UnknownPart::Builtin),
             }
@@ -278,6 +302,17 @@ fn is_plain_name(word: &LineWord) -> bool {
     let is_part = |it: char| it.is_ascii_alphanumeric() || it == '_';
     let begins = |it: &str| it.starts_with(|it: char| it.is_ascii_alphabetic() || it == '_');
     word.text().is_some_and(|it| begins(it) && it.chars().all(is_part))
+}
+
+/// Whether a word has an index of an array, which zsh computes where it wants a number.
+fn may_be_index(word: &LineWord) -> bool {
+    word.text().is_some_and(|it| it.contains('['))
+}
+
+/// Whether this part of a format, behind its `%`, writes a number.
+fn begins_with_number(part: &str) -> bool {
+    let letter = part.trim_start_matches(|it: char| it.is_ascii_digit() || "#-+ .*'".contains(it));
+    letter.starts_with(['d', 'i', 'o', 'u', 'x', 'X', 'e', 'E', 'f', 'F', 'g', 'G', 'a', 'A'])
 }
 
 fn may_be_option(word: &LineWord) -> bool {

@@ -5,7 +5,7 @@
 
 use crate::core::command_line::shells::is_builtin;
 use crate::core::command_line::wrappers::lists;
-use crate::core::command_line::{LineWord, ProgramCall, ShellLineReader};
+use crate::core::command_line::{LineWord, ProgramCall, ShellLineReader, UnknownPart};
 
 /// Programs whose operands are text, files, hosts, packages or subcommands, and run nothing.
 const RUN_NOTHING: &str = "grep egrep fgrep rg ag ack ls cat bat head tail less more wc sort uniq cut tr tee \
@@ -17,8 +17,9 @@ const RUN_NOTHING: &str = "grep egrep fgrep rg ag ack ls cat bat head tail less 
     vi vim nvim nano emacs view code ed tree column fold paste rev seq date logger notify-send say systemctl service \
     journalctl";
 
-/// How many operands are looked at.
-const OPERANDS_MAX: usize = 12;
+/// How many arguments may be the beginning of a command, and how many of a command are read.
+const BEGINNINGS_MAX: usize = 256;
+const WORDS_MAX: usize = 64;
 
 /// What stands before a command line in the languages of databases and debuggers.
 const BEFORE_LINES: [&str; 5] = [".shell ", ".system ", "\\!", "shell ", "!"];
@@ -31,7 +32,10 @@ impl ShellLineReader {
             return;
         }
         let arguments = &call.arguments;
-        for (at, word) in arguments.iter().enumerate().take(OPERANDS_MAX) {
+        if arguments.len() > BEGINNINGS_MAX {
+            self.note(UnknownPart::Length);
+        }
+        for (at, word) in arguments.iter().enumerate().take(BEGINNINGS_MAX) {
             let Some(word) = word.text() else { continue };
             // A command line in one word, or behind `=` in it.
             let line = match word.strip_prefix('-').and_then(|option| option.split_once('=')) {
@@ -49,7 +53,7 @@ impl ShellLineReader {
             let mut reader =
                 Self { is_suspecting: true, through: vec![name.to_owned()], ..Self::default() };
             match (is_command, line.contains(char::is_whitespace)) {
-                (true, _) => reader.call(arguments[at..].to_vec()),
+                (true, _) => reader.call(arguments[at..].iter().take(WORDS_MAX).cloned().collect()),
                 (false, true) => reader.script(line),
                 (false, false) => continue,
             }

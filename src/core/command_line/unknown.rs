@@ -37,6 +37,8 @@ pub enum UnknownPart {
     Configuration,
     #[error("a program takes it that is not known to be a shell")]
     OtherProgram,
+    #[error("a shell of another syntax may read it in another way")]
+    OtherShell,
     #[error("it is typed in a way, or behind something, that is not known")]
     Typing,
 }
@@ -61,6 +63,7 @@ impl UnknownPart {
             | Self::Variable
             | Self::Configuration
             | Self::OtherProgram
+            | Self::OtherShell
             | Self::Typing => true,
         }
     }
@@ -85,6 +88,7 @@ impl UnknownPart {
             Self::Variable => "variable",
             Self::Configuration => "configuration",
             Self::OtherProgram => "other_program",
+            Self::OtherShell => "other_shell",
             Self::Typing => "typing",
         }
     }

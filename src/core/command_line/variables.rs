@@ -12,7 +12,7 @@ use crate::core::command_line::{ShellLineReader, UnknownPart};
 const LINES: &str = "PROMPT_COMMAND EDITOR VISUAL FCEDIT PAGER MANPAGER SYSTEMD_PAGER SUDO_EDITOR SUDO_ASKPASS \
     SSH_ASKPASS GIT_EDITOR GIT_SEQUENCE_EDITOR GIT_PAGER GIT_SSH GIT_SSH_COMMAND GIT_ASKPASS GIT_EXTERNAL_DIFF \
     GIT_PROXY_COMMAND LESSOPEN LESSCLOSE RSYNC_RSH SVN_SSH CVS_RSH HGEDITOR KUBE_EDITOR BROWSER CC CXX RUSTC \
-    RUSTC_WRAPPER RUSTC_WORKSPACE_WRAPPER";
+    RUSTC_WRAPPER RUSTC_WORKSPACE_WRAPPER FZF_DEFAULT_COMMAND FZF_CTRL_T_COMMAND FZF_ALT_C_COMMAND";
 
 /// Variables in whose value a shell expands commands when it shows them.
 const PROMPTS: &str =
@@ -24,7 +24,8 @@ const CHANGING: &str = "PATH path BASH_ENV ENV ZDOTDIR IFS SHELLOPTS BASHOPTS FP
     XDG_CONFIG_HOME PYTHONSTARTUP PYTHONHOME PERL5OPT PERL5DB RUBYOPT JAVA_TOOL_OPTIONS MAKEFILES TAR_OPTIONS \
     precmd_functions preexec_functions chpwd_functions periodic_functions zshexit_functions \
     zshaddhistory_functions GIT_EXEC_PATH GIT_TEMPLATE_DIR GIT_CONFIG GIT_CONFIG_GLOBAL GIT_CONFIG_SYSTEM \
-    GIT_CONFIG_COUNT GIT_CONFIG_PARAMETERS";
+    GIT_CONFIG_COUNT GIT_CONFIG_PARAMETERS VIMINIT GVIMINIT EXINIT FZF_DEFAULT_OPTS FZF_CTRL_T_OPTS FZF_ALT_C_OPTS \
+    RIPGREP_CONFIG_PATH BAT_CONFIG_PATH LESSKEY LESSKEYIN LESSKEY_CONTENT";
 
 /// How the names of variables begin that say what the loader of programs loads.
 const OF_LOADER: [&str; 2] = ["LD_", "DYLD_"];
@@ -121,6 +122,10 @@ fn may_change(name: &str, value: Option<&str>) -> bool {
             })
         };
         return !value.is_some_and(|value| value.split(' ').all(is_harmless));
+    }
+    // It may run a command when it begins.
+    if matches!(name, "LESS" | "MORE") {
+        return value.is_none_or(|it| it.contains('+'));
     }
     lists(CHANGING, name) || OF_LOADER.iter().any(|it| name.starts_with(it))
 }

@@ -45,10 +45,7 @@ impl LineWord {
             Some(ShapePiece::Text(text)) if whole.is_empty() => Self::Known(text),
             Some(last) => {
                 whole.push(last);
-                match may_lead_up(&whole) {
-                    true => Self::unknown(),
-                    false => Self::Computed(WordShape(whole)),
-                }
+                Self::Computed(WordShape(whole))
             }
         }
     }
@@ -58,6 +55,17 @@ impl LineWord {
         match self {
             Self::Known(text) => Some(text),
             Self::Computed(_) => None,
+        }
+    }
+
+    /// The text that it begins with, as far as it is known.
+    pub(super) fn beginning(&self) -> &str {
+        match self {
+            Self::Known(text) => text,
+            Self::Computed(WordShape(pieces)) => match pieces.first() {
+                Some(ShapePiece::Text(text)) => text,
+                Some(_) | None => "",
+            },
         }
     }
 
@@ -98,6 +106,12 @@ impl From<&str> for LineWord {
 impl WordShape {
     pub fn pieces(&self) -> &[ShapePiece] {
         &self.0
+    }
+
+    /// Whether a path of this shape surely is in the directory that its text begins with, or below: no part of it may turn
+    /// out to be `..`.
+    pub fn stays_below(&self) -> bool {
+        !may_lead_up(&self.0)
     }
 
     /// The directory that its text begins with, up to the last `/` of it, and the pieces behind that.
@@ -177,13 +191,19 @@ mod tests {
     }
 
     #[test]
-    fn of_a_word_that_may_lead_to_a_directory_above_nothing_is_known() {
+    fn a_path_stays_below_its_directory_unless_a_part_may_be_dots() {
+        let stays = |text: &str| match word(text) {
+            LineWord::Computed(shape) => shape.stays_below(),
+            LineWord::Known(_) => panic!("{text}"),
+        };
         for up in [".*", "a/.*", "a/..*", "x*/../y", "x*/..", ".#/x", "*./x"] {
-            assert_eq!(word(up), LineWord::unknown(), "{up}");
+            assert!(!stays(up), "{up}");
         }
-        for stays in ["../*", "a.*", "./*.c", "*/x", "a/*/b*.c"] {
-            assert_ne!(word(stays), LineWord::unknown(), "{stays}");
+        for below in ["../*", "a.*", "./*.c", "*/x", "a/*/b*.c"] {
+            assert!(stays(below), "{below}");
         }
+        let LineWord::Computed(unknown) = LineWord::unknown() else { panic!() };
+        assert!(!unknown.stays_below());
     }
 
     #[test]

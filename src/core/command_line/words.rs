@@ -163,13 +163,19 @@ impl ShellLineReader {
 
 /// Whether a shell takes a value for one word, and for no pattern, where it is not quoted.
 fn is_one_word(value: &LineWord) -> bool {
-    let is_plain = |text: &str| !text.contains([' ', '\t', '\n', '*', '?', '[']);
+    let is_plain = |it: char| it.is_alphanumeric() || "/._-+=:,@%~".contains(it);
+    let is_plain = |text: &String| text.chars().all(is_plain);
     value.pieces().iter().all(|piece| match piece {
         ShapePiece::Text(text) => is_plain(text),
-        ShapePiece::OneOf(texts) => texts.iter().all(|it| is_plain(it)),
+        ShapePiece::OneOf(texts) => texts.iter().all(is_plain),
         ShapePiece::Digits => true,
         ShapePiece::Name | ShapePiece::Any => false,
     })
+}
+
+/// Whether these characters between brackets stand for one character, and the bracket behind them is the last one.
+fn is_plain_class(inner: &str) -> bool {
+    !inner.trim_start_matches(['!', '^']).is_empty() && !inner.contains(['/', '['])
 }
 
 /// Appends what a shell makes of a text outside of quotes: patterns stand for names of files, braces for several words.
@@ -194,7 +200,7 @@ fn expanded(text: &str, shape: &mut Vec<ShapePiece>) {
                 }
             },
             "[" => match end_at(']') {
-                Some((inner, behind)) if !inner.is_empty() && !inner.contains('/') => {
+                Some((inner, behind)) if is_plain_class(inner) => {
                     shape.push(ShapePiece::Name);
                     behind
                 }
@@ -225,8 +231,14 @@ fn of_braces(inner: &str) -> ShapePiece {
         let words = inner.split(',').map(str::to_owned);
         return ShapePiece::OneOf(words.chain([whole]).collect());
     }
-    match inner.contains("..") {
-        true => ShapePiece::Name,
-        false => ShapePiece::Text(whole),
+    // In some shells, other signs are the ends of ranges too, with `/` between them.
+    let is_end = |end: &str| {
+        let is_letter = end.len() == 1 && end.chars().all(|it| it.is_ascii_alphanumeric());
+        is_letter || end.parse::<i64>().is_ok()
+    };
+    match inner.split_once("..") {
+        Some(_) if inner.split("..").all(is_end) => ShapePiece::Name,
+        Some(_) => ShapePiece::Any,
+        None => ShapePiece::Text(whole),
     }
 }

@@ -64,9 +64,12 @@ impl ShellLineReader {
                 };
                 self.found.targets.extend(operands.iter().filter_map(file));
             }
-            // With a script as an operand, that is no file which rules are about.
             "sed" | "gsed" | "perl" | "ruby" if call.flags.contains("i") => {
-                self.found.targets.extend(operands.iter().cloned());
+                // The first one is the script, if no option gives it. Else a script may be among them, which is no file that
+                // rules are about.
+                let has_script = ["e", "f", "E"].iter().any(|it| call.flags.contains(*it));
+                let files = operands.iter().skip(usize::from(!has_script));
+                self.found.targets.extend(files.cloned());
             }
             "awk" | "gawk" if values(&call.arguments, "i include").contains(&Some("inplace")) => {
                 self.found.targets.extend(operands.iter().cloned());

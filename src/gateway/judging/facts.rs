@@ -8,7 +8,9 @@ use serde_json::{Map, Value};
 
 use crate::core::address::normal_address;
 use crate::core::caller::Caller;
-use crate::core::command_line::{ParsedCommandLine, ProgramCall, UnknownPart, is_shell};
+use crate::core::command_line::{
+    ParsedCommandLine, ProgramCall, UnknownPart, is_shell, reads_otherwise,
+};
 use crate::core::ids::PrincipalId;
 use crate::core::invisible::with_invisible_shown;
 use crate::core::one_line::one_line;
@@ -64,7 +66,14 @@ impl<'a> JudgedCall<'a> {
             ToolRuns::Program => self.line_of_program(sessions),
             ToolRuns::Text(_) | ToolRuns::Input => {
                 let typed = self.typed_line();
-                return JudgedLine { parsed: typed.as_ref().map(TypedLine::parse), typed };
+                let mut parsed = typed.as_ref().map(TypedLine::parse);
+                let text = typed.as_ref().and_then(|typed| typed.whole.as_deref());
+                if let (Some(line), Some(text), Some(session)) = (&mut parsed, text, self.session)
+                    && is_read_otherwise(session, text)
+                {
+                    line.unknown.insert(UnknownPart::OtherShell);
+                }
+                return JudgedLine { parsed, typed };
             }
             ToolRuns::Nothing => None,
         };
@@ -77,6 +86,9 @@ impl<'a> JudgedCall<'a> {
         let mut line = ParsedCommandLine::parse(text);
         if self.session.is_some_and(is_for_other_program) {
             line.unknown.insert(UnknownPart::OtherProgram);
+        }
+        if self.session.is_some_and(|session| is_read_otherwise(session, text)) {
+            line.unknown.insert(UnknownPart::OtherShell);
         }
         Some(line)
     }
@@ -295,10 +307,14 @@ pub(super) fn on_one_line(text: &str) -> String {
     one_line(&with_invisible_shown(text)).into_owned()
 }
 
-/// The hash of all that a line runs and writes, if that is known. Of variables only the names are.
+/// The hash of all that a line runs and writes, if that is known, whatever the order and spelling of flags.
 pub(super) fn fingerprint_of(line: &ParsedCommandLine) -> Option<Fingerprint> {
     let is_whole = line.is_known() && line.sets.is_empty() && !line.calls.is_empty();
-    is_whole.then(|| Fingerprint::of(&[format!("{line:?}").as_bytes()]))
+    let call = |it: &ProgramCall| {
+        format!("{:?}", (&it.name, &it.path, &it.flags, &it.operands, &it.through))
+    };
+    let calls: Vec<String> = line.calls.iter().map(call).collect();
+    is_whole.then(|| Fingerprint::of(&[format!("{calls:?}{:?}", line.writes).as_bytes()]))
 }
 
 /// The programs of a line with their flags, if all are known and none runs others.
@@ -319,6 +335,13 @@ pub(super) fn programs_of(line: &ParsedCommandLine) -> Option<BTreeSet<String>> 
         format!("{name} {}", flags.join(" "))
     };
     is_whole.then(|| line.calls.iter().map(program).collect())
+}
+
+/// Whether the shell in front is one that may read this line in another way.
+fn is_read_otherwise(session: &Session, line: &str) -> bool {
+    let frame = session.frame();
+    let program = frame.activity.value.foreground.as_ref().and_then(|it| it.program.as_deref());
+    program.is_some_and(|program| reads_otherwise(program, line))
 }
 
 /// Whether a program that is not known to be a shell takes the next command.

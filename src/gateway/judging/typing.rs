@@ -14,8 +14,8 @@ use crate::gateway::judging::JudgedCall;
 use crate::surface::terminal::send::{keys_in, of_base64};
 use crate::surface::tool::ToolRuns;
 
-/// Characters at which line editors run a line.
-const ENDS: [char; 3] = ['\n', '\r', '\u{f}'];
+/// Characters at which line editors run a line, or may: with `C-x` and Escape begin commands of theirs.
+const ENDS: [char; 5] = ['\n', '\r', '\u{f}', '\u{18}', '\u{1b}'];
 
 /// How many rows a line has at most that is read from the screen.
 const ROWS_MAX: u64 = 100;
@@ -104,8 +104,10 @@ fn of_keys(keys: &[Key]) -> (Typed, bool) {
         KeyCode::Char(_) | KeyCode::Named(_) => None,
     };
     let ends = |key: &Key| match key.code {
-        KeyCode::Char(it) => key.modifiers.ctrl && "jmo".contains(it),
-        KeyCode::Named(it) => matches!(it, NamedKey::Enter | NamedKey::Keypad(_)),
+        KeyCode::Char(it) => key.modifiers.alt || key.modifiers.ctrl && "jmox[".contains(it),
+        KeyCode::Named(it) => {
+            matches!(it, NamedKey::Enter | NamedKey::Escape | NamedKey::Keypad(_))
+        }
     };
     (keys.iter().map(character).collect(), keys.iter().any(ends))
 }

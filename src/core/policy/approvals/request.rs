@@ -73,6 +73,8 @@ pub struct ApprovalRequest {
     pub by: PrincipalName,
     /// The user who asks, where no token says who that is.
     pub user: Option<u32>,
+    /// Whether an operator asks: a person, whose own calls nobody's denial is about.
+    pub is_operators: bool,
     /// Of the session, or of the one to be created.
     pub tenant: TenantId,
     pub session: Option<SessionId>,
@@ -108,11 +110,9 @@ pub struct KnownCommand {
 impl ApprovalRequest {
     /// Whether it is asked for the same user, or with the same token, about the same place as another one.
     pub(super) fn is_asked_as(&self, other: &Self) -> bool {
-        let is_one_asker = match (self.user, other.user) {
-            (Some(one), Some(other)) => one == other,
-            (None, None) => self.by.principal == other.by.principal,
-            (Some(_), None) | (None, Some(_)) => false,
-        };
+        let is_one_user = self.user.is_some() && self.user == other.user;
+        let is_one_asker = self.by.principal == other.by.principal
+            || is_one_user && !self.is_operators && !other.is_operators;
         is_one_asker && (&self.tenant, self.session) == (&other.tenant, other.session)
     }
 

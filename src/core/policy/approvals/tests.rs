@@ -22,6 +22,7 @@ fn request(number: u32, what: &str) -> ApprovalRequest {
         witness: Witness::default(),
         by: PrincipalName { label: "a".into(), principal: PrincipalId::Connection(1) },
         user: None,
+        is_operators: false,
         tenant: TenantId::of_uid(1),
         session: Some(session()),
         tool: "run".into(),
@@ -249,6 +250,8 @@ fn who_connects_again_is_not_asked_for_again() {
     assert_eq!(approvals.ask(NOW, of(2, 2, "rm $x")), denied(1));
     let other_user = ApprovalRequest { user: Some(2), ..of(3, 3, "rm $x") };
     assert_eq!(approvals.ask(NOW, other_user), waits(3, true));
+    let person = ApprovalRequest { is_operators: true, ..of(5, 10, "rm $x") };
+    assert_eq!(approvals.ask(NOW, person), waits(10, true));
     let elsewhere = ApprovalRequest { session: None, ..of(2, 4, "rm $x") };
     assert_eq!(approvals.ask(NOW, elsewhere), waits(4, true));
     // Other spellings are asked about, but not without end.

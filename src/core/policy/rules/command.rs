@@ -111,6 +111,7 @@ fn matching_word(patterns: &Patterns, word: &LineWord) -> Matching {
         LineWord::Known(text) => {
             (patterns.matches(text) || patterns.matches(&plain_path(text))).into()
         }
+        LineWord::Computed(shape) if !shape.stays_below() => Matching::Maybe,
         LineWord::Computed(shape) => {
             let (directory, name) = shape.in_directory();
             let mut directory = plain_path(directory);

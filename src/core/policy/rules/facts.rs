@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
 
-use crate::core::command_line::{LineWord, ParsedCommandLine};
+use crate::core::command_line::{LineWord, ParsedCommandLine, ProgramCall};
 use crate::core::policy::roles::{Role, Roles};
 use crate::core::shell::activity::ActivityState;
 
@@ -191,10 +191,11 @@ impl CallFacts<'_> {
     /// The absolute paths that a file of a line may have, without looking at the disk; `None` if that is not known. Where
     /// the line changes its directory, a file may be in each of them. Links are not followed.
     pub fn paths(&self, line: &ParsedCommandLine, file: &str) -> Option<Vec<String>> {
-        // What `~` stands for is not known, but that it is a directory of its own.
-        let is_whole = |path: &Path| path.is_absolute() || path.starts_with("~");
+        // What `~` and `~ada` stand for is not known, but that it is a directory of its own.
+        let is_home = |path: &Path| path.to_string_lossy().starts_with('~');
+        let is_whole = |path: &Path| path.is_absolute() || is_home(path);
         let file = Path::new(file);
-        if file.starts_with("~") && file.components().any(|it| it == Component::ParentDir) {
+        if is_home(file) && file.components().any(|it| it == Component::ParentDir) {
             return None;
         }
         if is_whole(file) {
@@ -205,6 +206,7 @@ impl CallFacts<'_> {
             match call.name.as_deref() {
                 Some("cd") => {}
                 None | Some("pushd" | "popd") => return None,
+                Some("env" | "sudo") if changes_directory(call) => return None,
                 Some(_) => continue,
             }
             let next = match call.operands.as_slice() {
@@ -225,6 +227,11 @@ impl CallFacts<'_> {
         }
         Some(directories.iter().map(|it| plain(&it.join(file))).collect())
     }
+}
+
+/// Whether a wrapper has what it runs work in another directory.
+fn changes_directory(call: &ProgramCall) -> bool {
+    ["C", "D", "chdir"].iter().any(|flag| call.flags.contains(*flag))
 }
 
 /// The same path without `.`, `..` and slashes that mean nothing.

@@ -131,7 +131,7 @@ fn may_be_in(
     line: &ParsedCommandLine,
     shape: &WordShape,
 ) -> bool {
-    if shape.pieces().contains(&ShapePiece::Any) {
+    if !shape.stays_below() {
         return true;
     }
     let (directory, name) = shape.in_directory();

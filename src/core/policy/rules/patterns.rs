@@ -1,6 +1,7 @@
 //! Patterns for one text, of which one must match.
 
 use std::fmt;
+use std::sync::OnceLock;
 
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 
@@ -20,7 +21,9 @@ const STARS_MAX: usize = 4;
 pub struct Patterns {
     texts: Vec<String>,
     set: GlobSet,
-    shapes: Vec<ShapeMatcher>,
+    regexes: Vec<String>,
+    /// Made when they are first used: few conditions are about words that are known in part.
+    shapes: OnceLock<Vec<ShapeMatcher>>,
 }
 
 /// Why patterns cannot be used.
@@ -49,7 +52,7 @@ impl Patterns {
         if texts.len() > PATTERNS_MAX || texts.iter().any(is_long) {
             return Err(PatternProblem::Size);
         }
-        let (mut set, mut shapes) = (GlobSetBuilder::new(), Vec::new());
+        let (mut set, mut regexes) = (GlobSetBuilder::new(), Vec::new());
         for text in &texts {
             let top = text.strip_suffix("/**").filter(|top| !top.is_empty()).map(str::to_owned);
             let globs = with_whole_stars(text).ok_or(PatternProblem::Stars)?;
@@ -58,14 +61,14 @@ impl Patterns {
                 let glob = glob.map_err(|error| {
                     PatternProblem::Syntax(text.clone(), error.kind().to_string())
                 })?;
-                shapes.push(ShapeMatcher::new(glob.regex()));
+                regexes.push(glob.regex().to_owned());
                 set.add(glob);
             }
         }
         let set = set.build();
         let set =
             set.map_err(|error| PatternProblem::Syntax(texts.join(", "), error.to_string()))?;
-        Ok(Self { texts, set, shapes })
+        Ok(Self { texts, set, regexes, shapes: OnceLock::new() })
     }
 
     /// Whether one of them matches this whole text.
@@ -75,7 +78,8 @@ impl Patterns {
 
     /// Whether one of them may match a whole text that consists of these pieces.
     pub fn may_match(&self, pieces: &[ShapePiece]) -> bool {
-        self.shapes.iter().any(|it| it.may_match(pieces))
+        let made = || self.regexes.iter().map(|regex| ShapeMatcher::new(regex)).collect();
+        self.shapes.get_or_init(made).iter().any(|it| it.may_match(pieces))
     }
 
     /// The patterns as they were given.
