@@ -131,6 +131,9 @@ async fn list(context: &Context) -> Result<CommandReport, CliFailure> {
             "there are no mounts; to add one, run: termgate mounts add NAME -- COMMAND".to_owned(),
         );
     }
+    notes.extend(list.mounts.iter().flat_map(|it| {
+        it.left_out.iter().map(move |tool| format!("{} leaves out the tool {tool}", it.name))
+    }));
     notes.extend(list.contested.iter().map(|it| {
         format!("the name {} is wanted by {}, so none has it", it.name, it.tools.join(" and "))
     }));

@@ -1,12 +1,15 @@
 //! Asks a client: what it declared that it answers, and a request on its connection.
 
+use std::fmt;
+
 use bytes::Bytes;
 use rmcp::model::ClientCapabilities;
-use serde_json::{Map, Value, json};
+use serde_json::json;
 use tokio::sync::oneshot;
 
 use crate::mcp::connection::Connection;
 use crate::mount::asking::{AskAnswer, AskRefusal, ServerAsk, mode};
+use crate::mount::json::ExactObject;
 
 /// Whether a client shows forms to its person.
 pub fn shows_forms(capabilities: &ClientCapabilities) -> bool {
@@ -22,7 +25,7 @@ pub fn shows_forms(capabilities: &ClientCapabilities) -> bool {
 pub fn check_offered(
     capabilities: &ClientCapabilities,
     ask: ServerAsk,
-    params: &Map<String, Value>,
+    params: &ExactObject,
 ) -> Result<(), AskRefusal> {
     let lacks = |what: &str| Err(AskRefusal::not_offered(format!("the client has no {what}")));
     match ask {
@@ -38,7 +41,7 @@ pub fn check_offered(
         }
         ServerAsk::Sampling => match &capabilities.sampling {
             None => lacks("sampling"),
-            Some(sampling) if params.contains_key("tools") && sampling.tools.is_none() => {
+            Some(sampling) if params.get("tools").is_some() && sampling.tools.is_none() => {
                 Err(AskRefusal::malformed("the client has no sampling with tools"))
             }
             Some(_) => Ok(()),
@@ -51,7 +54,7 @@ pub fn check_offered(
 ///
 /// # Errors
 /// The client's own error, or why there is no answer: it has left, or has too many requests to answer.
-pub async fn ask(connection: &Connection, method: &str, params: &Value) -> AskAnswer {
+pub async fn ask(connection: &Connection, method: &str, params: &impl fmt::Display) -> AskAnswer {
     PendingRequest::make(connection, method, params).await?.answer().await
 }
 
@@ -72,14 +75,16 @@ impl<'a> PendingRequest<'a> {
     pub async fn make(
         connection: &'a Connection,
         method: &str,
-        params: &Value,
+        params: &impl fmt::Display,
     ) -> Result<Self, AskRefusal> {
         let busy = || AskRefusal::refused("the client has too many questions to answer");
         let (id, answer) = connection.asked.expect().ok_or_else(busy)?;
         let mut pending = Self { connection, id, answer, is_sent: false };
         let id = &pending.id;
-        let request = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
-        let line = format!("{request}\n");
+        let (id, method) = (json!(id), json!(method));
+        let line = format!(
+            "{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":{method},\"params\":{params}}}\n"
+        );
         let room = connection.outbox.push_room(line.len()).await;
         let segments = [Bytes::from(line), Bytes::new(), Bytes::new()];
         connection.outbox.push(&connection.outbox.lane(), Some(room), segments).await;
@@ -116,11 +121,14 @@ impl Drop for PendingRequest<'_> {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::Value;
+
     use super::*;
+    use crate::mount::json::ExactJson;
 
     fn refusal(capabilities: Value, ask: ServerAsk, params: Value) -> i64 {
         let capabilities = serde_json::from_value(capabilities).unwrap();
-        let Value::Object(params) = params else { panic!("no object") };
+        let params = ExactJson::of(&params).try_into().unwrap();
         check_offered(&capabilities, ask, &params).map_or_else(|refusal| refusal.code, |()| 0)
     }
 

@@ -9,13 +9,14 @@ use std::fmt;
 use std::future::Future;
 
 use rmcp::ErrorData;
-use rmcp::model::{JsonObject, ProtocolVersion, RequestMetaObject};
+use rmcp::model::{ErrorCode, JsonObject, ProtocolVersion, RequestMetaObject};
 use serde::de::{Error as _, IgnoredAny, MapAccess, Visitor};
-use serde::{Deserialize, Deserializer};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::mcp::outbox::budget::ReservedSpace;
+use crate::mount::json::ExactObject;
 use crate::session::request_order::RequestTurn;
 use crate::surface::call_arguments::CallArguments;
 use crate::surface::tool::StructuredContent;
@@ -149,13 +150,48 @@ pub struct ToolCall {
 /// The answer to a call and the outbox space reserved for it.
 #[derive(Debug)]
 pub struct Reply {
-    pub result: Result<ToolResult, ErrorData>,
+    pub result: Result<ToolResult, CallError>,
     pub room: Option<ReservedSpace>,
 }
 
 impl From<Result<ToolResult, ErrorData>> for Reply {
     fn from(result: Result<ToolResult, ErrorData>) -> Self {
-        Self { result, room: None }
+        Self { result: result.map_err(CallError::Own), room: None }
+    }
+}
+
+impl From<RelayedError> for Reply {
+    fn from(error: RelayedError) -> Self {
+        Self { result: Err(CallError::Relayed(error)), room: None }
+    }
+}
+
+/// The error of the protocol that answers a call.
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+pub enum CallError {
+    Own(ErrorData),
+    Relayed(RelayedError),
+}
+
+/// The error of a mounted server that clients get as it was written.
+#[derive(Debug, Serialize)]
+pub struct RelayedError {
+    pub code: i64,
+    pub message: String,
+    pub data: ExactObject,
+}
+
+impl From<RelayedError> for ErrorData {
+    /// As the library writes it, which rounds numbers.
+    fn from(error: RelayedError) -> Self {
+        let RelayedError { code, message, data } = error;
+        match serde_json::from_str(&data.to_string()) {
+            Ok(data) => Self::new(ErrorCode(code as i32), message, Some(data)),
+            Err(error) => {
+                Self::internal_error(format!("the error of the server is malformed: {error}"), None)
+            }
+        }
     }
 }
 
@@ -207,7 +243,8 @@ enum ResultBody {
     Relayed(Box<RawValue>),
     /// What the client is to ask before it makes the call again, and to bring back then.
     Asking {
-        questions: Value,
+        /// As JSON.
+        questions: String,
         state: String,
     },
 }
@@ -237,7 +274,8 @@ impl ToolResult {
     }
 
     /// A result that has the client answer questions, bring back `state`, and make the call again.
-    pub fn asking(era: Era, questions: Value, state: String) -> Self {
+    pub fn asking(era: Era, questions: &impl fmt::Display, state: String) -> Self {
+        let questions = questions.to_string();
         Self { era, body: ResultBody::Asking { questions, state }, envelope: None }
     }
 
@@ -267,7 +305,7 @@ impl ToolResult {
             ResultBody::Relayed(result) => return self.write_relayed(result.get(), to),
             ResultBody::Asking { questions, state } => {
                 to.extend_from_slice(br#"{"resultType":"input_required","inputRequests":"#);
-                serde_json::to_writer(&mut *to, questions)?;
+                to.extend_from_slice(questions.as_bytes());
                 to.extend_from_slice(br#","requestState":"#);
                 serde_json::to_writer(&mut *to, state)?;
                 to.push(b'}');

@@ -80,7 +80,13 @@ impl NoticeLane {
         if let Some(id) = &self.subscription {
             params["_meta"] = json!({"io.modelcontextprotocol/subscriptionId": id});
         }
-        let line = format!("{}\n", json!({"jsonrpc": "2.0", "method": method, "params": params}));
+        self.send_text(method, &params).await;
+    }
+
+    /// The same with parameters that are JSON as text.
+    pub async fn send_text(&self, method: &str, params: &impl fmt::Display) {
+        let line =
+            format!("{{\"jsonrpc\":\"2.0\",\"method\":{},\"params\":{params}}}\n", json!(method));
         let room = self.connection.outbox.push_room(line.len()).await;
         if self.connection.ended.is_cancelled() {
             // The client is leaving, and some fail on what they did not ask for.

@@ -7,10 +7,11 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use tokio::sync::{Notify, mpsc, oneshot};
 
 use crate::core::ids::ConnectionId;
+use crate::mount::json::{ExactJson, ExactObject};
 
 /// How many questions of one call wait for their answers, and how many it may ask in all.
 pub const OPEN_MAX: usize = 4;
@@ -67,7 +68,7 @@ pub struct AskRefusal {
     #[serde(default)]
     pub message: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub data: Option<Value>,
+    pub data: Option<ExactJson>,
 }
 
 impl AskRefusal {
@@ -94,7 +95,7 @@ pub type AskAnswer = Result<Box<RawValue>, AskRefusal>;
 #[derive(Debug)]
 pub struct ServerQuestion {
     pub ask: ServerAsk,
-    pub params: Map<String, Value>,
+    pub params: ExactObject,
     /// Closed once no answer is needed any more.
     pub reply: oneshot::Sender<AskAnswer>,
     pub later: LaterNews,
@@ -141,16 +142,16 @@ pub type LinkFollowed = oneshot::Receiver<()>;
 pub const LINK_ID: &str = "elicitationId";
 
 /// How the person is to be asked.
-pub fn mode(params: &Map<String, Value>) -> &str {
-    params.get("mode").map_or("form", |mode| mode.as_str().unwrap_or_default())
+pub fn mode(params: &ExactObject) -> &str {
+    params.get("mode").map_or("form", |mode| mode.as_text().unwrap_or_default())
 }
 
 /// Checks that the address of a link opens a page, and runs or reads nothing on the person's machine.
 ///
 /// # Errors
 /// What the server is told.
-pub fn check_link(question: &Map<String, Value>) -> Result<(), AskRefusal> {
-    let url = question.get("url").and_then(Value::as_str).unwrap_or_default();
+pub fn check_link(question: &ExactObject) -> Result<(), AskRefusal> {
+    let url = question.text("url").unwrap_or_default();
     let has = |scheme: &str| {
         url.get(..scheme.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(scheme))
     };
@@ -253,7 +254,7 @@ mod tests {
     #[test]
     fn a_link_opens_a_page() {
         let code = |question: Value| {
-            let Value::Object(question) = question else { panic!() };
+            let question = ExactJson::of(&question).try_into().unwrap();
             check_link(&question).map_or_else(|refusal| refusal.code, |()| 0)
         };
         for url in ["https://a.example/x?y", "HTTP://a", "https://\u{e4}.example"] {

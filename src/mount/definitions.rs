@@ -9,9 +9,12 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use serde_json::Value;
+use serde::Deserialize;
+use serde_json::value::RawValue;
 
 use crate::core::mount::MountName;
+use crate::mount::json::ExactJson;
+use crate::mount::json::reading::{JsonFault, read_whole};
 
 /// The most tools of a server.
 pub const TOOLS_MAX: usize = 256;
@@ -26,7 +29,28 @@ const FILE_MAX: u64 = 16 * 1024 * 1024;
 /// All tools of a server, by its own names for them.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ToolSet {
-    tools: BTreeMap<Arc<str>, Arc<Value>>,
+    tools: BTreeMap<Arc<str>, Arc<ExactJson>>,
+    /// The tools of the server that nobody can use. They are not kept.
+    left_out: Vec<LeftOutTool>,
+}
+
+/// A tool that a server lists and that is left out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LeftOutTool {
+    /// The server's own name for it, if it has one.
+    pub name: String,
+    pub problem: String,
+}
+
+impl LeftOutTool {
+    pub fn of(definition: &RawValue, fault: &JsonFault) -> Self {
+        #[derive(Deserialize)]
+        struct OnlyName {
+            name: String,
+        }
+        let named = read_whole::<OnlyName>(definition.get());
+        Self { name: named.map(|it| it.name).unwrap_or_default(), problem: fault.to_string() }
+    }
 }
 
 /// Why definitions cannot be used.
@@ -54,24 +78,34 @@ impl ToolSet {
     ///
     /// # Errors
     /// [`DefinitionsError`] for a set that cannot be told apart or is too large.
-    pub fn of(definitions: Vec<Value>) -> Result<Self, DefinitionsError> {
+    pub fn of(definitions: Vec<ExactJson>) -> Result<Self, DefinitionsError> {
         if definitions.len() > TOOLS_MAX {
             return Err(DefinitionsError::TooMany);
         }
         let mut tools = BTreeMap::new();
         for definition in definitions {
-            let name = definition.get("name").and_then(Value::as_str);
+            let name = definition.get("name").and_then(ExactJson::as_text);
             let name: Arc<str> = Arc::from(name.ok_or(DefinitionsError::Nameless)?);
             if tools.insert(Arc::clone(&name), Arc::new(definition)).is_some() {
                 return Err(DefinitionsError::Twice(name.to_string()));
             }
         }
-        Ok(Self { tools })
+        Ok(Self { tools, left_out: Vec::new() })
     }
 
     /// The tools with their definitions, by name.
-    pub fn tools(&self) -> &BTreeMap<Arc<str>, Arc<Value>> {
+    pub fn tools(&self) -> &BTreeMap<Arc<str>, Arc<ExactJson>> {
         &self.tools
+    }
+
+    /// The same set, of a list with these tools that nobody can use.
+    #[must_use]
+    pub fn without(self, left_out: Vec<LeftOutTool>) -> Self {
+        Self { left_out, ..self }
+    }
+
+    pub fn left_out(&self) -> &[LeftOutTool] {
+        &self.left_out
     }
 
     /// How the tools of another set differ from these.
@@ -123,7 +157,7 @@ impl AcceptedTools {
             Ok(about) if about.len() > FILE_MAX => return Err(io::ErrorKind::FileTooLarge.into()),
             Ok(_) => {}
         }
-        let definitions: Vec<Value> = serde_json::from_slice(&fs::read(&path)?)?;
+        let definitions: Vec<ExactJson> = serde_json::from_slice(&fs::read(&path)?)?;
         ToolSet::of(definitions).map(Some).map_err(io::Error::other)
     }
 
@@ -148,12 +182,12 @@ fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
 
     fn set(definitions: Value) -> ToolSet {
-        ToolSet::of(serde_json::from_value(definitions).unwrap()).unwrap()
+        ToolSet::of(serde_json::from_str(&definitions.to_string()).unwrap()).unwrap()
     }
 
     #[test]
@@ -185,12 +219,14 @@ mod tests {
 
     #[test]
     fn a_list_that_cannot_be_told_apart_is_refused() {
-        let of = |definitions: Value| ToolSet::of(serde_json::from_value(definitions).unwrap());
+        let of = |definitions: Value| {
+            ToolSet::of(serde_json::from_str(&definitions.to_string()).unwrap())
+        };
         assert_eq!(of(json!([{}])), Err(DefinitionsError::Nameless));
         let twice = of(json!([{"name": "a"}, {"name": "a"}]));
         assert_eq!(twice, Err(DefinitionsError::Twice("a".to_owned())));
         let many: Vec<Value> = (0..=TOOLS_MAX).map(|n| json!({"name": n.to_string()})).collect();
-        assert_eq!(ToolSet::of(many), Err(DefinitionsError::TooMany));
+        assert_eq!(of(json!(many)), Err(DefinitionsError::TooMany));
     }
 
     #[test]

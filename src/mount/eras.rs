@@ -7,6 +7,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use crate::mount::asking::capabilities;
+use crate::mount::json::ExactJson;
 use crate::mount::log::LogLevel;
 use crate::mount::protocol::{ServerParams, request};
 use crate::mount::tasks::TASKS_EXTENSION;
@@ -100,8 +101,9 @@ impl ResultKind {
 }
 
 /// The request that opened the subscription to which a notification belongs.
-pub fn subscription(params: &Value) -> Option<u64> {
-    params.get("_meta")?.get(format!("{RESERVED}subscriptionId"))?.as_u64()
+pub fn subscription(params: &ExactJson) -> Option<u64> {
+    let id = params.get("_meta")?.get(&format!("{RESERVED}subscriptionId"))?;
+    id.as_literal()?.parse().ok()
 }
 
 #[cfg(test)]

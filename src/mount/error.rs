@@ -2,13 +2,15 @@
 
 use std::time::Duration;
 
-use serde_json::{Map, Value};
-
 use crate::core::mount::MountName;
+use crate::mount::json::{ExactJson, ExactObject};
 use crate::mount::link::lines::MESSAGE_MAX;
 
 /// The protocol's code of an error that wants links to be opened first.
 pub const LINK_NEEDED: i64 = -32042;
+
+/// The member of its data that has the links.
+pub const LINKS: &str = "elicitations";
 
 /// Why a call of a mounted tool failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -62,7 +64,7 @@ pub enum MountError {
     TooManyWatched { mount: MountName },
     /// The person has to open links before the server takes the call. The data is that of the server's error.
     #[error("the mount `{mount}` wants {} to be opened first: {message}", addresses(data).join(" and "))]
-    LinkNeeded { mount: MountName, message: String, data: Value },
+    LinkNeeded { mount: MountName, message: String, data: ExactObject },
     /// The server refused the call with an error of the protocol, which may have no code.
     #[error("the mount `{mount}` refused the call{}: {message}", code.map(|it| format!(" ({it})")).unwrap_or_default())]
     Refused { mount: MountName, code: Option<i64>, message: String },
@@ -94,13 +96,13 @@ impl MountError {
 }
 
 /// The links in the data of an error that wants them to be opened.
-pub fn links(data: &Value) -> impl Iterator<Item = &Map<String, Value>> {
-    let all = data.get("elicitations").and_then(Value::as_array);
-    all.into_iter().flatten().filter_map(Value::as_object)
+pub fn links(data: &ExactObject) -> impl Iterator<Item = &ExactObject> {
+    let all = data.get(LINKS).map(ExactJson::items).unwrap_or_default();
+    all.iter().filter_map(ExactJson::as_object)
 }
 
-fn addresses(data: &Value) -> Vec<&str> {
-    links(data).filter_map(|link| link.get("url")?.as_str()).collect()
+fn addresses(data: &ExactObject) -> Vec<&str> {
+    links(data).filter_map(|link| link.text("url")).collect()
 }
 
 /// Why an operator's wish about a mount was not fulfilled.

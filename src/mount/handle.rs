@@ -5,17 +5,17 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::value::RawValue;
-use serde_json::{Map, Value};
 use tokio::sync::{Notify, mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
 use crate::core::ids::ConnectionId;
 use crate::core::mount::{MountName, MountSettings};
 use crate::mount::asking::CallAsker;
-use crate::mount::definitions::ToolSet;
+use crate::mount::definitions::{LeftOutTool, ToolSet};
 use crate::mount::eras::ServerEra;
 use crate::mount::error::{ManageError, MountError};
 use crate::mount::fence::{CallLease, Fence};
+use crate::mount::json::ExactObject;
 use crate::mount::log::{LogLevel, LogMessage, ServerLog};
 use crate::mount::protocol::ServerParams;
 use crate::mount::shares::{ClientShare, ClientShares, MountClient};
@@ -60,6 +60,8 @@ pub struct MountView {
     pub problem: Option<String>,
     /// How often its lists have changed.
     pub changes: ListChanges,
+    /// The tools that it lists and that nobody can use.
+    pub left_out: Vec<LeftOutTool>,
 }
 
 /// How often the lists of a server have changed, as far as it tells.
@@ -144,7 +146,7 @@ impl ServerNews {
 #[derive(Clone, Debug, PartialEq)]
 pub enum CallNews {
     /// How far it has come: the members of the notification, without the token.
-    Progress(Map<String, Value>),
+    Progress(ExactObject),
     Logged(LogMessage),
 }
 

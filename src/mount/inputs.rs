@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use serde_json::{Map, Value};
 
+use crate::mount::json::ExactObject;
 use crate::mount::protocol::ServerParams;
 
 /// How often a server may ask with a result before it answers a request.
@@ -27,7 +27,7 @@ pub type InputRequests = BTreeMap<String, InputRequest>;
 pub struct InputRequest {
     pub method: String,
     #[serde(default)]
-    pub params: Option<Map<String, Value>>,
+    pub params: Option<ExactObject>,
 }
 
 impl InputRequired {
@@ -83,12 +83,12 @@ impl InputRound {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
 
     fn round(result: Value) -> Option<(InputRequests, InputRound)> {
-        serde_json::from_value::<InputRequired>(result).unwrap().round()
+        serde_json::from_str::<InputRequired>(&result.to_string()).unwrap().round()
     }
 
     #[test]

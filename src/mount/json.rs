@@ -11,7 +11,7 @@ use serde::{Serialize, Serializer, ser};
 use serde_json::value::RawValue;
 
 /// A value.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ExactJson {
     /// `null`, `true`, `false`, or a number as it was written.
     Literal(Box<str>),
@@ -49,6 +49,14 @@ impl ExactJson {
         match self {
             Self::Literal(literal) => Some(literal),
             Self::Text(_) | Self::List(_) | Self::Object(_) => None,
+        }
+    }
+
+    /// The values of a list. Others have none.
+    pub fn items(&self) -> &[Self] {
+        match self {
+            Self::List(values) => values,
+            Self::Literal(_) | Self::Text(_) | Self::Object(_) => &[],
         }
     }
 
@@ -106,6 +114,11 @@ impl ExactObject {
         Some(&self.members[self.by_name[at]].1)
     }
 
+    pub fn get_mut(&mut self, name: &str) -> Option<&mut ExactJson> {
+        let at = self.place(name).ok()?;
+        Some(&mut self.members[self.by_name[at]].1)
+    }
+
     /// The text of this member, if it is one.
     pub fn text(&self, name: &str) -> Option<&str> {
         self.get(name)?.as_text()
@@ -150,6 +163,8 @@ impl ExactObject {
         Self::of(self.by_name().map(|(name, value)| (name.clone(), value.sorted())).collect())
     }
 }
+
+impl Eq for ExactObject {}
 
 impl PartialEq for ExactObject {
     fn eq(&self, other: &Self) -> bool {

@@ -4,7 +4,8 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+
+use crate::mount::json::{ExactJson, ExactObject};
 
 /// How many lines are kept, and how long one may be in bytes.
 const LINES_MAX: usize = 200;
@@ -32,17 +33,17 @@ pub enum LogLevel {
 pub struct LogMessage {
     pub level: LogLevel,
     pub logger: Option<String>,
-    pub data: Value,
+    pub data: ExactJson,
 }
 
 impl LogMessage {
     /// Reads the parameters of a `notifications/message`; `None` if they are malformed or too long for clients.
-    pub fn of(mut params: Map<String, Value>) -> Option<Self> {
-        if serde_json::to_vec(&params).is_ok_and(|it| it.len() > MESSAGE_MAX) {
+    pub fn of(mut params: ExactObject) -> Option<Self> {
+        if params.to_string().len() > MESSAGE_MAX {
             return None;
         }
-        let level = LogLevel::deserialize(params.get("level")?).ok()?;
-        let logger = params.get("logger").and_then(Value::as_str).map(str::to_owned);
+        let level = serde_json::from_str(&params.get("level")?.to_string()).ok()?;
+        let logger = params.text("logger").map(str::to_owned);
         Some(Self { level, logger, data: params.remove("data")? })
     }
 }
@@ -64,10 +65,10 @@ impl ServerLog {
     }
 
     /// Adds the message of a `notifications/message`: its level, its logger, and its data as one line.
-    pub fn add_message(&self, params: Option<&Value>) {
+    pub fn add_message(&self, params: Option<&ExactJson>) {
         let Some(data) = params.and_then(|params| params.get("data")) else { return };
-        let member = |name: &str| params.and_then(|params| params.get(name)?.as_str());
-        let data = data.as_str().map_or_else(|| data.to_string(), str::to_owned);
+        let member = |name: &str| params.and_then(|params| params.get(name)?.as_text());
+        let data = data.as_text().map_or_else(|| data.to_string(), str::to_owned);
         let (level, logger) = (member("level").unwrap_or("info"), member("logger"));
         let logger = logger.map(|logger| format!("{logger}: ")).unwrap_or_default();
         self.add(format!("[{level}] {logger}{data}").replace('\n', " ").as_bytes());
@@ -85,7 +86,7 @@ impl ServerLog {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
 
@@ -94,7 +95,7 @@ mod tests {
         let log = ServerLog::default();
         let text = json!({"level": "warning", "logger": "db", "data": "a\nb"});
         for params in [text, json!({"data": {"x": 1}}), json!({"level": "error"}), json!([])] {
-            log.add_message(Some(&params));
+            log.add_message(Some(&ExactJson::of(&params)));
         }
         log.add_message(None);
         assert_eq!(log.lines(), ["[warning] db: a b", r#"[info] {"x":1}"#]);
@@ -102,10 +103,10 @@ mod tests {
 
     #[test]
     fn what_clients_are_told_is_of_the_protocol_and_bounded() {
-        let of = |params: Value| LogMessage::of(params.as_object().unwrap().clone());
+        let of = |params: Value| LogMessage::of(ExactJson::of(&params).try_into().unwrap());
         let told =
             of(json!({"level": "critical", "logger": "db", "data": [1], "more": 2})).unwrap();
-        let expected = (LogLevel::Critical, Some("db"), json!([1]));
+        let expected = (LogLevel::Critical, Some("db"), ExactJson::of(&[1]));
         assert_eq!((told.level, told.logger.as_deref(), told.data), expected);
         for params in [
             json!({"level": "loud", "data": 1}),

@@ -1,26 +1,31 @@
 //! Arguments that a tool of the newer era wants to be said again in headers: `x-mcp-header` in its input schema.
 
-use serde_json::Value;
-
-use crate::mount::json::ExactJson;
+use crate::mount::json::{ExactJson, ExactObject};
 
 /// How deep a schema is looked at, and how many headers a call has at most.
 const DEPTH_MAX: usize = 8;
 const HEADERS_MAX: usize = 32;
 
 /// The headers of a call with these arguments: their names and what they say, before it is encoded.
-pub fn mirrored(schema: &Value, arguments: &ExactJson) -> Vec<(String, String)> {
+pub fn mirrored(schema: Option<&ExactJson>, arguments: &ExactJson) -> Vec<(String, String)> {
     let mut headers = Vec::new();
-    add(schema, arguments, DEPTH_MAX, &mut headers);
+    if let Some(schema) = schema {
+        add(schema, arguments, DEPTH_MAX, &mut headers);
+    }
     headers.truncate(HEADERS_MAX);
     headers
 }
 
-fn add(schema: &Value, arguments: &ExactJson, depth: usize, headers: &mut Vec<(String, String)>) {
-    let properties = schema.get("properties").and_then(Value::as_object);
-    for (name, property) in properties.into_iter().flatten() {
+fn add(
+    schema: &ExactJson,
+    arguments: &ExactJson,
+    depth: usize,
+    headers: &mut Vec<(String, String)>,
+) {
+    let properties = schema.get("properties").and_then(ExactJson::as_object);
+    for (name, property) in properties.into_iter().flat_map(ExactObject::iter) {
         let Some(argument) = arguments.get(name) else { continue };
-        let header = property.get("x-mcp-header").and_then(Value::as_str);
+        let header = property.get("x-mcp-header").and_then(ExactJson::as_text);
         if let (Some(header), Some(said)) = (header, said(argument)) {
             headers.push((format!("Mcp-Param-{header}"), said));
         }
@@ -58,7 +63,7 @@ mod tests {
         }});
         let arguments = json!({"a": "x y", "b": true, "c": -7, "e": null, "f": 1.5,
             "g": {"a": "z"}, "h": "h", "i": "i"});
-        let headers: Vec<_> = mirrored(&schema, &ExactJson::of(&arguments));
+        let headers: Vec<_> = mirrored(Some(&ExactJson::of(&schema)), &ExactJson::of(&arguments));
         let headers: Vec<_> = headers.iter().map(|(name, said)| (&name[..], &said[..])).collect();
         assert_eq!(
             headers,
@@ -69,6 +74,6 @@ mod tests {
                 ("Mcp-Param-Deep", "z"),
             ]
         );
-        assert!(mirrored(&json!(true), &ExactJson::of(&1)).is_empty());
+        assert!(mirrored(Some(&ExactJson::of(&true)), &ExactJson::of(&1)).is_empty());
     }
 }

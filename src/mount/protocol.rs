@@ -5,20 +5,22 @@ use std::fmt::Display;
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::{RawValue, to_raw_value};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use crate::mount::asking::{AskAnswer, AskRefusal};
+use crate::mount::json::reading::RepeatedNames;
+use crate::mount::json::{ExactJson, ExactObject};
 
 /// The method that calls a tool.
 pub const TOOL_CALL: &str = "tools/call";
 
 /// An error that a server answers. What is no error of the protocol is one nevertheless: it ends the request.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-#[serde(from = "Value")]
+#[serde(from = "Box<RawValue>")]
 pub struct ServerRefusal {
     pub code: Option<i64>,
     pub message: String,
-    pub data: Option<Value>,
+    pub data: Option<ExactJson>,
 }
 
 impl ServerRefusal {
@@ -28,12 +30,21 @@ impl ServerRefusal {
     }
 }
 
-impl From<Value> for ServerRefusal {
-    fn from(mut error: Value) -> Self {
-        let code = error["code"].as_i64();
-        let message = error["message"].as_str().map(str::to_owned);
-        let message = message.unwrap_or_else(|| error.to_string());
-        Self { code, message, data: error.get_mut("data").map(Value::take) }
+impl From<Box<RawValue>> for ServerRefusal {
+    fn from(error: Box<RawValue>) -> Self {
+        let mut read = match ExactJson::read(&error, RepeatedNames::LeftOut) {
+            Ok(read) => read,
+            Err(fault) => return Self::malformed(format!("its error cannot be read: {fault}")),
+        };
+        let code = read.get("code").and_then(ExactJson::as_literal);
+        let code = code.and_then(|code| code.parse().ok());
+        let message = read.get("message").and_then(ExactJson::as_text).map(str::to_owned);
+        let message = message.unwrap_or_else(|| read.to_string());
+        let data = match &mut read {
+            ExactJson::Object(members) => members.remove("data"),
+            ExactJson::Literal(_) | ExactJson::Text(_) | ExactJson::List(_) => None,
+        };
+        Self { code, message, data }
     }
 }
 
@@ -42,23 +53,23 @@ impl From<Value> for ServerRefusal {
 pub enum ServerMessage {
     Answer { id: u64, result: Result<Box<RawValue>, ServerRefusal> },
     Asks(ServerRequest),
-    Tells { method: String, params: Option<Value> },
+    Tells { method: String, params: Option<ExactJson> },
 }
 
 /// A request of a server.
 #[derive(Debug)]
 pub struct ServerRequest {
-    pub id: Value,
+    pub id: ExactJson,
     pub method: String,
     /// Empty if they are no object.
-    pub params: Map<String, Value>,
+    pub params: ExactObject,
 }
 
 #[derive(Debug, Deserialize)]
 struct AnyMessage {
-    id: Option<Value>,
+    id: Option<ExactJson>,
     method: Option<String>,
-    params: Option<Value>,
+    params: Option<Box<RawValue>>,
     result: Option<Box<RawValue>>,
     error: Option<ServerRefusal>,
 }
@@ -68,11 +79,14 @@ pub fn parse(line: &[u8]) -> Option<ServerMessage> {
     let AnyMessage { id, method, params, result, error } = serde_json::from_slice(line).ok()?;
     match (method, id) {
         (Some(method), Some(id)) => {
-            let params = params.and_then(|mut it| it.as_object_mut().map(std::mem::take));
-            let params = params.unwrap_or_default();
+            let params = params.map(|it| ExactJson::read(&it, RepeatedNames::LeftOut)).transpose();
+            let params = params.ok()?.and_then(|it| it.try_into().ok()).unwrap_or_default();
             Some(ServerMessage::Asks(ServerRequest { id, method, params }))
         }
-        (Some(method), None) => Some(ServerMessage::Tells { method, params }),
+        (Some(method), None) => {
+            let params = params.and_then(|it| ExactJson::read(&it, RepeatedNames::LeftOut).ok());
+            Some(ServerMessage::Tells { method, params })
+        }
         (None, id) => {
             let result = match (result, error) {
                 (_, Some(error)) => Err(error),
@@ -81,7 +95,7 @@ pub fn parse(line: &[u8]) -> Option<ServerMessage> {
                     Err(ServerRefusal::malformed("its answer has neither a result nor an error"))
                 }
             };
-            Some(ServerMessage::Answer { id: id?.as_u64()?, result })
+            Some(ServerMessage::Answer { id: id?.as_literal()?.parse().ok()?, result })
         }
     }
 }
@@ -145,9 +159,9 @@ pub fn notification(method: &str, params: &Value) -> Vec<u8> {
 }
 
 /// The answer of the daemon itself, which only says that it is there.
-pub fn answer_to(id: &Value, method: &str) -> Vec<u8> {
+pub fn answer_to(id: &ExactJson, method: &str) -> Vec<u8> {
     if method == "ping" {
-        return line(&json!({"jsonrpc": "2.0", "id": id, "result": {}}));
+        return answer(id, &to_raw_value(&json!({})).map_err(|_| AskRefusal::refused("no pong")));
     }
     answer(id, &Err(AskRefusal::not_offered(format!("unknown method {method}"))))
 }
@@ -156,7 +170,7 @@ pub fn answer_to(id: &Value, method: &str) -> Vec<u8> {
 pub fn answer(id: impl Display, answer: &AskAnswer) -> Vec<u8> {
     let (member, value) = match answer {
         Ok(result) => ("result", result.get().replace(['\n', '\r'], " ")),
-        Err(refusal) => ("error", json!(refusal).to_string()),
+        Err(refusal) => ("error", ExactJson::of(refusal).to_string()),
     };
     format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"{member}\":{value}}}\n").into_bytes()
 }
@@ -204,10 +218,29 @@ mod tests {
     }
 
     #[test]
+    fn half_a_character_does_not_lose_a_message() {
+        let refused = parse(br#"{"id":7,"error":{"code":-1,"message":"no \ud800","data":1e400}}"#);
+        let Some(ServerMessage::Answer { id: 7, result: Err(refusal) }) = refused else {
+            panic!("{refused:?}")
+        };
+        assert_eq!((refusal.code, refusal.message.as_str()), (Some(-1), "no \u{fffd}"));
+        assert_eq!(refusal.data.unwrap().to_string(), "1e400");
+        let asks = parse(br#"{"id":"a","method":"x","params":{"z":1e2,"a":"\udc00"}}"#);
+        let Some(ServerMessage::Asks(request)) = asks else { panic!("{asks:?}") };
+        assert_eq!(request.params.to_string(), "{\"z\":1e2,\"a\":\"\u{fffd}\"}");
+        let tells = parse(br#"{"method":"x","params":{"a":"\udc00"}}"#);
+        let Some(ServerMessage::Tells { params: Some(params), .. }) = tells else {
+            panic!("{tells:?}")
+        };
+        assert_eq!(params.to_string(), "{\"a\":\"\u{fffd}\"}");
+    }
+
+    #[test]
     fn the_daemon_itself_answers_only_that_it_is_there() {
-        let pong: Value = serde_json::from_slice(&answer_to(&json!("x"), "ping")).unwrap();
+        let pong: Value = serde_json::from_slice(&answer_to(&ExactJson::of(&"x"), "ping")).unwrap();
         assert_eq!(pong, json!({"jsonrpc": "2.0", "id": "x", "result": {}}));
-        let refused: Value = serde_json::from_slice(&answer_to(&json!(1), "tasks/list")).unwrap();
+        let refused: Value =
+            serde_json::from_slice(&answer_to(&ExactJson::of(&1), "tasks/list")).unwrap();
         assert_eq!(refused["error"]["code"], -32601);
     }
 

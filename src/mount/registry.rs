@@ -6,7 +6,6 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use serde_json::Value;
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, timeout};
 use tokio_util::task::TaskTracker;
@@ -19,6 +18,7 @@ use crate::core::mount::server::{HttpAddress, MountedServer, ServerCommand};
 use crate::core::mount::{MountMode, MountName, MountSettings, MountTable, MountTrust};
 use crate::mount::definitions::AcceptedTools;
 use crate::mount::handle::{CALLS_MAX, MountServer, MountShared, MountTools};
+use crate::mount::json::ExactJson;
 use crate::mount::link::ServerAddress;
 use crate::mount::link::http::client::HttpServer;
 use crate::mount::link::process::{ServerHost, ServerProgram};
@@ -95,7 +95,14 @@ pub struct MountedTool {
     pub mount: Mount,
     /// The server's own name for it.
     pub tool: Arc<str>,
-    pub definition: Arc<Value>,
+    pub definition: Arc<ExactJson>,
+}
+
+impl MountedTool {
+    /// What is called as a tool is, and is none that the server lists.
+    pub fn undefined(mount: Mount, own: &str) -> Self {
+        Self { mount, tool: own.into(), definition: Arc::new(ExactJson::of(&())) }
+    }
 }
 
 /// All mounts.

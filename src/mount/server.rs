@@ -21,7 +21,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep_until};
 
@@ -34,6 +34,7 @@ use crate::mount::error::MountError;
 use crate::mount::handle::{
     ListChanges, MountCommand, MountShared, MountStatus, ServerCall, stopping,
 };
+use crate::mount::json::ExactJson;
 use crate::mount::link::lines::{FromServer, LostAnswer};
 use crate::mount::link::{ServerAddress, ServerLink};
 use crate::mount::protocol::{ServerMessage, notification, parse};
@@ -351,7 +352,7 @@ impl MountTask {
         &mut self,
         running: &mut RunningServer,
         within: Option<u64>,
-        (method, params): (&str, Option<Value>),
+        (method, params): (&str, Option<ExactJson>),
     ) {
         match method {
             "notifications/progress" => running.on_progress(params),

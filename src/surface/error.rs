@@ -6,14 +6,13 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::Value;
-
 use crate::core::input::request::WriteError;
 use crate::core::mount::MountName;
 use crate::core::policy::decision::DecisionId;
 use crate::core::policy::denial::Denial;
 use crate::core::wait::PatternError;
 use crate::mount::error::{ManageError, MountError};
+use crate::mount::json::ExactObject;
 use crate::session::error::{CreateError, SessionError};
 use crate::session::registry::RenameError;
 use crate::surface::person::PersonQuestion;
@@ -176,7 +175,7 @@ impl SurfaceError {
     }
 
     /// The message and the data of a server's error that wants links to be opened first.
-    pub fn wanted_links(&self) -> Option<(String, Value)> {
+    pub fn wanted_links(&self) -> Option<(String, ExactObject)> {
         let Self::Mount(MountError::LinkNeeded { message, data, .. }) = self else { return None };
         Some((message.clone(), data.clone()))
     }

@@ -6,7 +6,6 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::Value;
 use tokio::task::JoinSet;
 
 use crate::core::caller::Caller;
@@ -14,6 +13,7 @@ use crate::core::ids::PrincipalId;
 use crate::core::mount::naming::{Exposed, ToolSource, exposed, exposed_address};
 use crate::core::mount::{MountName, MountTrust};
 use crate::mount::handle::CallChannels;
+use crate::mount::json::{ExactJson, ExactObject};
 use crate::mount::protocol::ServerParams;
 use crate::mount::servers::Mount;
 use crate::mount::shares::MountClient;
@@ -85,7 +85,7 @@ pub struct MountContent {
     /// The name or address that clients know.
     pub exposed: String,
     /// The entry as clients see it.
-    pub definition: Value,
+    pub definition: ExactJson,
 }
 
 /// The list of all these mounts together, mount by mount. A server that was not started yet, fails or takes longer than
@@ -126,17 +126,15 @@ async fn entries(
     mount: &Mount,
     (principal, client): (PrincipalId, MountClient),
     list: ContentList,
-) -> Option<Vec<Value>> {
+) -> Option<Vec<ExactJson>> {
     let server = mount.server_for(principal).ok()?;
     let _place = server.place_for(&client).ok()?;
     let (mut found, mut bytes, mut params) = (Vec::new(), 0, ServerParams::default());
     for _ in 0..PAGES_MAX {
         let page =
             server.request(list.method(), params, CallChannels::default(), None).await.ok()?;
-        let mut page: Value = serde_json::from_str(page.get()).ok()?;
-        let Some(Value::Array(listed)) = page.get_mut(list.member()).map(Value::take) else {
-            return None;
-        };
+        let mut page: ExactObject = serde_json::from_str(page.get()).ok()?;
+        let Some(ExactJson::List(listed)) = page.remove(list.member()) else { return None };
         for entry in listed {
             bytes += json_bytes(&entry);
             if bytes > LIST_BYTES_MAX {
@@ -144,9 +142,7 @@ async fn entries(
             }
             found.push(entry);
         }
-        let Some(cursor @ Value::String(_)) = page.get_mut("nextCursor").map(Value::take) else {
-            return Some(found);
-        };
+        let Some(cursor) = page.text("nextCursor") else { return Some(found) };
         params = ServerParams::default();
         params.set("cursor", &cursor);
     }
@@ -154,9 +150,9 @@ async fn entries(
 }
 
 /// The entries as clients see them. Those without a name or address are left out, and prompts with one name for two.
-fn exposed_entries(mount: &Mount, found: Vec<Value>, list: ContentList) -> Vec<MountContent> {
+fn exposed_entries(mount: &Mount, found: Vec<ExactJson>, list: ContentList) -> Vec<MountContent> {
     let name = mount.name();
-    let own = |entry: &Value| Some(Arc::<str>::from(entry.get(list.key())?.as_str()?));
+    let own = |entry: &ExactJson| Some(Arc::<str>::from(entry.get(list.key())?.as_text()?));
     let source = |tool| ToolSource { mount: name.clone(), tool };
     let names: BTreeMap<Arc<str>, Arc<str>> = match list {
         ContentList::Resources | ContentList::Templates => BTreeMap::new(),
@@ -168,7 +164,7 @@ fn exposed_entries(mount: &Mount, found: Vec<Value>, list: ContentList) -> Vec<M
             })
             .collect(),
     };
-    let content = |entry: Value| {
+    let content = |entry: ExactJson| {
         let own = own(&entry)?;
         let exposed = match list {
             ContentList::Resources | ContentList::Templates => exposed_address(name, &own),
@@ -178,7 +174,9 @@ fn exposed_entries(mount: &Mount, found: Vec<Value>, list: ContentList) -> Vec<M
             MountTrust::Trusted => entry,
             MountTrust::Untrusted | MountTrust::Sandboxed => visible(entry),
         };
-        definition[list.key()] = Value::from(exposed.as_str());
+        if let ExactJson::Object(members) = &mut definition {
+            members.insert(list.key(), ExactJson::of(&exposed));
+        }
         Some(MountContent { own, exposed, definition })
     };
     found.into_iter().filter_map(content).collect()

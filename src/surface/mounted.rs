@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rmcp::model::Tool;
-use serde_json::Value;
 
 use crate::core::lease::view::HoldingView;
 use crate::core::mount::{MountName, MountTrust};
 use crate::core::policy::{Door, Reach, Standing};
+use crate::mount::json::ExactJson;
 use crate::mount::registry::{MountedTool, Mounts};
 use crate::mount::servers::Mount;
 use crate::surface::call::Daemon;
@@ -127,7 +127,9 @@ fn entry(name: Arc<str>, tool: MountedTool) -> Option<ToolEntry> {
     if tool.mount.settings().trust != MountTrust::Trusted {
         definition = visible(definition);
     }
-    definition["name"] = Value::from(&*name);
-    let described: Tool = serde_json::from_value(definition).ok()?;
+    if let ExactJson::Object(members) = &mut definition {
+        members.insert("name", ExactJson::of(&name));
+    }
+    let described: Tool = serde_json::from_str(&definition.to_string()).ok()?;
     Some(ToolEntry::mounted(name, described, tool))
 }

@@ -246,7 +246,7 @@ impl ToolEntry {
     /// `/`, which no name of a tool has.
     pub fn of_mount(mount: Mount, own: &str, request: MountRequest) -> Self {
         let name = request.known_as(mount.name());
-        let tool = MountedTool { mount, tool: own.into(), definition: Arc::new(Value::Null) };
+        let tool = MountedTool::undefined(mount, own);
         // Clients complete while a person types.
         let only_reads = request == MountRequest::Completion;
         Self { only_reads, ..Self::beside_tools(name, ToolBody::Mounted(tool, request)) }

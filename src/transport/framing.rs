@@ -19,6 +19,7 @@ use crate::mcp::call::{CALL_METHOD, ToolResult};
 use crate::mcp::client_requests::ID_PREFIX;
 use crate::mcp::request_class::BUSY;
 use crate::mount::asking::{AskAnswer, AskRefusal};
+use crate::mount::json::reading::read_whole;
 use crate::transport::limits::{DEPTH_MAX, LINE_SHORT};
 use crate::wire::error::ErrorWire;
 
@@ -94,12 +95,12 @@ impl MessageRefusal {
 }
 
 /// The line of an error. Unlike the library, it writes a missing id as `null`.
-pub fn error_line(id: Option<&RequestId>, error: &ErrorData) -> Bytes {
+pub fn error_line<E: Serialize>(id: Option<&RequestId>, error: &E) -> Bytes {
     #[derive(Serialize)]
-    struct ErrorMessage<'a> {
+    struct ErrorMessage<'a, E> {
         jsonrpc: &'a str,
         id: Option<&'a RequestId>,
-        error: &'a ErrorData,
+        error: &'a E,
     }
     to_line(&ErrorMessage { jsonrpc: "2.0", id, error })
         .expect("an error has nothing that JSON cannot say")
@@ -227,9 +228,7 @@ impl ClientAnswer {
         let malformed = || AskRefusal::refused("the client's answer is malformed");
         let answer = match (result, error) {
             (Some(result), None) if is_object(result.get().as_bytes()) => Ok(result),
-            (None, Some(error)) => {
-                Err(serde_json::from_str(error.get()).unwrap_or_else(|_| malformed()))
-            }
+            (None, Some(error)) => Err(read_whole(error.get()).unwrap_or_else(|_| malformed())),
             // Whoever asked would wait for another one.
             (_, _) => Err(malformed()),
         };

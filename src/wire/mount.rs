@@ -50,6 +50,9 @@ pub struct MountWire {
     /// Why it does not run, if it failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
+    /// Tools that the server lists and that nobody can use, with the reasons.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub left_out: Vec<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tools: Vec<MountToolWire>,
     /// What the server declared that it can, when it was last greeted: `tools`, `resources` and so on.

@@ -3,7 +3,8 @@
 python3 exact_server.py DIRECTORY [newer]
 
 The file `tools.call` is the rest of its answer to `tools/call`, and so on: `"result":{}` or `"error":{}`. With
-`tools.call.asks` it asks that before it answers: in the older era, the parameters of an elicitation.
+`tools.call.asks` it asks that before it answers: in the older era, the parameters of an elicitation. With
+`tools.call.tells` it writes these lines before, with the token of the call for TOKEN.
 """
 import json, os, sys
 
@@ -55,6 +56,10 @@ while True:
         write(id, '"error":{"code":-32601,"message":"unknown"}')
         continue
     name = method.replace("/", ".")
+    tells = said(name + ".tells")
+    if tells:
+        token = message["params"].get("_meta", {}).get("progressToken")
+        sys.stdout.write(tells.replace("TOKEN", json.dumps(token)))
     asks = said(name + ".asks")
     if asks and newer and "inputResponses" not in message["params"]:
         write(id, '"result":{"resultType":"input_required","inputRequests":{"q":'

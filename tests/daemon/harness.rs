@@ -360,6 +360,11 @@ impl Receiver {
         there(self.0.first(wanted).await)
     }
 
+    /// Waits for the first line that is read from now on and has this in it.
+    pub(crate) async fn line_with(&mut self, what: &str) -> String {
+        there(self.0.line_with(what).await)
+    }
+
     /// The messages that were read and not taken.
     pub(crate) fn kept(&self) -> impl Iterator<Item = &Value> {
         self.0.kept.iter()

@@ -232,3 +232,134 @@ async fn answers_to_questions_reach_a_server_as_they_were_written() {
         daemon.stop().await;
     }
 }
+
+/// A list of tools, as the rest of an answer.
+fn tools(definitions: &[&str]) -> String {
+    format!(r#""result":{{"tools":[{}]}}"#, definitions.join(","))
+}
+
+#[tokio::test]
+async fn half_a_character_loses_neither_a_message_nor_a_tool() {
+    for trust in [MountTrust::Trusted, MountTrust::Untrusted] {
+        let server = Exact::new(trust, "older");
+        let odd = r#"{"name":"odd","description":"cut \ud83d","inputSchema":{"type":"object","title":"\udc00"}}"#;
+        let plain = r#"{"name":"plain","inputSchema":{"type":"object"}}"#;
+        server.says("tools.list", &tools(&[odd, plain]));
+        server.says("tools.call", r#""error":{"code":-5,"message":"no \ud800 way"}"#);
+        let daemon = server.mounted().await;
+        let mut client = daemon.client(Era::Legacy).await;
+        let listed = client.request("tools/list", json!({})).await.unwrap();
+        let of = |name: &str| {
+            let mut tools = listed["tools"].as_array().unwrap().iter();
+            tools.find(|tool| tool["name"] == name).cloned().unwrap_or_default()
+        };
+        assert_eq!(of("fake__odd")["description"], "cut \u{fffd}", "{trust:?}");
+        assert_eq!(of("fake__plain")["name"], "fake__plain");
+        let refused = client.call("fake__plain", json!({})).await;
+        assert_eq!(error_code(&refused), "upstream_error");
+        assert!(refused.to_string().contains("(-5): no \u{fffd} way"), "{refused}");
+        daemon.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn a_tool_that_is_too_deep_is_left_out_alone_and_an_operator_sees_it() {
+    let server = Exact::new(MountTrust::Trusted, "older");
+    let deep = format!(
+        r#"{{"name":"deep","inputSchema":{{"type":"object","x":{}{}}}}}"#,
+        "[".repeat(200),
+        "]".repeat(200)
+    );
+    let plain = r#"{"name":"plain","inputSchema":{"type":"object"}}"#;
+    server.says("tools.list", &tools(&[&deep, plain]));
+    let daemon = server.mounted().await;
+    let mut operator = daemon.operator().await;
+    let mount = wait_for(&mut operator, |mount| mount["accepted"] == 1).await;
+    let left_out = mount["left_out"][0].as_str().unwrap();
+    assert!(left_out.starts_with("deep: ") && left_out.contains("levels"), "{left_out}");
+    assert!(mount["log"].to_string().contains("`deep` is left out"), "{mount}");
+    let mut client = daemon.client(Era::Modern).await;
+    assert!(client.tools().await.contains(&"fake__plain".to_owned()));
+    daemon.stop().await;
+}
+
+#[tokio::test]
+async fn questions_keep_their_digits_and_their_order() {
+    let schema = r#"{"type":"object","properties":{"z":{"type":"number","maximum":123456789012345678901234567890},"a":{"minimum":1e2}}}"#;
+    for kind in ["older", "newer"] {
+        for trust in [MountTrust::Trusted, MountTrust::Untrusted] {
+            let server = Exact::new(trust, kind);
+            let asks = format!(r#"{{"message":"Who \ud800?","requestedSchema":{schema}}}"#);
+            server.says("tools.call.asks", &asks);
+            let daemon = server.mounted().await;
+            for era in Era::BOTH {
+                let mut client = Client::new(&daemon, era, all()).await;
+                let id = client.send("tools/call", json!({"name": "fake__echo"})).await;
+                let line = client.wire.receiver.line_with("requestedSchema").await;
+                assert!(line.contains(&format!(r#""requestedSchema":{schema}"#)), "{line}");
+                assert!(line.contains("Who \u{fffd}?"), "{line}");
+                client.wire.sender.cancel(id).await;
+            }
+            daemon.stop().await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_a_server_tells_during_a_call_keeps_its_digits_and_its_order() {
+    let logged =
+        r#""level":"error","data":{"z":123456789012345678901234567890,"t":"\ud800","a":1e2}"#;
+    let progress = r#""total":123456789012345678901234567890,"progress":1e2,"message":"\ud800""#;
+    let notice = |method: &str, members: &str| {
+        format!(r#"{{"jsonrpc":"2.0","method":"notifications/{method}","params":{{{members}}}}}"#)
+    };
+    for trust in [MountTrust::Trusted, MountTrust::Untrusted] {
+        let server = Exact::new(trust, "older");
+        let under = format!(r#""progressToken":TOKEN,{progress}"#);
+        let tells = [notice("message", logged), notice("progress", &under)].join("\n");
+        server.says("tools.call.tells", &format!("{tells}\n"));
+        let daemon = server.mounted().await;
+        let mut client = daemon.client(Era::Legacy).await;
+        client.request("logging/setLevel", json!({"level": "info"})).await.unwrap();
+        let call = json!({"name": "fake__echo", "_meta": {"progressToken": "p"}});
+        let (_, line) = client.sender.line("tools/call", call);
+        client.sender.raw(line.as_bytes()).await;
+        let line = client.receiver.line_with("notifications/message").await;
+        let data = r#""data":{"z":123456789012345678901234567890,"t":"?","a":1e2}"#;
+        assert!(line.contains(&data.replace('?', "\u{fffd}")), "{line}");
+        let line = client.receiver.line_with("notifications/progress").await;
+        assert!(line.contains(&progress.replace("\\ud800", "\u{fffd}")), "{line}");
+        daemon.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn links_that_a_server_wants_opened_keep_their_digits_and_their_order() {
+    let error = |more: &str| {
+        let link = r#"{"url":"https://a.example/x","mode":"url","message":"Log in","elicitationId":"1","a":1e2}"#;
+        format!(
+            r#""error":{{"code":-32042,"message":"not yet","data":{{"z":{more},"elicitations":[{link}]}}}}"#
+        )
+    };
+    for (trust, message) in [
+        (MountTrust::Trusted, r#""message":"Log in""#),
+        (MountTrust::Untrusted, r#""message":"fake asks: Log in""#),
+    ] {
+        let server = Exact::new(trust, "older");
+        let written = error("123456789012345678901234567890");
+        server.says("tools.call", &written);
+        let daemon = server.mounted().await;
+        let mut client = Client::new(&daemon, Era::Legacy, all()).await;
+        client.send("tools/call", json!({"name": "fake__echo"})).await;
+        let line = client.wire.receiver.line_with("not yet").await;
+        let wanted = written.replace(r#""message":"Log in""#, message);
+        assert!(line.contains(&wanted), "{line}");
+        // These go through the protocol library.
+        for (more, code) in [("1e2", -32042), ("1e400", -32603)] {
+            server.says("prompts.get", &error(more));
+            let got = client.wire.request("prompts/get", json!({"name": "fake__greet"})).await;
+            assert_eq!(got.unwrap_err()["code"], code, "{more}");
+        }
+        daemon.stop().await;
+    }
+}

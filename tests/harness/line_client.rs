@@ -101,12 +101,27 @@ impl Messages {
         }
     }
 
+    /// Waits for the first line that is read from now on and has this in it.
+    pub(crate) async fn line_with(&mut self, what: &str) -> io::Result<Option<String>> {
+        while let Some(line) = self.read_line().await? {
+            if line.contains(what) {
+                return Ok(Some(line));
+            }
+            self.kept.push_back(serde_json::from_str(&line)?);
+        }
+        Ok(None)
+    }
+
     async fn read(&mut self) -> io::Result<Option<Value>> {
+        // A daemon that is killed may be in the middle of a line.
+        Ok(self.read_line().await?.map(|line| serde_json::from_str(&line)).transpose()?)
+    }
+
+    async fn read_line(&mut self) -> io::Result<Option<String>> {
         let mut line = String::new();
         match soon("the daemon's next message", self.reader.read_line(&mut line)).await {
             Ok(0) => Ok(None),
-            // A daemon that is killed may be in the middle of a line.
-            Ok(_) => Ok(Some(serde_json::from_str(&line)?)),
+            Ok(_) => Ok(Some(line)),
             Err(error) if error.kind() == io::ErrorKind::ConnectionReset => Ok(None),
             Err(error) => Err(error),
         }

@@ -174,9 +174,9 @@ impl Server {
         // Boxed, since the calls of other tools would be larger by this.
         let (answer, mut counted) = match Box::pin(self.call_mount(request)).await {
             MountedEnd::Ended(answer, counted) => (answer, counted),
-            MountedEnd::Links(error) => return Err(error).into(),
+            MountedEnd::Links(error) => return error.into(),
             MountedEnd::Asks { questions, state, .. } => {
-                return Ok(ToolResult::asking(Era::of(version), questions, state)).into();
+                return Ok(ToolResult::asking(Era::of(version), &questions, state)).into();
             }
         };
         let (answer, room) = match answer {
@@ -214,7 +214,7 @@ impl Server {
                 wire.note_in(&mut envelope);
                 let result = match error.question() {
                     Some(PersonQuestion { text, state }) => {
-                        ToolResult::asking(era, questions(text), state.clone())
+                        ToolResult::asking(era, &questions(text), state.clone())
                     }
                     None => wire.result(era),
                 };

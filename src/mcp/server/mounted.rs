@@ -28,6 +28,8 @@ use crate::mcp::server::mounted_call::{MountedAnswer, MountedEnd, MountedRequest
 use crate::mcp::server::{LARGE_READ_ROOM, Server};
 use crate::mcp::shared::ServerShared;
 use crate::mount::error::MountError;
+use crate::mount::json::reading::read_whole;
+use crate::mount::json::{ExactJson, ExactObject};
 use crate::mount::protocol::ServerParams;
 use crate::mount::watches::ResourceWatch;
 use crate::surface::call::{Call, Touched};
@@ -90,7 +92,7 @@ impl Server {
         }
         gateway.admit(standing)?;
         let found = mount_content(gateway.daemon(), mounts, &standing.caller, list).await;
-        let listed = found.into_iter().map(|it| serde_json::from_value(it.definition));
+        let listed = found.into_iter().map(|it| serde_json::from_str(&it.definition.to_string()));
         Ok(listed.filter_map(Result::ok).collect())
     }
 
@@ -243,7 +245,7 @@ impl Server {
             }
         };
         match end {
-            MountedEnd::Links(error) => Err(error),
+            MountedEnd::Links(error) => Err(error.into()),
             MountedEnd::Ended(answer, mut counted) => {
                 let read = answer.and_then(|MountedAnswer { answer, space }| {
                     Ok((read::<T>(mount, answer)?, space))
@@ -256,14 +258,17 @@ impl Server {
                 Ok(RelayedContent::Done(content, space))
             }
             MountedEnd::Asks { questions, state, number } => {
-                let asking = json!({
-                    "resultType": "input_required", "inputRequests": questions, "requestState": state,
-                });
-                serde_json::from_value(asking).map(RelayedContent::Asks).map_err(|error| {
-                    self.parked.forget(number);
-                    let problem = format!("the server asks what is malformed: {error}");
-                    ErrorData::internal_error(problem, None)
-                })
+                let mut asking = ExactObject::default();
+                asking.insert("resultType", ExactJson::of(&"input_required"));
+                asking.insert("inputRequests", ExactJson::Object(questions));
+                asking.insert("requestState", ExactJson::Text(state));
+                serde_json::from_str(&asking.to_string()).map(RelayedContent::Asks).map_err(
+                    |error| {
+                        self.parked.forget(number);
+                        let problem = format!("the server asks what is malformed: {error}");
+                        ErrorData::internal_error(problem, None)
+                    },
+                )
             }
         }
     }
@@ -319,7 +324,7 @@ fn read<T: DeserializeOwned>(mount: MountName, answer: ToolAnswer) -> Result<T, 
     let ToolAnswer::Relayed(result) = answer else {
         return Err(SurfaceError::Internal("a mount answers what is no mount's".to_owned()));
     };
-    serde_json::from_str(result.get()).map_err(|error| {
+    read_whole(result.get()).map_err(|error| {
         let problem = format!("its result is malformed: {error}");
         MountError::Malformed { mount, problem }.into()
     })

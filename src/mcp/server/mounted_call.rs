@@ -8,9 +8,8 @@ use std::pin::{Pin, pin};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use rmcp::ErrorData;
-use rmcp::model::{ClientCapabilities, JsonObject, ProgressToken, RequestMetaObject};
-use serde_json::{Value, json};
+use rmcp::model::{ClientCapabilities, ProgressToken, RequestMetaObject};
+use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -21,7 +20,7 @@ use crate::core::policy::Standing;
 use crate::core::policy::approvals::Fingerprint;
 use crate::gateway::CallOutcome;
 use crate::mcp::answer_memory::AnswerSpace;
-use crate::mcp::call::{Era, InputResponses};
+use crate::mcp::call::{Era, InputResponses, RelayedError};
 use crate::mcp::elicitation::Returned;
 use crate::mcp::server::Server;
 use crate::mcp::server::call_lane::CallLane;
@@ -30,6 +29,7 @@ use crate::mcp::server::questions::{ClientAsker, ClientWay};
 use crate::mount::asking::{AskAnswer, AskRefusal, CallAsker, OPEN_MAX, ServerQuestion};
 use crate::mount::error::MountError;
 use crate::mount::handle::{CallChannels, CallNews};
+use crate::mount::json::{ExactJson, ExactObject};
 use crate::mount::log::LogLevel;
 use crate::mount::registry::MountedTool;
 use crate::session::command::Accepted;
@@ -85,10 +85,10 @@ pub(super) struct MountedRequest {
 pub(super) enum MountedEnd {
     Ended(Result<MountedAnswer, SurfaceError>, Counted),
     /// The client is to have links opened before it makes the call again.
-    Links(ErrorData),
+    Links(RelayedError),
     /// The client is to make the call again with its answers to these questions.
     Asks {
-        questions: Value,
+        questions: ExactObject,
         state: String,
         /// Of the call that waits.
         number: u64,
@@ -107,7 +107,7 @@ struct MountedCall {
     /// What the client is to answer with its next call.
     returning: mpsc::Receiver<ServerQuestion>,
     /// What it is to be asked with the next result, by name.
-    questions: JsonObject,
+    questions: ExactObject,
     /// Where the answers go to that, or to what it was asked with the last result.
     open: BTreeMap<String, oneshot::Sender<AskAnswer>>,
     /// How many questions had a name.
@@ -119,7 +119,7 @@ enum MountedStep {
     Ended(Result<MountedAnswer, SurfaceError>),
     Told(CallNews),
     /// The client is to be asked all this with a result.
-    Asks(JsonObject),
+    Asks(ExactObject),
 }
 
 impl MountedCall {
@@ -172,7 +172,10 @@ impl MountedCall {
         let ServerQuestion { ask, params, reply, later: _ } = question;
         self.named += 1;
         let name = format!("question-{}", self.named);
-        self.questions.insert(name.clone(), json!({"method": ask.method(), "params": params}));
+        let mut asked = ExactObject::default();
+        asked.insert("method", ExactJson::of(&ask.method()));
+        asked.insert("params", ExactJson::Object(params));
+        self.questions.insert(&name, ExactJson::Object(asked));
         self.open.insert(name, reply);
     }
 
@@ -265,7 +268,6 @@ impl Server {
             match call.next().await {
                 MountedStep::Told(news) => call.going_on(tell(news)).await,
                 MountedStep::Asks(questions) => {
-                    let questions = Value::Object(questions);
                     call.run_aside(self.connection.ended.clone());
                     let number = self.parked.add(call);
                     let judge = &self.shared.gateway.daemon().judge;
@@ -378,7 +380,7 @@ impl Server {
             asker,
             asking: JoinSet::new(),
             returning,
-            questions: JsonObject::new(),
+            questions: ExactObject::default(),
             open: BTreeMap::new(),
             named: 0,
         }

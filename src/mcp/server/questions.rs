@@ -2,15 +2,15 @@
 
 use std::sync::Arc;
 
-use rmcp::ErrorData;
-use rmcp::model::{ClientCapabilities, ErrorCode, JsonObject};
-use serde_json::{Map, Value, json};
+use rmcp::model::{ClientCapabilities, JsonObject};
+use serde_json::json;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::core::mount::MountTrust;
 use crate::core::policy::Standing;
 use crate::gateway::CallOutcome;
 use crate::mcp::asking::{PendingRequest, check_offered};
+use crate::mcp::call::RelayedError;
 use crate::mcp::connection::Connection;
 use crate::mcp::server::after_questions::AfterQuestions;
 use crate::mcp::server::counted::Counted;
@@ -18,13 +18,14 @@ use crate::mcp::shared::ServerShared;
 use crate::mount::asking::{
     AskAnswer, AskRefusal, LINK_ID, LaterNews, ServerAsk, ServerQuestion, mode,
 };
-use crate::mount::error::LINK_NEEDED;
+use crate::mount::error::{LINK_NEEDED, LINKS};
+use crate::mount::json::{ExactJson, ExactObject};
 use crate::mount::registry::MountedTool;
 use crate::mount::servers::Mount;
 use crate::surface::call_arguments::CallArguments;
 use crate::surface::error::SurfaceError;
 use crate::surface::tool::ToolEntry;
-use crate::surface::tool::untrusted::visible;
+use crate::surface::tool::untrusted::visible_members;
 use crate::wire::error::ErrorWire;
 
 /// The member of `_meta` that names the mount that asks.
@@ -62,21 +63,13 @@ impl ClientAsker {
         let _ = reply.send(answer);
     }
 
-    async fn answer(&self, (ask, params): (ServerAsk, JsonObject), later: LaterNews) -> AskAnswer {
+    async fn answer(&self, (ask, params): (ServerAsk, ExactObject), later: LaterNews) -> AskAnswer {
         check_offered(&self.capabilities, ask, &params)?;
         let name = ToolEntry::question(&self.tool, ask).name;
         let mut counted = Counted::of(&self.shared, name);
-        let judged = match ask {
-            ServerAsk::Elicitation => {
-                JsonObject::from_iter([("mode".to_owned(), json!(mode(&params)))])
-            }
-            ServerAsk::Sampling | ServerAsk::Roots => JsonObject::new(),
-        };
-        let gateway = &self.shared.gateway;
-        let begun = gateway
-            .begin_question(&self.standing, (&self.tool, ask), CallArguments::Values(judged))
-            .await;
-        let begun = begun.map_err(|error| {
+        let (gateway, judged) = (&self.shared.gateway, judged(ask, &params));
+        let begun = gateway.begin_question(&self.standing, (&self.tool, ask), judged);
+        let begun = begun.await.map_err(|error| {
             let (outcome, refusal) = refused(&error);
             counted.outcome = outcome;
             refusal
@@ -91,31 +84,38 @@ impl ClientAsker {
     }
 
     /// The server's own error that wants links to be opened, for a client that knows it and may be asked to.
-    pub(super) async fn links(&self, message: String, mut data: Value) -> Option<ErrorData> {
+    pub(super) async fn links(
+        &self,
+        message: String,
+        mut data: ExactObject,
+    ) -> Option<RelayedError> {
         // The newer era has no such error.
         let ClientWay::Connected(..) = &self.way else { return None };
         let (ask, mount) = (ServerAsk::Elicitation, &self.tool.mount);
-        let judged = JsonObject::from_iter([("mode".to_owned(), json!("url"))]);
-        check_offered(&self.capabilities, ask, &judged).ok()?;
-        let (gateway, judged) = (&self.shared.gateway, CallArguments::Values(judged));
+        let mut asked = ExactObject::default();
+        asked.insert("mode", ExactJson::of(&"url"));
+        check_offered(&self.capabilities, ask, &asked).ok()?;
+        let (gateway, judged) = (&self.shared.gateway, judged(ask, &asked));
         let begun = gateway.begin_question(&self.standing, (&self.tool, ask), judged);
         begun.await.ok()?.conclude(None);
-        if mount.settings().trust != MountTrust::Trusted {
-            let links = data.get_mut("elicitations").and_then(Value::as_array_mut);
-            for link in links.into_iter().flatten().filter_map(Value::as_object_mut) {
-                name_asker(mount, link);
+        if mount.settings().trust != MountTrust::Trusted
+            && let Some(ExactJson::List(links)) = data.get_mut(LINKS)
+        {
+            for link in links {
+                if let ExactJson::Object(link) = link {
+                    name_asker(mount, link);
+                }
             }
         }
-        Some(ErrorData::new(ErrorCode(LINK_NEEDED as i32), message, Some(data)))
+        Some(RelayedError { code: LINK_NEEDED, message, data })
     }
 
-    async fn asked(&self, (ask, params): (ServerAsk, JsonObject), later: LaterNews) -> AskAnswer {
+    async fn asked(&self, (ask, params): (ServerAsk, ExactObject), later: LaterNews) -> AskAnswer {
         match &self.way {
             ClientWay::Connected(connection, after) => {
                 let LaterNews { followed, roots } = later;
                 after.on_roots_asked(roots, self.tool.clone());
-                let link = params.get(LINK_ID).and_then(Value::as_str).map(str::to_owned);
-                let params = Value::Object(params);
+                let link = params.text(LINK_ID).map(str::to_owned);
                 let request = PendingRequest::make(connection, ask.method(), &params).await?;
                 if let Some((link, followed)) = link.zip(followed) {
                     after.expect_link(connection, link, followed);
@@ -133,6 +133,14 @@ impl ClientAsker {
     }
 }
 
+/// What rules see of a question.
+fn judged(ask: ServerAsk, params: &ExactObject) -> CallArguments {
+    CallArguments::Values(match ask {
+        ServerAsk::Elicitation => JsonObject::from_iter([("mode".to_owned(), json!(mode(params)))]),
+        ServerAsk::Sampling | ServerAsk::Roots => JsonObject::new(),
+    })
+}
+
 /// What a server is told that may not ask: not which rule says so.
 fn refused(error: &SurfaceError) -> (CallOutcome, AskRefusal) {
     let code = ErrorWire::from(error).code();
@@ -141,34 +149,27 @@ fn refused(error: &SurfaceError) -> (CallOutcome, AskRefusal) {
 }
 
 /// Says before an elicitation which mount it is of.
-fn name_asker(mount: &Mount, params: &mut JsonObject) {
-    let message = params.get("message").and_then(Value::as_str).unwrap_or_default();
+fn name_asker(mount: &Mount, params: &mut ExactObject) {
+    let message = params.text("message").unwrap_or_default();
     let message = format!("{} asks: {message}", mount.name());
-    params.insert("message".to_owned(), message.into());
+    params.insert("message", ExactJson::Text(message));
 }
 
 /// A question as the client sees it: its link has the name of the mount, so that no other server can tell of it. Unless the
 /// server is trusted, all characters are visible and the name is also before the question.
-fn shown(mount: &Mount, ask: ServerAsk, mut params: JsonObject) -> JsonObject {
+fn shown(mount: &Mount, ask: ServerAsk, mut params: ExactObject) -> ExactObject {
     // Tokens in it are of the server's connection.
     params.remove("_meta");
     if mount.settings().trust != MountTrust::Trusted {
-        params = match visible(Value::Object(params)) {
-            Value::Object(params) => params,
-            Value::Null
-            | Value::Bool(_)
-            | Value::Number(_)
-            | Value::String(_)
-            | Value::Array(_) => Map::new(),
-        };
+        params = visible_members(params);
         if ask == ServerAsk::Elicitation {
             name_asker(mount, &mut params);
         }
     }
-    if let Some(link) = params.get(LINK_ID).and_then(Value::as_str) {
+    if let Some(link) = params.text(LINK_ID) {
         let link = format!("{}/{link}", mount.name());
-        params.insert(LINK_ID.to_owned(), link.into());
+        params.insert(LINK_ID, ExactJson::Text(link));
     }
-    params.insert("_meta".to_owned(), json!({MOUNT_KEY: mount.name().as_str()}));
+    params.insert("_meta", ExactJson::of(&json!({MOUNT_KEY: mount.name().as_str()})));
     params
 }

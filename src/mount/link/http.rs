@@ -210,6 +210,7 @@ async fn drive(session: Arc<HttpSession>, mut lines: WaitingLines, to: mpsc::Sen
 mod tests {
     use super::*;
     use crate::mount::eras::ServerEra;
+    use crate::mount::json::ExactJson;
     use crate::mount::protocol::{ServerParams, answer_to, notification, request};
     use serde_json::json;
     use serde_json::value::to_raw_value;
@@ -228,7 +229,7 @@ mod tests {
             ),
             (notification("notifications/cancelled", &cancelled), HttpMessage::Cancelled { id: 7 }),
             (notification("notifications/initialized", &json!({})), HttpMessage::Initialized),
-            (answer_to(&json!(3), "ping"), HttpMessage::Notice),
+            (answer_to(&ExactJson::of(&3), "ping"), HttpMessage::Notice),
             (notification("notifications/other", &json!({})), HttpMessage::Notice),
         ] {
             assert_eq!(HttpMessage::of(&line), kind);

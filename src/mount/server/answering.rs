@@ -1,12 +1,12 @@
 //! The answers of a server to the requests of calls, and what becomes of the calls.
 
-use serde_json::Value;
 use serde_json::value::RawValue;
 use tokio::time::Instant;
 
 use crate::mount::asking::{QUESTION_BYTES_MAX, check_link};
 use crate::mount::eras::{ResultKind, ServerEra};
 use crate::mount::error::{LINK_NEEDED, MountError, links};
+use crate::mount::json::{ExactJson, ExactObject};
 use crate::mount::link::lines::LostAnswer;
 use crate::mount::protocol::ServerRefusal;
 use crate::mount::server::MountTask;
@@ -127,7 +127,7 @@ impl MountTask {
         let ServerRefusal { code, message, data } = refusal;
         let mount = self.shared.name.clone();
         match data {
-            Some(data) if code == Some(LINK_NEEDED) && are_links(&data) => {
+            Some(ExactJson::Object(data)) if code == Some(LINK_NEEDED) && are_links(&data) => {
                 MountError::LinkNeeded { mount, message, data }
             }
             Some(_) | None => MountError::Refused { mount, code, message },
@@ -142,7 +142,7 @@ impl MountTask {
 }
 
 /// Whether the data of an error are links that a client may be shown.
-fn are_links(data: &Value) -> bool {
-    let fits = serde_json::to_vec(data).is_ok_and(|it| it.len() <= QUESTION_BYTES_MAX);
+fn are_links(data: &ExactObject) -> bool {
+    let fits = data.to_string().len() <= QUESTION_BYTES_MAX;
     fits && links(data).next().is_some() && links(data).all(|link| check_link(link).is_ok())
 }

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use serde_json::{Map, Value};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
@@ -12,6 +11,7 @@ use crate::mount::asking::{
     QUESTIONS_MAX, ServerAsk, ServerQuestion, asking_call, check_link, mode,
 };
 use crate::mount::fence::{CallLease, EpochGate};
+use crate::mount::json::{ExactJson, ExactObject};
 use crate::mount::protocol::{ServerRequest, answer, answer_to};
 use crate::mount::server::MountTask;
 use crate::mount::server::questions::{QuestionAnswer, QuestionKey};
@@ -86,7 +86,7 @@ impl RunningServer {
     /// Puts a question to the client of the call that it belongs to.
     fn ask(
         &mut self,
-        id: &Value,
+        id: &ExactJson,
         within: Option<u64>,
         question: AskedQuestion,
     ) -> Result<(), AskRefusal> {
@@ -138,7 +138,7 @@ impl RunningServer {
     pub(super) fn call_of_message(
         &self,
         within: Option<u64>,
-        params: &Map<String, Value>,
+        params: &ExactObject,
     ) -> Result<u64, AskRefusal> {
         let within = match related_task(params) {
             Some(task) => Some(self.call_of_task(task).ok_or_else(over)?),
@@ -160,7 +160,7 @@ impl RunningServer {
     }
 
     /// Takes a question back.
-    pub(super) fn on_cancelled(&mut self, params: Option<&Value>) {
+    pub(super) fn on_cancelled(&mut self, params: Option<&ExactJson>) {
         if let Some(id) = params.and_then(|params| params.get("requestId")) {
             self.questions.cancel(&QuestionKey::of(id));
         }
@@ -172,12 +172,12 @@ fn over() -> AskRefusal {
 }
 
 /// The task that a server of the older era says its message belongs to.
-fn related_task(params: &Map<String, Value>) -> Option<&str> {
-    params.get("_meta")?.get(RELATED_TASK)?.get("taskId")?.as_str()
+fn related_task(params: &ExactObject) -> Option<&str> {
+    params.get("_meta")?.get(RELATED_TASK)?.get("taskId")?.as_text()
 }
 
-fn check_length(params: &Map<String, Value>) -> Result<(), AskRefusal> {
-    let fits = serde_json::to_vec(params).map_or(0, |it| it.len()) <= QUESTION_BYTES_MAX;
+fn check_length(params: &ExactObject) -> Result<(), AskRefusal> {
+    let fits = params.to_string().len() <= QUESTION_BYTES_MAX;
     if fits { Ok(()) } else { Err(AskRefusal::malformed("the question is too long")) }
 }
 
@@ -186,7 +186,7 @@ fn too_many() -> AskRefusal {
 }
 
 /// A question of a server.
-pub(super) type AskedQuestion = (ServerAsk, Map<String, Value>);
+pub(super) type AskedQuestion = (ServerAsk, ExactObject);
 
 impl PendingCall {
     /// Checks questions that are asked together, beside those that are open, before the client hears of any.

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::{Arc, PoisonError};
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, json};
 use tokio::time::Instant;
 use uuid::Uuid;
 
@@ -148,7 +148,7 @@ impl MountTask {
     }
 
     /// The tool that is called, as the server lists it.
-    pub(super) fn listed_tool(&self, call: &ServerCall) -> Option<&Arc<Value>> {
+    pub(super) fn listed_tool(&self, call: &ServerCall) -> Option<&Arc<ExactJson>> {
         self.listed.as_ref()?.tools().get(&*call.params.text("name")?)
     }
 
@@ -160,7 +160,7 @@ impl MountTask {
         let given = call.params.get("arguments");
         let given = given.and_then(|it| ExactJson::read(it, RepeatedNames::LeftOut).ok());
         let given = self.listed_tool(call).zip(given);
-        given.map(|(tool, given)| mirrored(&tool["inputSchema"], &given)).unwrap_or_default()
+        given.map(|(tool, given)| mirrored(tool.get("inputSchema"), &given)).unwrap_or_default()
     }
 
     /// Cancels the calls that their callers have given up.

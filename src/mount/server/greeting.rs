@@ -5,9 +5,11 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use crate::mount::asking::{AskRefusal, ServerAsk};
-use crate::mount::definitions::{TOOLS_MAX, ToolSet};
+use crate::mount::definitions::{LeftOutTool, TOOLS_MAX, ToolSet};
 use crate::mount::eras::{NEWER_REVISION, OLDER_REVISION, ServerEra, client_info};
 use crate::mount::handle::{Greeting, MountShared, ServerNews};
+use crate::mount::json::ExactJson;
+use crate::mount::json::reading::{RepeatedNames, read_whole};
 use crate::mount::link::ServerLink;
 use crate::mount::link::lines::FromServer;
 use crate::mount::protocol::{
@@ -35,19 +37,20 @@ pub(super) struct Listing {
     era: ServerEra,
     cursor: Option<String>,
     pages: usize,
-    found: Vec<Value>,
+    found: Vec<ExactJson>,
+    left_out: Vec<LeftOutTool>,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Page {
-    tools: Vec<Value>,
+    tools: Vec<Box<RawValue>>,
     next_cursor: Option<String>,
 }
 
 impl Listing {
     pub(super) fn new(id: u64, era: ServerEra) -> Self {
-        Self { id, era, cursor: None, pages: 0, found: Vec::new() }
+        Self { id, era, cursor: None, pages: 0, found: Vec::new(), left_out: Vec::new() }
     }
 
     pub(super) fn request(&self) -> Vec<u8> {
@@ -65,17 +68,24 @@ impl Listing {
         number: impl FnOnce() -> u64,
     ) -> Result<Result<ToolSet, Self>, String> {
         let result = result.map_err(|refusal| format!("it lists no tools: {}", refusal.message))?;
-        let page: Page = serde_json::from_str(result.get())
+        let page: Page = read_whole(result.get())
             .map_err(|error| format!("its list of tools is malformed: {error}"))?;
-        self.found.extend(page.tools);
-        if self.found.len() > TOOLS_MAX {
+        for tool in page.tools {
+            match ExactJson::read(&tool, RepeatedNames::LeftOut) {
+                Ok(tool) => self.found.push(tool),
+                Err(fault) => self.left_out.push(LeftOutTool::of(&tool, &fault)),
+            }
+        }
+        if self.found.len() + self.left_out.len() > TOOLS_MAX {
             return Err(format!("it lists more than {TOOLS_MAX} tools"));
         }
         self.pages += 1;
         match page.next_cursor {
             Some(_) if self.pages == PAGES_MAX => Err("its list of tools is too long".to_owned()),
             Some(cursor) => Ok(Err(Self { id: number(), cursor: Some(cursor), ..self })),
-            None => ToolSet::of(self.found).map(Ok).map_err(|error| error.to_string()),
+            None => ToolSet::of(self.found)
+                .map(|tools| Ok(tools.without(self.left_out)))
+                .map_err(|error| error.to_string()),
         }
     }
 }
@@ -137,7 +147,7 @@ async fn hello(
 /// What a server answered to a greeting.
 fn greeted(result: Result<Box<RawValue>, ServerRefusal>) -> Result<Value, String> {
     let said = result.map_err(|refusal| format!("it refused to start: {}", refusal.message))?;
-    serde_json::from_str(said.get()).map_err(|error| format!("its greeting is malformed: {error}"))
+    read_whole(said.get()).map_err(|error| format!("its greeting is malformed: {error}"))
 }
 
 /// Greets a server of the older era. Returns the number of the request.
@@ -181,7 +191,7 @@ fn send(link: &ServerLink, line: Vec<u8>) -> Result<(), String> {
 }
 
 /// The answer to a server that asks before it was called.
-fn refusal(id: &Value, method: &str) -> Vec<u8> {
+fn refusal(id: &ExactJson, method: &str) -> Vec<u8> {
     match ServerAsk::of(method) {
         None => answer_to(id, method),
         Some(_) => {

@@ -6,6 +6,7 @@ use serde_json::value::RawValue;
 use crate::mount::asking::{AskAnswer, AskRefusal, LaterNews, ServerAsk};
 use crate::mount::error::MountError;
 use crate::mount::inputs::{InputRequest, InputRequests, InputRequired, ROUNDS_MAX};
+use crate::mount::json::reading::read_whole;
 use crate::mount::server::MountTask;
 use crate::mount::server::asking::AskedQuestion;
 use crate::mount::server::questions::QuestionKey;
@@ -21,7 +22,7 @@ impl MountTask {
     ) -> Result<(), MountError> {
         let malformed = |problem: String| self.malformed("question", &problem);
         let required: InputRequired =
-            serde_json::from_str(result.get()).map_err(|error| malformed(error.to_string()))?;
+            read_whole(result.get()).map_err(|error| malformed(error.to_string()))?;
         let (requests, round) = required
             .round()
             .ok_or_else(|| malformed("it has neither inputRequests nor requestState".to_owned()))?;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::value::RawValue;
 use tokio::sync::oneshot;
 
-use crate::mount::definitions::ToolSet;
+use crate::mount::definitions::{LeftOutTool, ToolSet};
 use crate::mount::error::ManageError;
 use crate::mount::protocol::ServerRefusal;
 use crate::mount::server::greeting::Listing;
@@ -15,6 +15,11 @@ use crate::mount::server::{MountTask, ServerEnd};
 impl MountTask {
     /// Compares the tools of the server with those that were accepted. The first ones are accepted.
     pub(super) fn learn(&mut self, tools: ToolSet) -> Result<(), String> {
+        for LeftOutTool { name, problem } in tools.left_out() {
+            let told = format!("[termgate] the tool `{name}` is left out: {problem}");
+            self.shared.log.add(told.as_bytes());
+        }
+        self.shared.view.send_modify(|view| view.left_out = tools.left_out().to_vec());
         let (tools, accepted) = (Arc::new(tools), self.shared.tools.borrow().accepted.clone());
         (self.listed, self.compared) = (Some(Arc::clone(&tools)), None);
         let Some(accepted) = accepted else {

@@ -2,11 +2,11 @@
 
 use std::collections::VecDeque;
 
-use serde_json::{Map, Value};
 use tokio::sync::oneshot;
 
 use crate::core::ids::ConnectionId;
 use crate::mount::asking::{LINK_ID, LinkFollowed, mode};
+use crate::mount::json::{ExactJson, ExactObject};
 
 /// How many links a server is expected to tell of. A further one takes the place of the oldest.
 const LINKS_MAX: usize = 64;
@@ -30,9 +30,9 @@ impl SentLinks {
     pub(super) fn expect(
         &mut self,
         client: Option<ConnectionId>,
-        question: &Map<String, Value>,
+        question: &ExactObject,
     ) -> Option<LinkFollowed> {
-        let id = question.get(LINK_ID).and_then(Value::as_str)?;
+        let id = question.text(LINK_ID)?;
         if mode(question) != "url" {
             return None;
         }
@@ -47,8 +47,8 @@ impl SentLinks {
     }
 
     /// The server tells that a link was followed.
-    pub(super) fn on_followed(&mut self, params: Option<&Value>) {
-        let id = params.and_then(|params| params.get(LINK_ID)?.as_str());
+    pub(super) fn on_followed(&mut self, params: Option<&ExactJson>) {
+        let id = params.and_then(|params| params.get(LINK_ID)?.as_text());
         let all = std::mem::take(&mut self.0).into_iter();
         let (told, others): (VecDeque<_>, _) = all.partition(|it| Some(it.id.as_str()) == id);
         self.0 = others;
@@ -65,9 +65,9 @@ mod tests {
 
     use super::*;
 
-    fn question(id: &str) -> Map<String, Value> {
-        let Value::Object(question) = json!({"mode": "url", "elicitationId": id}) else { panic!() };
-        question
+    fn question(id: &str) -> ExactObject {
+        let question = ExactJson::of(&json!({"mode": "url", "elicitationId": id}));
+        question.try_into().unwrap()
     }
 
     #[test]
@@ -76,8 +76,8 @@ mod tests {
         let mut sent: Vec<LinkFollowed> = (0..LINKS_MAX + 1)
             .filter_map(|at| links.expect(None, &question(&at.to_string())))
             .collect();
-        links.on_followed(Some(&json!({"elicitationId": "0"})));
-        links.on_followed(Some(&json!({"elicitationId": "1"})));
+        links.on_followed(Some(&ExactJson::of(&json!({"elicitationId": "0"}))));
+        links.on_followed(Some(&ExactJson::of(&json!({"elicitationId": "1"}))));
         assert!(sent[0].try_recv().is_err());
         assert!(sent[1].try_recv().is_ok());
         drop(sent);
@@ -91,7 +91,7 @@ mod tests {
         let mut sent: Vec<LinkFollowed> = [1, 1, 2]
             .map(|client| links.expect(Some(ConnectionId(client)), &question("a")).unwrap())
             .into();
-        links.on_followed(Some(&json!({"elicitationId": "a"})));
+        links.on_followed(Some(&ExactJson::of(&json!({"elicitationId": "a"}))));
         let told: Vec<bool> = sent.iter_mut().map(|it| it.try_recv().is_ok()).collect();
         assert_eq!(told, [false, true, true]);
     }

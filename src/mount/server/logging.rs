@@ -2,9 +2,8 @@
 
 use std::time::Duration;
 
-use serde_json::Value;
-
 use crate::mount::handle::CallNews;
+use crate::mount::json::ExactJson;
 use crate::mount::log::LogMessage;
 use crate::mount::server::MountTask;
 use crate::mount::server::running::RunningServer;
@@ -20,10 +19,10 @@ impl MountTask {
         &self,
         running: &mut RunningServer,
         within: Option<u64>,
-        params: Option<Value>,
+        params: Option<ExactJson>,
     ) {
         self.shared.log.add_message(params.as_ref());
-        let Some(Value::Object(params)) = params else { return };
+        let Some(ExactJson::Object(params)) = params else { return };
         let Ok(call) = running.call_of_message(within, &params) else { return };
         let wanted = running.pending.get(&call).and_then(|it| it.call.channels.log.clone());
         let Some((level, log)) = wanted else { return };

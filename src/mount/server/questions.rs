@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::Value;
 use tokio::sync::oneshot;
 use tokio::task::{AbortHandle, JoinSet};
 
 use crate::mount::asking::{AskAnswer, AskRefusal};
 use crate::mount::fence::CallLease;
+use crate::mount::json::ExactJson;
 
 /// The questions of a server that wait for their answers.
 #[derive(Debug, Default)]
@@ -27,7 +27,7 @@ pub(super) enum QuestionKey {
 
 impl QuestionKey {
     /// That of a request.
-    pub(super) fn of(id: &Value) -> Self {
+    pub(super) fn of(id: &ExactJson) -> Self {
         Self::Request(id.to_string())
     }
 }

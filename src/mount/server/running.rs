@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use serde_json::json;
 use serde_json::value::RawValue;
-use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use crate::core::burst::Burst;
@@ -13,6 +13,7 @@ use crate::mount::eras::ServerEra;
 use crate::mount::error::MountError;
 use crate::mount::handle::{CALLS_MAX, CallNews, MountShared, ServerCall};
 use crate::mount::inputs::InputRound;
+use crate::mount::json::ExactJson;
 use crate::mount::link::ServerLink;
 use crate::mount::protocol::notification;
 use crate::mount::server::asked::AskedWatches;
@@ -163,10 +164,10 @@ impl RunningServer {
     }
 
     /// Hands a server's progress to the caller, unless it is behind.
-    pub(super) fn on_progress(&mut self, params: Option<Value>) {
-        let Some(Value::Object(mut members)) = params else { return };
-        let id = members.remove("progressToken").and_then(|token| token.as_u64());
-        let Some(pending) = id.and_then(|id| self.pending.get_mut(&id)) else { return };
+    pub(super) fn on_progress(&mut self, params: Option<ExactJson>) {
+        let Some(ExactJson::Object(mut members)) = params else { return };
+        let id = members.remove("progressToken").and_then(|it| it.as_literal()?.parse().ok());
+        let Some(pending) = id.and_then(|id: u64| self.pending.get_mut(&id)) else { return };
         pending.has_progress = true;
         if let Some(progress) = &pending.call.channels.progress {
             let _ = progress.try_send(CallNews::Progress(members));

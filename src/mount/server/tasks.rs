@@ -1,12 +1,13 @@
 //! Calls that the server runs as tasks: it is asked how they are doing, until they are over.
 
-use serde_json::json;
 use serde_json::value::RawValue;
 use tokio::time::Instant;
 
 use crate::mount::eras::{ResultKind, ServerEra};
 use crate::mount::error::MountError;
 use crate::mount::handle::{CallNews, ServerCall};
+use crate::mount::json::reading::read_whole;
+use crate::mount::json::{ExactJson, ExactObject};
 use crate::mount::protocol::{ServerParams, ServerRefusal, TOOL_CALL};
 use crate::mount::server::MountTask;
 use crate::mount::server::answering::CallStep;
@@ -20,7 +21,10 @@ impl MountTask {
         if call.method != TOOL_CALL || !greeting.is_some_and(|it| it.runs_tasks) {
             return false;
         }
-        self.listed_tool(call).is_some_and(|tool| tool["execution"]["taskSupport"] == "required")
+        self.listed_tool(call).is_some_and(|tool| {
+            tool.get("execution").and_then(|it| it.get("taskSupport")?.as_text())
+                == Some("required")
+        })
     }
 
     /// A server of the older era was asked to begin a task. One that gives the result instead has none.
@@ -30,8 +34,8 @@ impl MountTask {
         pending: &mut PendingCall,
         result: Box<RawValue>,
     ) -> CallStep {
-        let begun: BegunTask = serde_json::from_str(result.get())
-            .map_err(|error| self.malformed("task", &error.to_string()))?;
+        let begun: BegunTask =
+            read_whole(result.get()).map_err(|error| self.malformed("task", &error.to_string()))?;
         match begun.task {
             None => Ok(Some(result)),
             Some(task) => self.begin_task(running, pending, task).map(|()| None),
@@ -68,8 +72,7 @@ impl MountTask {
     }
 
     fn task_state(&self, result: &RawValue) -> Result<TaskState, MountError> {
-        serde_json::from_str(result.get())
-            .map_err(|error| self.malformed("task", &error.to_string()))
+        read_whole(result.get()).map_err(|error| self.malformed("task", &error.to_string()))
     }
 
     /// The server says how a task is doing.
@@ -217,9 +220,9 @@ impl PendingCall {
         let news = self.task.as_mut().and_then(|task| task.news(message));
         let (Some((number, message)), false) = (news, self.has_progress) else { return };
         if let Some(progress) = &self.call.channels.progress {
-            let members = [("progress", json!(number)), ("message", json!(message))];
-            let members =
-                members.map(|(name, value)| (name.to_owned(), value)).into_iter().collect();
+            let mut members = ExactObject::default();
+            members.insert("progress", ExactJson::of(&number));
+            members.insert("message", ExactJson::Text(message));
             // A caller that is behind does without.
             let _ = progress.try_send(CallNews::Progress(members));
         }

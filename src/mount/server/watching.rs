@@ -13,6 +13,7 @@ use tokio::time::{Instant, sleep_until};
 use crate::mount::eras::{ServerEra, subscription};
 use crate::mount::error::MountError;
 use crate::mount::handle::{MountShared, ServerNews};
+use crate::mount::json::ExactJson;
 use crate::mount::protocol::{ServerParams, ServerRefusal};
 use crate::mount::server::MountTask;
 use crate::mount::server::asked::{AskedWatch, WatchStep, WatchedThing};
@@ -158,12 +159,17 @@ impl MountTask {
     }
 
     /// A server of the newer era tells what was asked from now on, as far as it says so.
-    pub(super) fn on_acknowledged(&mut self, running: &mut RunningServer, params: Option<&Value>) {
+    pub(super) fn on_acknowledged(
+        &mut self,
+        running: &mut RunningServer,
+        params: Option<&ExactJson>,
+    ) {
         let Some(params) = params else { return };
         let Some(id) = subscription(params) else { return };
         let Some((thing, _)) = running.watches.take(id) else { return };
-        let told = params["notifications"]["resourceSubscriptions"].as_array();
-        let is_told = |uri: &str| told.is_some_and(|told| told.iter().any(|it| it == uri));
+        let told = params.get("notifications").and_then(|it| it.get("resourceSubscriptions"));
+        let told = told.map(ExactJson::items).unwrap_or_default();
+        let is_told = |uri: &str| told.iter().any(|it| it.as_text() == Some(uri));
         match &thing {
             WatchedThing::Resource(uri) if !is_told(uri) => {
                 running.give_up(id);
@@ -260,8 +266,8 @@ impl MountTask {
 }
 
 /// The server says that a resource has changed. What nobody watches is not heard.
-pub(super) fn on_updated(shared: &MountShared, params: Option<&Value>) {
-    if let Some(uri) = params.and_then(|params| params["uri"].as_str()) {
+pub(super) fn on_updated(shared: &MountShared, params: Option<&ExactJson>) {
+    if let Some(uri) = params.and_then(|params| params.get("uri")?.as_text()) {
         shared.watches.on_changed(uri);
     }
 }

@@ -5,20 +5,24 @@ use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::Value;
 
 use crate::core::invisible::written_out;
 use crate::core::mount::naming::{ToolSource, exposed_name};
-use crate::mount::definitions::{ToolDifference, ToolSet};
+use crate::mount::definitions::{LeftOutTool, ToolDifference, ToolSet};
 use crate::mount::error::ManageError;
 use crate::mount::handle::MountTools;
+use crate::mount::json::ExactJson;
 use crate::mount::servers::Mount;
+use crate::surface::answer::budget::ends;
 use crate::surface::call::Call;
 use crate::surface::error::SurfaceError;
 use crate::surface::mounted::lease_of;
 use crate::surface::tool::{Answer, Tool, ToolAccess};
 use crate::wire::mount::{ContestedName, MountList, MountToolWire, MountWire};
 use crate::wire::untrusted::Untrusted;
+
+/// The longest name of a tool that is left out, in bytes of JSON.
+const NAME_MAX: usize = 64;
 
 /// What is done with mounts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
@@ -102,11 +106,17 @@ fn summary(call: &Call, mount: &Mount) -> MountWire {
         accepted: tools.accepted.as_ref().map(|it| it.tools().len()),
         changed: tools.changed.is_some(),
         problem: view.problem.as_deref().map(shown),
+        left_out: view.left_out.iter().map(left_out).collect(),
         tools: Vec::new(),
         capabilities: Vec::new(),
         instructions: None,
         log: Vec::new(),
     }
+}
+
+fn left_out(tool: &LeftOutTool) -> String {
+    let name = if tool.name.is_empty() { "a tool" } else { &*tool.name };
+    shown(&format!("{}: {}", ends(name, NAME_MAX), tool.problem))
 }
 
 fn described(call: &Call, mount: &Mount) -> MountWire {
@@ -146,7 +156,7 @@ fn tools(mount: &Mount, known: &MountTools) -> Vec<MountToolWire> {
 }
 
 fn description(tools: &ToolSet, tool: &Arc<str>) -> Option<String> {
-    tools.tools().get(tool)?.get("description").and_then(Value::as_str).map(shown)
+    tools.tools().get(tool)?.get("description").and_then(ExactJson::as_text).map(shown)
 }
 
 /// A line per mount.
@@ -160,7 +170,12 @@ fn lines(list: &MountList) -> String {
             None => ", its lease is free".to_owned(),
         });
         let leased = leased.unwrap_or_default();
-        format!("{} ({}) {}, {tools} tools{leased}{changed}{problem}", it.name, it.trust, it.status)
+        let left_out = match it.left_out.len() {
+            0 => String::new(),
+            count => format!(", {count} left out ({})", it.left_out.join(", ")),
+        };
+        let (name, trust, status) = (&it.name, &it.trust, &it.status);
+        format!("{name} ({trust}) {status}, {tools} tools{left_out}{leased}{changed}{problem}")
     };
     let contested = |it: &ContestedName| {
         format!("the name {} is wanted by {}, so none has it", it.name, it.tools.join(" and "))

@@ -15,7 +15,7 @@ use crate::surface::call_arguments::WrittenArguments;
 use crate::surface::error::SurfaceError;
 use crate::surface::mount_lease::LeasedCall;
 use crate::surface::tool::addresses::{exposed, of_prompt, of_resource, of_tool};
-use crate::surface::tool::untrusted::{marked, shown, visible};
+use crate::surface::tool::untrusted::{marked, shown, visible_members};
 use crate::surface::tool::{ToolAccess, ToolBody, ToolEntry};
 
 /// The argument with the id of the lease of a mount.
@@ -150,7 +150,11 @@ fn begin_leased(
         return if is_early { Err(busy().into()) } else { Ok(None) };
     };
     // The server is not told the id, unless it has an argument of this name itself.
-    let is_servers = tool.definition["inputSchema"]["properties"].get(LEASE_ID).is_some();
+    let is_servers = tool
+        .definition
+        .get("inputSchema")
+        .and_then(|schema| schema.get("properties")?.get(LEASE_ID))
+        .is_some();
     let presented = if is_servers { None } else { arguments.take(LEASE_ID) };
     let presented = match presented.filter(|it| it.as_literal() != Some("null")) {
         None => None,
@@ -177,7 +181,7 @@ fn untrusted(tool: &MountedTool, mut error: MountError) -> MountError {
         *said = shown(said).into_owned();
     }
     if let MountError::LinkNeeded { data, .. } = &mut error {
-        *data = visible(data.take());
+        *data = visible_members(std::mem::take(data));
     }
     error
 }

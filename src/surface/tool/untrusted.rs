@@ -6,16 +6,16 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::value::{RawValue, to_raw_value};
-use serde_json::{Map, Value};
 
 use crate::core::invisible::written_out;
 use crate::mount::json::reading::{text_end, told};
+use crate::mount::json::{ExactJson, ExactObject};
 
 /// The member of `_meta` that marks the result of an untrusted server.
 const UNTRUSTED_KEY: &str = "dev.termgate/untrusted";
 
-/// How deep objects and lists may be inside each other, which is the parser's own limit.
-const LEVELS_MAX: usize = 127;
+/// How deep objects and lists may be inside each other: each level needs memory. No value is built of them.
+const LEVELS_MAX: usize = 1_000;
 
 /// A result with all characters visible and the mark of what is data and no instruction; `None` if it is no object, or too
 /// deep.
@@ -117,17 +117,19 @@ impl VisibleJson {
 }
 
 /// JSON in whose texts the characters are written out that nobody sees, or that terminals obey.
-pub fn visible(value: Value) -> Value {
+pub fn visible(value: ExactJson) -> ExactJson {
     match value {
-        Value::String(text) => Value::String(shown(&text).into_owned()),
-        Value::Array(values) => values.into_iter().map(visible).collect(),
-        Value::Object(members) => {
-            let member =
-                |(name, value): (String, Value)| (shown(&name).into_owned(), visible(value));
-            Value::Object(members.into_iter().map(member).collect::<Map<_, _>>())
-        }
-        Value::Null | Value::Bool(_) | Value::Number(_) => value,
+        ExactJson::Text(text) => ExactJson::Text(shown(&text).into_owned()),
+        ExactJson::List(values) => ExactJson::List(values.into_iter().map(visible).collect()),
+        ExactJson::Object(object) => ExactJson::Object(visible_members(object)),
+        ExactJson::Literal(_) => value,
     }
+}
+
+/// The same of an object.
+pub fn visible_members(object: ExactObject) -> ExactObject {
+    let member = |(name, value): (String, ExactJson)| (shown(&name).into_owned(), visible(value));
+    ExactObject::of(object.into_members().into_iter().map(member).collect())
 }
 
 /// A text with the characters written out that nobody sees, or that terminals obey.
@@ -138,7 +140,7 @@ pub(super) fn shown(text: &str) -> Cow<'_, str> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
 
@@ -188,11 +190,13 @@ mod tests {
     }
 
     #[test]
-    fn results_are_as_deep_as_a_parser_reads() {
+    fn results_may_be_deeper_than_a_parser_of_values_reads() {
         let deep = |levels: usize| {
             format!(r#"{{"a":{}{}}}"#, "[".repeat(levels - 1), "]".repeat(levels - 1))
         };
-        assert!(marked_text(&deep(LEVELS_MAX)).is_some());
+        let marked = marked_json(&deep(LEVELS_MAX)).unwrap();
+        let own = deep(LEVELS_MAX);
+        assert_eq!(marked, format!(r#"{{"_meta":{{"{UNTRUSTED_KEY}":true}},{}"#, &own[1..]));
         assert_eq!(marked_json(&deep(LEVELS_MAX + 1)), None);
     }
 
@@ -218,6 +222,6 @@ mod tests {
         let mut marked = marked_text(&hidden.to_string()).unwrap();
         marked.as_object_mut().unwrap().remove("_meta");
         assert_eq!(marked, shown);
-        assert_eq!(visible(hidden), shown);
+        assert_eq!(visible(ExactJson::of(&hidden)), ExactJson::of(&shown));
     }
 }
