@@ -5,6 +5,7 @@ use termgate::core::mount::MountMode;
 
 use crate::daemon::harness::Era;
 use crate::daemon::mount_asks::{Asking, Client, ROOTS, all, asking};
+use crate::daemon::mounts::{view, wait_for};
 use crate::harness::waiting::until;
 
 const CHANGED: &str = "notifications/roots/list_changed";
@@ -42,7 +43,9 @@ async fn a_server_that_has_asked_for_roots_hears_that_they_have_changed() {
         until("the last change to be told", || told() == 2).await;
         // What is started again has asked for nothing.
         let mut operator = daemon.operator().await;
+        let before = view(&mut operator).await["generation"].clone();
         operator.structured("manage_mounts", json!({"action": "restart", "mount": "fake"})).await;
+        wait_for(&mut operator, |mount| mount["generation"] != before).await;
         asks_roots(&mut bob).await;
         ada.wire.sender.notify(CHANGED, json!({})).await;
         ada.wire.structured("fake__echo", json!({})).await;
