@@ -26,7 +26,7 @@ const AROUND: [(&str, &str); 12] = [
     ("for f in a b; do ", "; f=src/x; done"),
 ];
 
-const PIECES: [&str; 38] = [
+const PIECES: [&str; 43] = [
     "a",
     "b",
     "src/",
@@ -63,6 +63,11 @@ const PIECES: [&str; 38] = [
     "$V",
     "\"$V\"",
     "$#",
+    "${f%c}",
+    "\"${f%.c}\"",
+    "${f%%b}",
+    "$(date +%Y-%m)",
+    "\"$(date +%s)\"",
     "$((2 - 1))",
     "\"$(echo a)\"",
 ];
@@ -113,7 +118,7 @@ fn is_of(text: &str, pieces: &[ShapePiece]) -> bool {
         ShapePiece::OneOf(begins) => begins.iter().any(behind),
         ShapePiece::Digits => after(|it| it.is_ascii_digit()),
         ShapePiece::Name => after(|it| it != '/'),
-        ShapePiece::Any => after(|_| true),
+        ShapePiece::Any | ShapePiece::Words => after(|_| true),
     }
 }
 

@@ -41,7 +41,7 @@ impl ShellLineReader {
         };
         if let Some(options) = of(&LINES) {
             for value in values(arguments, options) {
-                match value {
+                match value.text() {
                     Some(value) => {
                         let line = value.strip_prefix("exec=").unwrap_or(value);
                         self.shown_to(name, line);
@@ -73,14 +73,19 @@ impl ShellLineReader {
 
 /// The values of those options, each as the rest of its word or the next word. Long names may be cut, and stand behind
 /// one dash too.
-pub(super) fn values<'a>(arguments: &'a [LineWord], options: &str) -> Vec<Option<&'a str>> {
+pub(super) fn values(arguments: &[LineWord], options: &str) -> Vec<LineWord> {
     let mut found = Vec::new();
     for (at, word) in arguments.iter().enumerate() {
-        let Some(option) = word.text().and_then(|it| it.strip_prefix('-')) else { continue };
+        let Some(option) = word.beginning().strip_prefix('-') else { continue };
         if option == "-" {
             break;
         }
-        let next = || arguments.get(at + 1).and_then(LineWord::text);
+        // What follows its beginning is not known, where the word is not.
+        let attached = |value: &str| match word.is_known() {
+            true => LineWord::from(value),
+            false => LineWord::unknown(),
+        };
+        let next = || arguments.get(at + 1).cloned().unwrap_or_else(LineWord::unknown);
         let (name, value) = match option.split_once('=') {
             Some((name, value)) => (name, Some(value)),
             None => (option, None),
@@ -88,12 +93,13 @@ pub(super) fn values<'a>(arguments: &'a [LineWord], options: &str) -> Vec<Option
         let long = name.trim_start_matches('-');
         let is_long = |it: &str| it.len() > 1 && long.len() > 1 && it.starts_with(long);
         if options.split(' ').any(is_long) {
-            found.push(value.or_else(next));
+            found.push(value.map_or_else(next, attached));
         } else if !option.starts_with('-') {
             let is_short = |letter: char| lists(options, &letter.to_string());
             if let Some((at, letter)) = option.char_indices().find(|(_, it)| is_short(*it)) {
                 let rest = &option[at + letter.len_utf8()..];
-                found.push(Some(rest).filter(|it| !it.is_empty()).or_else(next));
+                let is_attached = !rest.is_empty() || !word.is_known();
+                found.push(if is_attached { attached(rest) } else { next() });
             }
         }
     }

@@ -20,7 +20,10 @@ pub(super) enum WordPiece<'a> {
         is_quoted: bool,
     },
     /// A command whose output stands here.
-    Command(Cow<'a, str>),
+    Command {
+        line: Cow<'a, str>,
+        is_quoted: bool,
+    },
     Arithmetic(&'a str),
 }
 
@@ -71,7 +74,8 @@ impl<'a> PieceReader<'a> {
                 }
                 b'`' => {
                     let end = end_of(text, at)?;
-                    Some((end, WordPiece::Command(unescaped(inner(text, at, end)?))))
+                    let line = unescaped(inner(text, at, end)?);
+                    Some((end, WordPiece::Command { line, is_quoted: !bare }))
                 }
                 b'$' => self.dollar(at)?,
                 _ => None,
@@ -133,7 +137,10 @@ impl<'a> PieceReader<'a> {
                     inside.starts_with('(') && end_of(inside, 0) == Some(inside.len());
                 match is_arithmetic {
                     true => (end, WordPiece::Arithmetic(inner(inside, 0, inside.len())?)),
-                    false => (end, WordPiece::Command(Cow::Borrowed(inside))),
+                    false => {
+                        let line = Cow::Borrowed(inside);
+                        (end, WordPiece::Command { line, is_quoted: !bare })
+                    }
                 }
             }
             '[' => {
@@ -290,15 +297,15 @@ mod tests {
         let evaluated = |name| Parameter { name, is_plain: false, is_quoted: false };
         assert_eq!(bare("${a:-$(x '}')}"), Some(vec![evaluated("a:-$(x '}')")]));
         assert_eq!(bare("${a[0]}"), Some(vec![evaluated("a[0]")]));
-        let command = |text| Command(Cow::Borrowed(text));
+        let command = |line, is_quoted| Command { line: Cow::Borrowed(line), is_quoted };
         let nested = "$(rm \"$(echo ')')\" ')' \\))";
         let inner = "rm \"$(echo ')')\" ')' \\)";
-        assert_eq!(bare(nested), Some(vec![command(inner)]));
-        assert_eq!(bare("\"`a \\`b\\``\""), Some(vec![command("a `b`")]));
+        assert_eq!(bare(nested), Some(vec![command(inner, false)]));
+        assert_eq!(bare("\"`a \\`b\\``\""), Some(vec![command("a `b`", true)]));
         assert_eq!(bare("$((1 + (2)))"), Some(vec![Arithmetic("1 + (2)")]));
-        assert_eq!(bare("$((a);(b))"), Some(vec![command("(a);(b)")]));
+        assert_eq!(bare("$((a);(b))"), Some(vec![command("(a);(b)", false)]));
         assert_eq!(bare("$[a[1]]x"), Some(vec![Arithmetic("a[1]"), Plain("x")]));
-        assert_eq!(bare("$\"$(a)\""), Some(vec![command("a"), Computed]));
+        assert_eq!(bare("$\"$(a)\""), Some(vec![command("a", true), Computed]));
         assert_eq!(bare("$=a"), Some(vec![Computed, Plain("a")]));
         assert_eq!(bare("~12/x"), Some(vec![Computed, Plain("~12/x")]));
         assert_eq!(bare("~-/x"), Some(vec![Computed, Plain("~-/x")]));
@@ -314,7 +321,7 @@ mod tests {
         let found = pieces("it's \"$(a)\" \\$b", Surroundings::HereDocument);
         let expected = [
             Quoted("it's \""),
-            Command(Cow::Borrowed("a")),
+            Command { line: Cow::Borrowed("a"), is_quoted: true },
             Quoted("\" "),
             Quoted("$"),
             Quoted("b"),

@@ -23,16 +23,21 @@ pub enum ShapePiece {
     /// Any text without `/`.
     Name,
     Any,
+    /// Any words, or none. Of what stands beside it nothing is known then.
+    Words,
 }
 
 impl LineWord {
     /// A word of which nothing is known.
     pub fn unknown() -> Self {
-        Self::Computed(WordShape(vec![ShapePiece::Any]))
+        Self::Computed(WordShape(vec![ShapePiece::Words]))
     }
 
     /// The word that consists of these pieces.
     pub(super) fn of_pieces(pieces: Vec<ShapePiece>) -> Self {
+        if pieces.contains(&ShapePiece::Words) {
+            return Self::unknown();
+        }
         let mut whole: Vec<ShapePiece> = Vec::new();
         for piece in pieces {
             match (whole.last_mut(), piece) {
@@ -85,7 +90,7 @@ impl LineWord {
                 texts.iter().any(|it| it.is_empty() || it.starts_with('-'))
             }
             Some(ShapePiece::Digits) => false,
-            Some(ShapePiece::Name | ShapePiece::Any) | None => true,
+            Some(ShapePiece::Name | ShapePiece::Any | ShapePiece::Words) | None => true,
         }
     }
 
@@ -134,7 +139,7 @@ fn may_lead_up(pieces: &[ShapePiece]) -> bool {
     let (mut known, mut is_first) = (String::new(), true);
     for piece in pieces {
         match piece {
-            ShapePiece::Any => return true,
+            ShapePiece::Any | ShapePiece::Words => return true,
             ShapePiece::OneOf(texts) if texts.iter().any(|it| it.contains("..") || is_dots(it)) => {
                 return true;
             }

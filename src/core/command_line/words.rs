@@ -87,7 +87,7 @@ impl ShellLineReader {
     fn pieces(&mut self, raw: &str, around: Surroundings) -> Vec<ShapePiece> {
         let Some(pieces) = pieces(raw, around) else {
             self.note(UnknownPart::Syntax);
-            return vec![ShapePiece::Any];
+            return vec![ShapePiece::Words];
         };
         let plain = |sign: &str| {
             pieces.iter().any(|it| matches!(it, WordPiece::Plain(text) if text.contains(sign)))
@@ -100,15 +100,15 @@ impl ShellLineReader {
         let mut pieces = pieces.into_iter().peekable();
         while let Some(piece) = pieces.next() {
             let is_first = shape.is_empty();
-            // zsh takes what follows for an index or a modifier.
+            // zsh takes what follows for an index or a modifier, and braces make several names of one.
             let goes_on = match pieces.peek() {
                 Some(WordPiece::Plain(next) | WordPiece::Quoted(next)) => {
-                    next.starts_with(['[', ':'])
+                    next.starts_with(['[', ':', '{'])
                 }
                 Some(_) | None => false,
             };
             match matches!(piece, WordPiece::Parameter { is_plain: true, .. }) && goes_on {
-                true => shape.push(ShapePiece::Any),
+                true => shape.push(ShapePiece::Words),
                 false => self.piece(piece, is_first, &mut shape),
             }
         }
@@ -119,7 +119,7 @@ impl ShellLineReader {
         match piece {
             WordPiece::Plain(plain) => expanded(plain, shape),
             WordPiece::Quoted(quoted) => shape.push(ShapePiece::Text(quoted.to_owned())),
-            WordPiece::Computed => shape.push(ShapePiece::Any),
+            WordPiece::Computed => shape.push(ShapePiece::Words),
             WordPiece::Parameter { name: "HOME", .. } if is_first => {
                 shape.push(ShapePiece::Text("~".to_owned()));
             }
@@ -129,9 +129,9 @@ impl ShellLineReader {
                 }
                 shape.extend(self.parameter(name, is_quoted));
             }
-            WordPiece::Command(inner) => {
-                self.script(&inner);
-                shape.push(ShapePiece::Any);
+            WordPiece::Command { line, is_quoted } => {
+                self.script(&line);
+                shape.push(if is_short_name(&line) { ShapePiece::Name } else { any(is_quoted) });
             }
             WordPiece::Arithmetic(expression) => {
                 self.arithmetic(expression);
@@ -147,11 +147,19 @@ impl ShellLineReader {
         if NUMBERS.contains(&name) || is_length {
             return vec![ShapePiece::Digits];
         }
+        let (variable, suffix) = match name.split_once('%') {
+            Some((variable, suffix)) => (variable, Some(suffix.trim_start_matches('%'))),
+            None => (name, None),
+        };
+        // Another shell inside of the line has variables of its own.
         let is_outermost = self.depth == 1;
-        match self.variables.value(name) {
-            // Another shell inside of the line has variables of its own.
-            Some(value) if is_outermost && (is_quoted || is_one_word(value)) => value.pieces(),
-            Some(_) | None => vec![ShapePiece::Any],
+        let value = self.variables.value(variable).filter(|_| is_outermost);
+        let value = value.filter(|value| is_quoted || is_one_word(value));
+        match (value, suffix) {
+            (Some(value), None) => value.pieces(),
+            (Some(value), Some(suffix)) => without_suffix(value, suffix),
+            // In quotes, only this is several words.
+            (None, _) => vec![any(is_quoted && !name.contains('@'))],
         }
     }
 
@@ -159,6 +167,34 @@ impl ShellLineReader {
     pub(super) fn here_document(&mut self, text: &str) {
         self.pieces(text, Surroundings::HereDocument);
     }
+}
+
+/// A value without what it ends with, if that is the same text each time.
+fn without_suffix(value: &LineWord, suffix: &str) -> Vec<ShapePiece> {
+    let is_plain = |it: char| it.is_ascii_alphanumeric() || "._-".contains(it);
+    let mut pieces = value.pieces();
+    match pieces.last_mut() {
+        Some(ShapePiece::Text(text)) if text.ends_with(suffix) && suffix.chars().all(is_plain) => {
+            text.truncate(text.len() - suffix.len());
+            pieces
+        }
+        Some(_) | None => vec![ShapePiece::Words],
+    }
+}
+
+/// Whether a command surely writes one word without `/`, such as the time in a format of such words.
+fn is_short_name(command: &str) -> bool {
+    const COMMANDS: [&str; 6] =
+        ["whoami", "hostname", "nproc", "uname -m", "id -u", "git rev-parse --short HEAD"];
+    let command = command.trim();
+    let is_part = |it: char| it.is_ascii_alphanumeric() || "%_.-".contains(it);
+    // These write `/`, blanks and line ends.
+    let is_plain = |format: &str| {
+        !["%D", "%x", "%c", "%n", "%t", "%+"].iter().any(|it| format.contains(it))
+            && format.starts_with('%')
+            && format.chars().all(is_part)
+    };
+    command.strip_prefix("date +").is_some_and(is_plain) || COMMANDS.contains(&command)
 }
 
 /// Whether a shell takes a value for one word, and for no pattern, where it is not quoted.
@@ -169,13 +205,18 @@ fn is_one_word(value: &LineWord) -> bool {
         ShapePiece::Text(text) => is_plain(text),
         ShapePiece::OneOf(texts) => texts.iter().all(is_plain),
         ShapePiece::Digits => true,
-        ShapePiece::Name | ShapePiece::Any => false,
+        ShapePiece::Name | ShapePiece::Any | ShapePiece::Words => false,
     })
 }
 
 /// Whether these characters between brackets stand for one character, and the bracket behind them is the last one.
 fn is_plain_class(inner: &str) -> bool {
     !inner.trim_start_matches(['!', '^']).is_empty() && !inner.contains(['/', '['])
+}
+
+/// What stands for any text, which is several words where a shell takes it apart.
+fn any(is_quoted: bool) -> ShapePiece {
+    if is_quoted { ShapePiece::Any } else { ShapePiece::Words }
 }
 
 /// Appends what a shell makes of a text outside of quotes: patterns stand for names of files, braces for several words.
@@ -195,7 +236,7 @@ fn expanded(text: &str, shape: &mut Vec<ShapePiece>) {
                 }
                 // What is between them may be elsewhere, too.
                 Some(_) | None => {
-                    shape.push(ShapePiece::Any);
+                    shape.push(ShapePiece::Words);
                     ""
                 }
             },
@@ -205,12 +246,12 @@ fn expanded(text: &str, shape: &mut Vec<ShapePiece>) {
                     behind
                 }
                 Some(_) | None => {
-                    shape.push(ShapePiece::Any);
+                    shape.push(ShapePiece::Words);
                     ""
                 }
             },
             _ if found.starts_with("**") => {
-                shape.push(ShapePiece::Any);
+                shape.push(ShapePiece::Words);
                 found.trim_start_matches('*')
             }
             _ => {
@@ -238,7 +279,7 @@ fn of_braces(inner: &str) -> ShapePiece {
     };
     match inner.split_once("..") {
         Some(_) if inner.split("..").all(is_end) => ShapePiece::Name,
-        Some(_) => ShapePiece::Any,
+        Some(_) => ShapePiece::Words,
         None => ShapePiece::Text(whole),
     }
 }

@@ -71,7 +71,9 @@ impl ShellLineReader {
                 let files = operands.iter().skip(usize::from(!has_script));
                 self.found.targets.extend(files.cloned());
             }
-            "awk" | "gawk" if values(&call.arguments, "i include").contains(&Some("inplace")) => {
+            "awk" | "gawk"
+                if values(&call.arguments, "i include").contains(&LineWord::from("inplace")) =>
+            {
                 self.found.targets.extend(operands.iter().cloned());
             }
             "install" if call.flags.contains("d") || call.flags.contains("directory") => {
@@ -92,7 +94,7 @@ impl ShellLineReader {
         };
         self.found.targets.extend(changed.iter().cloned());
         let files = values(&call.arguments, options);
-        self.found.targets.extend(files.into_iter().map(or_unknown));
+        self.found.targets.extend(files);
     }
 }
 
@@ -111,9 +113,5 @@ fn archive(arguments: &[LineWord]) -> Option<LineWord> {
     };
     let files = values(&arguments, "f file");
     let writes = arguments.iter().filter_map(LineWord::text).any(writes);
-    files.first().filter(|_| writes).map(|file| or_unknown(*file))
-}
-
-fn or_unknown(file: Option<&str>) -> LineWord {
-    file.map_or_else(LineWord::unknown, LineWord::from)
+    files.into_iter().next().filter(|_| writes)
 }

@@ -41,7 +41,7 @@ impl ShapeMatcher {
                 }
                 ShapePiece::Digits => after_any(automaton, states, |it| it.is_ascii_digit()),
                 ShapePiece::Name => after_any(automaton, states, |it| it != b'/'),
-                ShapePiece::Any => after_any(automaton, states, |_| true),
+                ShapePiece::Any | ShapePiece::Words => after_any(automaton, states, |_| true),
             };
         }
         states.into_iter().any(|it| automaton.is_match_state(automaton.next_eoi_state(it)))
