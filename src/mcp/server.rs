@@ -14,6 +14,7 @@ mod operating;
 mod prompting;
 mod questions;
 mod reading;
+mod request_meta;
 mod roots_news;
 
 use std::sync::{Arc, OnceLock};

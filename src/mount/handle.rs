@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::value::RawValue;
+use serde_json::{Map, Value};
 use tokio::sync::{Notify, mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
@@ -150,9 +151,11 @@ pub enum CallNews {
     Logged(LogMessage),
 }
 
-/// What a server may tell and ask the caller while it works on a request.
+/// What a server may tell and ask the caller while it works on a request, and what the caller tells it beside.
 #[derive(Debug, Default)]
 pub struct CallChannels {
+    /// What of the caller's `_meta` is for the server.
+    pub meta: Map<String, Value>,
     /// Where it tells how far it has come, if the caller wants to know.
     pub progress: Option<mpsc::Sender<CallNews>>,
     /// Where its log messages go from this level on, if the caller wants them.

@@ -363,3 +363,30 @@ async fn links_that_a_server_wants_opened_keep_their_digits_and_their_order() {
         daemon.stop().await;
     }
 }
+
+/// What is between client and daemon, such as the client's own token of progress, is not for the server.
+#[tokio::test]
+async fn a_server_gets_what_of_a_requests_meta_is_for_it() {
+    for kind in ["older", "newer"] {
+        let server = Exact::new(MountTrust::Untrusted, kind);
+        let daemon = server.mounted().await;
+        for era in Era::BOTH {
+            let mut client = daemon.client(era).await;
+            let meta = json!({"traceparent": "00-1-2-03", "com.example/x": {"a": [1]},
+                "progressToken": "mine", "dev.termgate/wait_ms": 5});
+            for (method, params) in [
+                ("tools/call", json!({"name": "fake__echo", "_meta": meta})),
+                ("prompts/get", json!({"name": "fake__greet", "_meta": meta})),
+            ] {
+                client.request(method, params).await.unwrap();
+                let heard: Value = serde_json::from_str(&server.heard(method)).unwrap();
+                let heard = heard["params"]["_meta"].as_object().unwrap();
+                assert_eq!(heard["traceparent"], "00-1-2-03", "{heard:?}");
+                assert_eq!(heard["com.example/x"], json!({"a": [1]}), "{heard:?}");
+                assert!(!heard.contains_key("dev.termgate/wait_ms"), "{heard:?}");
+                assert_ne!(heard.get("progressToken"), Some(&json!("mine")), "{heard:?}");
+            }
+        }
+        daemon.stop().await;
+    }
+}

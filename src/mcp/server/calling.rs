@@ -20,7 +20,8 @@ use crate::mcp::outbox::budget::ReservedSpace;
 use crate::mcp::request_class::always_waits;
 use crate::mcp::server::call_lane::CallLane;
 use crate::mcp::server::counted::Counted;
-use crate::mcp::server::mounted_call::{MountedAnswer, MountedEnd, MountedRequest, approval_wait};
+use crate::mcp::server::mounted_call::{MountedAnswer, MountedEnd, MountedRequest};
+use crate::mcp::server::request_meta::{approval_wait, meta_for_server};
 use crate::mcp::server::{LARGE_READ_ROOM, READ_ROOM, Server};
 use crate::mount::handle::CallChannels;
 use crate::session::command::Accepted;
@@ -103,6 +104,7 @@ impl CallHandler for Server {
                 approval_wait: approval_wait(&meta),
                 progress,
                 log: self.log_level(era, &meta),
+                meta: meta_for_server(&meta),
                 turn,
                 may_ask: true,
             };

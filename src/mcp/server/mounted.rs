@@ -24,7 +24,8 @@ use crate::mcp::elicitation::Returned;
 use crate::mcp::notifications::{ChangeNotices, mounted_updates};
 use crate::mcp::outbox::budget::ReservedSpace;
 use crate::mcp::server::counted::Counted;
-use crate::mcp::server::mounted_call::{MountedAnswer, MountedEnd, MountedRequest, approval_wait};
+use crate::mcp::server::mounted_call::{MountedAnswer, MountedEnd, MountedRequest};
+use crate::mcp::server::request_meta::{approval_wait, meta_for_server};
 use crate::mcp::server::{LARGE_READ_ROOM, Server};
 use crate::mcp::shared::ServerShared;
 use crate::mount::error::MountError;
@@ -236,6 +237,7 @@ impl Server {
             approval_wait: approval_wait(&context.meta),
             progress: None,
             log: self.log_level(era, &context.meta),
+            meta: meta_for_server(&context.meta),
             turn: None,
         };
         let end = tokio::select! {

@@ -8,8 +8,7 @@ use std::pin::{Pin, pin};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use rmcp::model::{ClientCapabilities, ProgressToken, RequestMetaObject};
-use serde_json::Value;
+use rmcp::model::{ClientCapabilities, JsonObject, ProgressToken};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -38,7 +37,6 @@ use crate::surface::call_arguments::CallArguments;
 use crate::surface::error::SurfaceError;
 use crate::surface::person::ClientPerson;
 use crate::surface::tool::{ToolAnswer, ToolEntry};
-use crate::wire::policy::APPROVAL_WAIT_KEY;
 
 /// How many notifications of a mounted server wait for the client; further ones are dropped.
 const NEWS_AHEAD: usize = 16;
@@ -76,6 +74,8 @@ pub(super) struct MountedRequest {
     pub(super) progress: Option<ProgressToken>,
     /// From which level on it wants the server's log messages.
     pub(super) log: Option<LogLevel>,
+    /// What of the client's `_meta` is for the server.
+    pub(super) meta: JsonObject,
     pub(super) turn: Option<RequestTurn>,
     /// Whether the server may ask the client meanwhile.
     pub(super) may_ask: bool,
@@ -336,6 +336,7 @@ impl Server {
         let tells_roots = roots.is_some_and(|it| it.list_changed == Some(true));
         let asker = CallAsker { client: self.connection.id, questions, tells_roots };
         let channels = CallChannels {
+            meta: request.meta,
             progress: request.progress.map(|_| news.clone()),
             log: request.log.map(|level| (level, news)),
             asker: request.may_ask.then_some(asker),
@@ -385,11 +386,6 @@ impl Server {
             named: 0,
         }
     }
-}
-
-/// How long a call may wait for an approval, as its client says.
-pub(super) fn approval_wait(meta: &RequestMetaObject) -> Duration {
-    Duration::from_millis(meta.get(APPROVAL_WAIT_KEY).and_then(Value::as_u64).unwrap_or_default())
 }
 
 /// A call brings back what is not of it, or what it has brought back before.

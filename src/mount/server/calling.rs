@@ -1,9 +1,10 @@
 //! How a call is passed on to the server, and cancelled there.
 
 use std::collections::BTreeSet;
+use std::mem;
 use std::sync::{Arc, PoisonError};
 
-use serde_json::{Map, json};
+use serde_json::json;
 use tokio::time::Instant;
 use uuid::Uuid;
 
@@ -74,7 +75,7 @@ impl MountTask {
             let _ = call.reply.send(Err(MountError::StateLost { mount }));
             return;
         }
-        let mut meta = Map::new();
+        let mut meta = mem::take(&mut call.channels.meta);
         if call.channels.progress.is_some() {
             meta.insert("progressToken".to_owned(), json!(call.id));
         }

@@ -1,0 +1,23 @@
+//! What a request says beside its parameters (`_meta`).
+
+use std::time::Duration;
+
+use rmcp::model::{JsonObject, RequestMetaObject};
+use serde_json::Value;
+
+use crate::wire::policy::APPROVAL_WAIT_KEY;
+
+/// How long a call may wait for an approval, as its client says.
+pub(super) fn approval_wait(meta: &RequestMetaObject) -> Duration {
+    Duration::from_millis(meta.get(APPROVAL_WAIT_KEY).and_then(Value::as_u64).unwrap_or_default())
+}
+
+/// What of a request's `_meta` is for the server: not what is between client and daemon.
+pub(super) fn meta_for_server(meta: &RequestMetaObject) -> JsonObject {
+    const OF_CONNECTION: [&str; 2] = ["io.modelcontextprotocol/", "dev.termgate/"];
+    let is_own = |name: &str| {
+        name == "progressToken" || OF_CONNECTION.iter().any(|prefix| name.starts_with(prefix))
+    };
+    let theirs = meta.iter().filter(|(name, _)| !is_own(name));
+    theirs.map(|(name, value)| (name.clone(), value.clone())).collect()
+}
