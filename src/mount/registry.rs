@@ -67,8 +67,17 @@ impl MountPlaces {
         for (name, value) in &server.env {
             environment.insert(name.into(), self.expanded(&format!("env.{name}"), value)?.into());
         }
-        let cwd = server.cwd.as_ref().map_or_else(|| self.default_cwd.clone(), Into::into);
-        let (command, args) = (server.command.clone(), server.args.clone());
+        let args = server.args.iter().map(|it| self.expanded("args", it));
+        let args = args.collect::<Result<_, _>>()?;
+        let command = self.expanded("command", &server.command)?;
+        if command.is_empty() {
+            return Err("command: its variables are empty".to_owned());
+        }
+        let cwd = server.cwd.as_ref().map(|it| self.expanded("cwd", it)).transpose()?;
+        let cwd = cwd.map_or_else(|| self.default_cwd.clone(), Into::into);
+        if !cwd.is_absolute() {
+            return Err(format!("cwd: {} is not an absolute path", cwd.display()));
+        }
         Ok(ServerProgram { command, args, environment, cwd, is_sandboxed, host })
     }
 

@@ -82,6 +82,41 @@ fn a_server_is_added_called_and_its_changes_are_accepted() {
     assert_eq!(home.envelope("call counter__count")["error_code"], "invalid_argument");
 }
 
+/// Writes the user's mounts.
+fn write_mounts(home: &Home, text: &str) {
+    fs::write(home.configure("allow_write = true\n").with_file_name("mounts.toml"), text).unwrap();
+}
+
+#[test]
+fn variables_of_the_daemon_are_replaced_in_the_command_of_a_server() {
+    let home = Home::new();
+    server(&home, "counts");
+    fs::copy(home.path("server.py"), home.path("home/server.py")).unwrap();
+    write_mounts(
+        &home,
+        "[mount.counter]\ncommand = \"${NO_SUCH:-python3}\"\nargs = [\"${NO_SUCH:-server}.py\"]\ncwd = \"${HOME}\"\n\
+         [mount.lost]\ncommand = \"python3\"\nargs = [\"${NO_SUCH}\"]\n\
+         [mount.nowhere]\ncommand = \"python3\"\ncwd = \"${LANG}\"\n\
+         [mount.nothing]\ncommand = \"${NO_SUCH:-}\"\n",
+    );
+    let _daemon = home.daemon();
+    until("its tools to be known", || home.printed("mounts tools counter").contains("counts"));
+    assert_eq!(home.printed("call counter__count"), "at 1\n");
+    let problem = |name: &str| {
+        let listed = home.envelope("mounts");
+        let all = listed["data"]["mounts"].as_array().unwrap().clone();
+        let mount = all.into_iter().find(|it| it["name"] == name).unwrap();
+        mount["problem"].as_str().unwrap_or_default().to_owned()
+    };
+    for (name, expected) in [
+        ("lost", "args: the variable NO_SUCH is not set"),
+        ("nowhere", "cwd: C.UTF-8 is not an absolute path"),
+        ("nothing", "command: its variables are empty"),
+    ] {
+        until("the problem to be told", || problem(name).contains(expected));
+    }
+}
+
 #[test]
 fn a_call_at_the_command_line_waits_for_its_approval() {
     let home = Home::new();

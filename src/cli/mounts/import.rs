@@ -35,6 +35,9 @@ const EDITORS: [&str; 8] = [
     "/",
 ];
 
+/// What the daemon replaces by `$` alone: no variable has this name.
+const LITERAL: &str = "${0:-$}";
+
 /// Add the servers of another client's file, as untrusted
 ///
 /// Reads the servers in `mcpServers` or `servers` of a file such as .mcp.json or .vscode/mcp.json. A name that a mount
@@ -159,7 +162,7 @@ impl ForeignServer {
         Ok(foreign)
     }
 
-    /// Adds a text in which the daemon replaces no variables. Returns nothing if the server has none.
+    /// Adds a text. Returns nothing if the server has none.
     fn add_word(
         &mut self,
         key: &'static str,
@@ -167,34 +170,28 @@ impl ForeignServer {
     ) -> Result<Option<()>, String> {
         let Some(word) = server.get(key).filter(|it| !it.is_null()) else { return Ok(None) };
         let word = word.as_str().ok_or_else(|| format!("its {key} is no text"))?;
-        if let Some(variable) = variables(word).next() {
-            return Err(format!(
-                "its {key} has ${{{variable}}}, which the daemon does not replace there"
-            ));
-        }
-        self.members.push((key, json!(word)));
+        self.members.push((key, json!(with_variables(word)?)));
         Ok(Some(()))
     }
 
-    /// Adds the arguments. A program may replace variables in them itself, so those stay.
     fn add_args(&mut self, server: &Map<String, Value>) -> Result<(), String> {
         let Some(args) = server.get("args").filter(|it| !it.is_null()) else { return Ok(()) };
         let args = args.as_array().ok_or("its args are no list")?;
         let args: Option<Vec<String>> = args.iter().map(text).collect();
         let args = args.ok_or("one of its args is neither a text nor a number")?;
-        for variable in args.iter().flat_map(|it| variables(it)) {
-            if is_of_editors(variable) || variable.starts_with("env:") {
-                return Err(format!(
-                    "its args have ${{{variable}}}, which the daemon does not replace there"
-                ));
+        let args: Result<Vec<String>, String> = args.iter().map(|it| with_variables(it)).collect();
+        let mut args = args?;
+        // Programs such as mcp-remote replace the variables of their own environment themselves.
+        for name in server.get("env").and_then(Value::as_object).into_iter().flat_map(Map::keys) {
+            for arg in &mut args {
+                *arg = arg.replace(&format!("${{{name}}}"), &format!("{LITERAL}{{{name}}}"));
             }
-            self.notes.push(format!("${{{variable}}} in its args stays as it is"));
         }
         self.members.push(("args", json!(args)));
         Ok(())
     }
 
-    /// Adds named texts, in which the daemon replaces variables. Without a value there is none.
+    /// Adds named texts. Without a value there is none.
     fn add_texts(&mut self, key: &'static str, server: &Map<String, Value>) -> Result<(), String> {
         let Some(texts) = server.get(key).filter(|it| !it.is_null()) else { return Ok(()) };
         let texts = texts.as_object().ok_or_else(|| format!("its {key} has no names"))?;
@@ -318,6 +315,7 @@ mod tests {
 
     use super::*;
     use crate::core::mount::MountTrust;
+    use crate::core::mount::expansion::expand;
     use crate::core::mount::server::{HttpAddress, MountedServer, ServerCommand};
 
     /// A directory with a file of another client, into whose mounts file it is imported.
@@ -398,7 +396,7 @@ mod tests {
         assert_eq!(web.headers["Authorization"], "Bearer ${TOKEN}");
         assert_eq!(web.headers["X-N"], "1");
         assert_eq!(program(importing.server("tool")).env["A"], "${A}");
-        assert!(report.notes[0].starts_with("left out here: its args have ${workspaceFolder}"));
+        assert!(report.notes[0].starts_with("left out here: it needs ${workspaceFolder}"));
     }
 
     #[test]
@@ -460,7 +458,8 @@ mod tests {
                 "name": {"command": "x", "env": {"A-B": "c"}},
                 "nul": {"command": "x", "args": ["a\u0000b"]},
                 "place": {"command": "x", "cwd": "here"},
-                "home": {"command": "${HOME}/x"},
+                "home": {"command": "${userHome}/x"},
+                "cut": {"command": "x", "args": ["${A%b}"]},
                 "number": {"command": 1},
                 "nothing": {},
                 "text": "x",
@@ -474,7 +473,8 @@ mod tests {
         let left: Vec<_> = left.iter().map(|it| it.as_str().unwrap()).collect();
         for expected in [
             "deep: env.A is neither a text nor a number",
-            "home: its command has ${HOME}",
+            "home: it needs ${userHome}",
+            "cut: args: `${` without a name",
             "list: one of its args is neither",
             "map: its env has no names",
             "name: env: `A-B` is not the name of a variable",
@@ -490,20 +490,26 @@ mod tests {
         ] {
             assert!(left.iter().any(|it| it.starts_with(expected)), "{expected}: {left:?}");
         }
-        assert_eq!(left.len(), 14);
+        assert_eq!(left.len(), 15);
     }
 
     #[test]
-    fn a_variable_in_an_argument_is_the_programs_own() {
+    fn variables_of_the_daemon_come_in_and_those_of_the_program_stay_its_own() {
         let importing = Importing::of(
             r#"{"mcpServers": {
                 "own": {"command": "npx", "args": ["mcp-remote", "--header", "Authorization:${AUTH}"], "env": {"AUTH": "x"}},
-                "theirs": {"command": "npx", "args": ["${env:HOME}"]}}}"#,
+                "theirs": {"command": "${env:BIN}/x", "args": ["${env:HOME}", "${A:-b}${C}"], "cwd": "${PWD}"}}}"#,
         );
         let report = importing.run().unwrap();
-        assert_eq!(report.data["added"], json!(["own"]));
-        assert_eq!(report.data["notes"], json!(["own: ${AUTH} in its args stays as it is"]));
-        assert_eq!(program(importing.server("own")).args[2], "Authorization:${AUTH}");
+        assert_eq!(report.data["added"], json!(["own", "theirs"]));
+        assert_eq!(report.data["notes"], json!([]));
+        let own = program(importing.server("own"));
+        let put_in = expand(&own.args[2], |name| (name == "AUTH").then(|| "daemon's".to_owned()));
+        assert_eq!(put_in.unwrap(), "Authorization:${AUTH}");
+        let theirs = program(importing.server("theirs"));
+        assert_eq!(theirs.command, "${BIN}/x");
+        assert_eq!(theirs.args, ["${HOME}", "${A:-b}${C}"]);
+        assert_eq!(theirs.cwd.as_deref(), Some("${PWD}"));
     }
 
     #[test]

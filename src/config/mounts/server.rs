@@ -110,15 +110,18 @@ fn check_program(program: &ServerCommand, wrong: &mut Vec<String>) {
         if !is_variable(name) {
             wrong.push(format!("env: `{name}` is not the name of a variable"));
         }
-        if let Err(error) = expansion::check(value) {
-            wrong.push(format!("env.{name}: {error}"));
-        }
+        check_variables(&format!("env.{name}"), value, wrong);
     }
+    check_variables("command", &program.command, wrong);
+    program.args.iter().for_each(|it| check_variables("args", it, wrong));
     for name in program.pass_env.iter().filter(|name| !is_variable(name)) {
         wrong.push(format!("pass_env: `{name}` is not the name of a variable"));
     }
-    if program.cwd.as_ref().is_some_and(|it| !it.starts_with('/')) {
-        wrong.push("cwd: must be an absolute path".to_owned());
+    if let Some(cwd) = &program.cwd {
+        check_variables("cwd", cwd, wrong);
+        if !cwd.starts_with('/') && !cwd.starts_with("${") {
+            wrong.push("cwd: must be an absolute path".to_owned());
+        }
     }
 }
 
@@ -135,15 +138,19 @@ fn check_http(http: &HttpAddress, wrong: &mut Vec<String>) {
         if let Err(problem) = check_header(name) {
             wrong.push(format!("headers: `{name}` is {problem}"));
         }
-        if let Err(error) = expansion::check(value) {
-            wrong.push(format!("headers.{name}: {error}"));
-        }
+        check_variables(&format!("headers.{name}"), value, wrong);
     }
     if let Some(socket) = &http.socket {
         check_socket(socket, wrong);
         if http.url.starts_with("https:") {
             wrong.push("url: with socket it must begin with http://".to_owned());
         }
+    }
+}
+
+fn check_variables(key: &str, text: &str, wrong: &mut Vec<String>) {
+    if let Err(error) = expansion::check(text) {
+        wrong.push(format!("{key}: {error}"));
     }
 }
 

@@ -89,6 +89,7 @@ mod tests {
             ("${B:-}", ""),
             ("$A {A} $", "$A {A} $"),
             ("${AGAIN}", "${A}"),
+            ("${0:-$}{A}", "${A}"),
         ] {
             assert_eq!(expanded(text).as_deref(), Ok(expected), "{text}");
         }
