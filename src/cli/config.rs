@@ -95,7 +95,11 @@ impl ConfigCommand {
     }
 }
 
-async fn reload(context: &cli::context::Context) -> Result<CommandReport, CliFailure> {
+/// Has the running daemon read its configuration again.
+///
+/// # Errors
+/// None runs, or it refuses the configuration and keeps the one that it has.
+pub async fn reload(context: &cli::context::Context) -> Result<CommandReport, CliFailure> {
     let daemon = context.running_daemon().await.map_err(CliFailure::without_start)?;
     let answer = daemon.client().request(RELOAD_METHOD, json!({})).await?;
     let reloaded = Reloaded::deserialize(answer).map_err(|_| ClientError::Malformed)?;

@@ -18,8 +18,8 @@ const TOOL: &str = "manage_mounts";
 
 /// Offer the tools of other MCP servers through the daemon
 ///
-/// Mounts are in mounts.toml beside each configuration file; `termgate config path` lists them. A running daemon reads
-/// them again on SIGHUP. Clients know the tools as NAME__TOOL.
+/// Mounts are in mounts.toml beside each configuration file; `termgate config path` lists them. `add`, `remove` and `import`
+/// have a running daemon read its configuration again. Clients know the tools as NAME__TOOL.
 #[derive(Debug, Args)]
 pub struct MountsCommand {
     #[command(subcommand)]
@@ -74,9 +74,9 @@ pub const TYPED: TypedNames = &[("mount", "NAME")];
 impl MountsCommand {
     pub async fn run(self, context: &Context) -> Result<CommandReport, CliFailure> {
         match self.action.unwrap_or(MountsAction::List(ListMounts {})) {
-            MountsAction::Add(add) => add.run(),
-            MountsAction::Remove(remove) => remove.run(),
-            MountsAction::Import(import) => import.run(),
+            MountsAction::Add(add) => Ok(add.run()?.reloaded(context).await),
+            MountsAction::Remove(remove) => Ok(remove.run()?.reloaded(context).await),
+            MountsAction::Import(import) => Ok(import.run()?.reloaded(context).await),
             MountsAction::List(ListMounts {}) => list(context).await,
             MountsAction::Tools(ShowTools { name }) => {
                 let list = asked(context, &name).await?;

@@ -55,7 +55,9 @@ fn a_server_is_added_called_and_its_changes_are_accepted() {
     let script = server(&home, "counts");
     let added = home.run(&format!("mounts add counter -- python3 {script}"));
     assert!(added.status.success(), "{added:?}");
-    assert_eq!(home.printed("config reload"), "changed: mounts\n");
+    let told = String::from_utf8_lossy(&added.stderr);
+    assert!(told.contains("the daemon has read it; changed: mounts"), "{told}");
+    assert_eq!(listed(&home)["name"], "counter");
     until("its tools to be known", || home.printed("mounts tools counter").contains("counts"));
     assert_eq!(home.printed("call counter__count by=2"), "at 2\n");
     let answer = home.envelope("call counter__count");
@@ -77,8 +79,8 @@ fn a_server_is_added_called_and_its_changes_are_accepted() {
     assert!(home.printed("mounts tools counter").contains("counts => counts, and more"));
     home.printed("mounts accept counter");
     assert_eq!(home.printed("call counter__count"), "at 1\n");
-    home.printed("mounts remove counter");
-    assert_eq!(home.printed("config reload"), "changed: mounts\n");
+    let removed = home.envelope("mounts remove counter");
+    assert_eq!(removed["data"]["reload"]["changed"], json!(["mounts"]), "{removed}");
     assert_eq!(home.envelope("call counter__count")["error_code"], "invalid_argument");
 }
 
@@ -124,7 +126,6 @@ fn a_call_at_the_command_line_waits_for_its_approval() {
     fs::write(home.configure("allow_write = true\n").with_file_name("policy.toml"), rule).unwrap();
     let _daemon = home.daemon();
     home.printed(&format!("mounts add counter -- python3 {}", server(&home, "counts")));
-    home.printed("config reload");
     until("its tools to be known", || home.printed("mounts tools counter").contains("counts"));
     let mut call = home.termgate("call counter__count by=2");
     let calling = call.stdout(Stdio::piped()).spawn().unwrap();
@@ -148,12 +149,39 @@ fn servers_of_another_client_are_imported() {
     fs::write(&file, servers.to_string()).unwrap();
     let imported = home.run(&format!("mounts import {}", Path::new(&file).display()));
     assert!(imported.status.success(), "{imported:?}");
-    assert!(String::from_utf8_lossy(&imported.stderr).contains("left out remote"));
+    let told = String::from_utf8_lossy(&imported.stderr);
+    assert!(told.contains("left out remote"), "{told}");
+    assert!(told.contains("no daemon runs; the next one reads it"), "{told}");
     home.configure("allow_write = true\n");
     let _daemon = home.daemon();
     until("its tools to be known", || home.printed("mounts tools counter").contains("counts"));
     assert_eq!(home.printed("call counter__count"), "at 1\n");
     assert_eq!(listed(&home)["trust"], "untrusted");
+}
+
+#[test]
+fn what_a_daemon_is_not_to_read_or_refuses_stays_written() {
+    let home = Home::new();
+    let configuration = home.configure("allow_write = true\n");
+    let _daemon = home.daemon();
+    let unread = home.run("mounts add unread --no-reload -- cat");
+    let told = String::from_utf8_lossy(&unread.stderr);
+    assert!(unread.status.success() && told.contains("termgate config reload"), "{unread:?}");
+    assert_eq!(home.envelope("mounts")["data"]["mounts"], json!([]));
+    fs::write(&configuration, "allow_write = 5\n").unwrap();
+    let refused = home.run("mounts add refused -- cat");
+    let told = String::from_utf8_lossy(&refused.stderr);
+    assert!(
+        told.contains("the daemon does not read it: ") && told.contains("allow_write"),
+        "{told}"
+    );
+    assert_eq!(refused.status.code(), Some(2), "{refused:?}");
+    assert_eq!(home.envelope("mounts")["data"]["mounts"], json!([]));
+    home.configure("allow_write = true\n");
+    assert_eq!(home.printed("config reload"), "changed: mounts\n");
+    let listed = home.envelope("mounts")["data"]["mounts"].take();
+    let names: Vec<_> = listed.as_array().unwrap().iter().map(|it| it["name"].clone()).collect();
+    assert_eq!(names, ["refused", "unread"]);
 }
 
 /// The children of a process that have ended and are not reaped.
@@ -177,7 +205,6 @@ fn add_server_that_starts(home: &Home) -> impl Fn() -> Vec<i32> + use<> {
     );
     fs::write(&script, starts).unwrap();
     home.run(&format!("mounts add counter -- sh {}", script.display()));
-    home.printed("config reload");
     move || {
         let mut all = named(&[word.as_bytes(), python.as_bytes()]);
         all.retain(|pid| !command_line(*pid).contains("termgate"));
@@ -206,10 +233,7 @@ fn whatever_a_server_has_started_ends_with_it() {
                 let own = before.iter().find(|pid| command_line(**pid).contains(&python)).unwrap();
                 kill(Pid::from_raw(*own), Signal::SIGKILL).unwrap();
             }
-            _ => {
-                home.printed("mounts remove counter");
-                home.printed("config reload");
-            }
+            _ => drop(home.printed("mounts remove counter")),
         }
         let ended = || before.iter().all(|pid| !lives(*pid));
         until(&format!("the end of all after {end}"), ended);

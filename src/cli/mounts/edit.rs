@@ -1,4 +1,4 @@
-//! `mounts add` and `remove`: edit the mounts file of the user, which a daemon reads again when it is told to.
+//! `mounts add` and `remove`: edit the mounts file of the user, and have a running daemon read it.
 
 use std::env;
 use std::fs;
@@ -8,7 +8,8 @@ use anyhow::Context as _;
 use clap::Args;
 use serde_json::{Value, json};
 
-use crate::cli::config::sources;
+use crate::cli::config::{reload, sources};
+use crate::cli::context::Context;
 use crate::cli::failure::CliFailure;
 use crate::cli::install::file::ClientFile;
 use crate::cli::install::format::{Emptied, FileFormat, FileFormatError, Members, Spot};
@@ -16,6 +17,7 @@ use crate::cli::output::CommandReport;
 use crate::config::mounts;
 use crate::config::problem::{ConfigError, Fault, Problem, ValueOrigin};
 use crate::core::mount::{MountMode, MountName, MountTable, MountTrust, NotAMountName};
+use crate::transport::client::ConnectError;
 
 /// The table of the mounts in the file.
 const CONTAINER: &str = "mount";
@@ -29,7 +31,9 @@ pub struct AddMount {
     #[command(flatten)]
     server: AddedServer,
     #[command(flatten)]
-    file: MountsFileChoice,
+    rights: MountRights,
+    #[command(flatten)]
+    pub(super) file: MountsFileChoice,
 }
 
 #[derive(Debug, Default, Args)]
@@ -37,21 +41,29 @@ struct AddedServer {
     /// The server's command with its arguments, after --
     #[arg(last = true, value_name = "COMMAND", required_unless_present_any = ["url", "socket"])]
     command: Vec<String>,
-    /// Who uses a server together: shared, leased, per_client or pool:N [default: shared]
-    #[arg(long, value_parser = parse_mode)]
-    mode: Option<MountMode>,
-    /// Run the command in a sandbox
-    #[arg(long, conflicts_with_all = ["url", "socket"])]
-    sandbox: bool,
     /// The address of a server that speaks Streamable HTTP
-    #[arg(long, conflicts_with = "command")]
+    #[arg(long, conflicts_with_all = ["command", "sandbox"])]
     url: Option<String>,
     /// Send this header with each request; the daemon replaces ${VAR} in it
     #[arg(long = "header", value_name = "NAME=VALUE", requires = "url", value_parser = parse_header)]
     headers: Vec<(String, String)>,
     /// The Unix socket of the server; with --url, it speaks HTTP there
-    #[arg(long, value_name = "PATH", conflicts_with = "command")]
+    #[arg(long, value_name = "PATH", conflicts_with_all = ["command", "sandbox"])]
     socket: Option<String>,
+}
+
+/// Who uses the servers, and how far they are trusted.
+#[derive(Clone, Copy, Debug, Default, Args)]
+pub(super) struct MountRights {
+    /// Who uses a server together: shared, leased, per_client or pool:N [default: shared]
+    #[arg(long, value_parser = parse_mode)]
+    pub(super) mode: Option<MountMode>,
+    /// How far a server is trusted: trusted, untrusted or sandbox [default: untrusted]
+    #[arg(long, value_parser = parse_trust)]
+    pub(super) trust: Option<MountTrust>,
+    /// Run the command in a sandbox, as --trust sandbox does
+    #[arg(long, conflicts_with = "trust")]
+    pub(super) sandbox: bool,
 }
 
 /// Remove a server from the mounts file of the user
@@ -60,7 +72,7 @@ pub struct RemoveMount {
     #[arg(value_parser = parse_name)]
     name: MountName,
     #[command(flatten)]
-    file: MountsFileChoice,
+    pub(super) file: MountsFileChoice,
 }
 
 #[derive(Debug, Args)]
@@ -68,11 +80,57 @@ pub(super) struct MountsFileChoice {
     /// The configuration file beside which the mounts are, as of `serve --config`
     #[arg(long, value_name = "FILE")]
     pub(super) config: Option<PathBuf>,
+    /// Do not have a running daemon read its configuration again
+    #[arg(long)]
+    pub(super) no_reload: bool,
+}
+
+/// The report of a command that may have written the mounts file.
+#[derive(Debug)]
+pub(super) struct MountsEdit {
+    pub(super) report: CommandReport,
+    /// Whether a daemon is to read what was written.
+    reloads: bool,
+}
+
+impl MountsEdit {
+    /// Has a running daemon read what was written. If it does not, what was written stays.
+    pub(super) async fn reloaded(self, context: &Context) -> CommandReport {
+        let mut report = self.report;
+        if !self.reloads {
+            return report;
+        }
+        match reload(context).await {
+            Ok(reload) => {
+                report.data["reload"] = reload.data;
+                report.notes.extend(reload.notes);
+                report.notes.push(format!("the daemon has read it; {}", reload.text));
+            }
+            Err(CliFailure::Unreachable {
+                source: ConnectError::Absent | ConnectError::Refused,
+                ..
+            }) => {
+                report.notes.push("no daemon runs; the next one reads it".to_owned());
+            }
+            Err(failure) => {
+                report.exit = failure.exit();
+                report.data["reload"] = json!({"error": failure.to_string(), "error_code": failure.code(),
+                    "details": failure.details()});
+                report.notes.push(format!("the daemon does not read it: {failure}"));
+            }
+        }
+        report
+    }
 }
 
 fn parse_mode(text: &str) -> Result<MountMode, String> {
     let unknown = || format!("is not one of {}", MountMode::WORDS.join(", "));
     MountMode::parse(text).ok_or_else(unknown)
+}
+
+fn parse_trust(text: &str) -> Result<MountTrust, String> {
+    let words = || MountTrust::ALL.map(MountTrust::as_str).join(", ");
+    MountTrust::parse(text).ok_or_else(|| format!("is not one of {}", words()))
 }
 
 fn parse_name(text: &str) -> Result<MountName, String> {
@@ -100,13 +158,15 @@ impl AddedServer {
             let headers = self.headers.into_iter().map(|(name, value)| (name, json!(value)));
             members.push(("headers", Value::Object(headers.collect())));
         }
-        if let Some(mode) = self.mode {
-            members.push(("mode", json!(mode.to_string())));
-        }
-        if self.sandbox {
-            members.push(("trust", json!(MountTrust::Sandboxed.as_str())));
-        }
         members
+    }
+}
+
+impl MountRights {
+    pub(super) fn members(self) -> Members {
+        let trust = self.sandbox.then_some(MountTrust::Sandboxed).or(self.trust);
+        let mode = self.mode.map(|mode| ("mode", json!(mode.to_string())));
+        mode.into_iter().chain(trust.map(|it| ("trust", json!(it.as_str())))).collect()
     }
 }
 
@@ -131,6 +191,19 @@ impl MountsFileChoice {
         }
         let file = ClientFile::read(&file).with_context(|| file.display().to_string())?;
         Ok(EditedMounts { file, others })
+    }
+
+    pub(super) fn edited(
+        &self,
+        data: Value,
+        mut notes: Vec<String>,
+        is_written: bool,
+    ) -> MountsEdit {
+        if is_written && self.no_reload {
+            notes.push("`termgate config reload` has a running daemon read it".to_owned());
+        }
+        let report = CommandReport { notes, ..CommandReport::new(data, "") };
+        MountsEdit { report, reloads: is_written && !self.no_reload }
     }
 }
 
@@ -173,28 +246,23 @@ fn spot(name: &MountName) -> Spot<'_> {
     Spot { container: CONTAINER, name: name.as_str() }
 }
 
-/// The note of a file that was changed.
-pub(super) fn changed(what: &str, file: &Path) -> String {
-    format!("{what} {}; `termgate config reload` has a running daemon read it", file.display())
-}
-
 impl AddMount {
-    pub(super) fn run(self) -> Result<CommandReport, CliFailure> {
+    pub(super) fn run(self) -> Result<MountsEdit, CliFailure> {
         let before = self.file.open()?;
         let (file, text) = (before.file(), before.text());
         if is_known(file, text, &self.name)? {
             let problem = format!("{} has a mount `{}` already", file.display(), self.name);
             return Err(CliFailure::Usage(problem));
         }
-        before.write(&added(file, text, &self.name, &self.server.members())?)?;
+        let members = [self.server.members(), self.rights.members()].concat();
+        before.write(&added(file, text, &self.name, &members)?)?;
         let data = json!({"file": file, "added": [self.name.as_str()]});
-        let notes = vec![changed(&format!("added {} to", self.name), file)];
-        Ok(CommandReport { notes, ..CommandReport::new(data, "") })
+        Ok(self.file.edited(data, vec![format!("added {} to {}", self.name, file.display())], true))
     }
 }
 
 impl RemoveMount {
-    pub(super) fn run(self) -> Result<CommandReport, CliFailure> {
+    pub(super) fn run(&self) -> Result<MountsEdit, CliFailure> {
         let before = self.file.open()?;
         let (file, text) = (before.file(), before.text());
         if !is_known(file, text, &self.name)? {
@@ -206,8 +274,11 @@ impl RemoveMount {
         let text = FileFormat::Toml.remove(text, spot(&self.name), Emptied::Goes);
         before.write(&text.map_err(|error| wrong(file, &error))?)?;
         let data = json!({"file": file, "removed": [self.name.as_str()]});
-        let notes = vec![changed(&format!("removed {} from", self.name), file)];
-        Ok(CommandReport { notes, ..CommandReport::new(data, "") })
+        Ok(self.file.edited(
+            data,
+            vec![format!("removed {} from {}", self.name, file.display())],
+            true,
+        ))
     }
 }
 
@@ -232,17 +303,19 @@ mod tests {
 
     #[test]
     fn each_kind_of_server_can_be_added() {
-        let server = |server: AddedServer| {
-            let members = server.members();
+        let with = |server: AddedServer, rights: MountRights| {
+            let members = [server.members(), rights.members()].concat();
             let text = added(Path::new("mounts.toml"), "", &"a".parse().unwrap(), &members);
             let mut table = MountTable::new();
             let problems = mounts::read(&text.unwrap(), Path::new("mounts.toml"), &mut table);
             assert!(problems.is_empty(), "{problems:?}");
             table.remove(&"a".parse().unwrap()).unwrap()
         };
+        let server = |it| with(it, MountRights::default());
         let (command, url) = (vec!["server".to_owned()], Some("http://localhost/mcp".to_owned()));
         let mode = Some(MountMode::Pool(3));
-        let sandboxed = server(AddedServer { command, mode, sandbox: true, ..Default::default() });
+        let added = AddedServer { command, ..Default::default() };
+        let sandboxed = with(added, MountRights { mode, sandbox: true, trust: None });
         assert_eq!((sandboxed.trust, sandboxed.mode), (MountTrust::Sandboxed, MountMode::Pool(3)));
         let headers = ["A=b=c", "Authorization: Bearer x"].map(|it| parse_header(it).unwrap());
         let socket = Some("/run/a".to_owned());

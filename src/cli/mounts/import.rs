@@ -8,8 +8,7 @@ use serde_json::{Map, Value, json};
 
 use crate::cli::failure::CliFailure;
 use crate::cli::install::format::{Members, json_text};
-use crate::cli::mounts::edit::{MountsFileChoice, added, changed};
-use crate::cli::output::CommandReport;
+use crate::cli::mounts::edit::{MountRights, MountsEdit, MountsFileChoice, added};
 use crate::config::mounts;
 use crate::core::invisible::written_out;
 use crate::core::mount::{MOUNTS_MAX, MountName, MountSettings, MountTable, NAME_MAX};
@@ -38,13 +37,15 @@ const EDITORS: [&str; 8] = [
 /// What the daemon replaces by `$` alone: no variable has this name.
 const LITERAL: &str = "${0:-$}";
 
-/// Add the servers of another client's file, as untrusted
+/// Add the servers of another client's file, as untrusted unless --trust says otherwise
 ///
 /// Reads the servers in `mcpServers` or `servers` of a file such as .mcp.json or .vscode/mcp.json. A name that a mount
 /// cannot have, or that is taken, is replaced by a similar one. Says which servers it left out, and why.
 #[derive(Debug, Args)]
 pub struct ImportMounts {
     from: PathBuf,
+    #[command(flatten)]
+    rights: MountRights,
     #[command(flatten)]
     file: MountsFileChoice,
 }
@@ -58,7 +59,7 @@ struct ForeignServer {
 }
 
 impl ImportMounts {
-    pub(super) fn run(self) -> Result<CommandReport, CliFailure> {
+    pub(super) fn run(&self) -> Result<MountsEdit, CliFailure> {
         let mut servers = servers(&self.from)?;
         // A server keeps its name, whatever those before it are called.
         servers.sort_by_key(|(name, _)| name.parse::<MountName>().is_err());
@@ -70,7 +71,8 @@ impl ImportMounts {
         let (mut skipped, mut remarks) = (Vec::new(), Vec::new());
         for (name, server) in &servers {
             let shown = written_out(name, char::is_control);
-            let taken = ForeignServer::of(server).and_then(|foreign| {
+            let taken = ForeignServer::of(server).and_then(|mut foreign| {
+                foreign.members.extend(self.rights.members());
                 let (id, settings) = foreign.mount(name, (&known, &all))?;
                 Ok((foreign, id, settings))
             });
@@ -101,11 +103,11 @@ impl ImportMounts {
                 None => id.clone(),
             };
             let told: Vec<String> = names.iter().map(told).collect();
-            notes.push(changed(&format!("added {} to", told.join(", ")), file));
+            notes.push(format!("added {} to {}", told.join(", "), file.display()));
         }
         let data = json!({"file": file, "added": names, "renamed": renamed, "skipped": skipped,
             "notes": remarks});
-        Ok(CommandReport { notes, ..CommandReport::new(data, "") })
+        Ok(self.file.edited(data, notes, !names.is_empty()))
     }
 }
 
@@ -314,9 +316,10 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     use super::*;
-    use crate::core::mount::MountTrust;
+    use crate::cli::output::CommandReport;
     use crate::core::mount::expansion::expand;
     use crate::core::mount::server::{HttpAddress, MountedServer, ServerCommand};
+    use crate::core::mount::{MountMode, MountTrust};
 
     /// A directory with a file of another client, into whose mounts file it is imported.
     struct Importing(tempfile::TempDir);
@@ -333,8 +336,14 @@ mod tests {
         }
 
         fn run(&self) -> Result<CommandReport, CliFailure> {
-            let file = MountsFileChoice { config: Some(self.0.path().join("termgate.toml")) };
-            ImportMounts { from: self.0.path().join("theirs.json"), file }.run()
+            self.run_with(MountRights::default())
+        }
+
+        fn run_with(&self, rights: MountRights) -> Result<CommandReport, CliFailure> {
+            let config = Some(self.0.path().join("termgate.toml"));
+            let file = MountsFileChoice { config, no_reload: false };
+            let from = self.0.path().join("theirs.json");
+            Ok(ImportMounts { from, rights, file }.run()?.report)
         }
 
         fn table(&self) -> MountTable {
@@ -510,6 +519,18 @@ mod tests {
         assert_eq!(theirs.command, "${BIN}/x");
         assert_eq!(theirs.args, ["${HOME}", "${A:-b}${C}"]);
         assert_eq!(theirs.cwd.as_deref(), Some("${PWD}"));
+    }
+
+    #[test]
+    fn all_servers_get_the_mode_and_the_trust_of_the_command_line() {
+        let text = r#"{"mcpServers": {"a": {"command": "x", "trust": "trusted"}, "b": {"url": "http://b"}}}"#;
+        let importing = Importing::of(text);
+        let rights = MountRights { mode: Some(MountMode::PerClient), trust: None, sandbox: true };
+        let report = importing.run_with(rights).unwrap();
+        assert_eq!(report.data["added"], json!(["a"]));
+        assert_eq!(report.data["skipped"], json!(["b: trust: a sandbox is only for a command"]));
+        let mount = importing.table().remove(&"a".parse().unwrap()).unwrap();
+        assert_eq!((mount.mode, mount.trust), (MountMode::PerClient, MountTrust::Sandboxed));
     }
 
     #[test]
