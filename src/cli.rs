@@ -5,6 +5,7 @@
 
 pub mod allow_write;
 pub mod approve;
+pub mod asking;
 pub mod attach;
 pub mod call;
 pub mod candidates;

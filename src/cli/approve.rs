@@ -1,20 +1,19 @@
 //! `approve`: the calls that wait for an approval, and what becomes of them.
 
-use std::io::{self, IsTerminal as _, Write as _};
 use std::time::Duration;
 
-use anyhow::Context as _;
 use clap::Args;
 use clap_complete::ArgValueCompleter;
 use serde::Deserialize as _;
 use serde_json::{Value, json};
 
+use crate::cli::asking::confirmed;
 use crate::cli::candidates::offer_approvals;
 use crate::cli::context::Context;
 use crate::cli::daemon::DaemonClient;
 use crate::cli::duration::{millis_within, parse_duration};
 use crate::cli::failure::{CliFailure, TypedNames};
-use crate::cli::output::{CommandReport, OutputForm};
+use crate::cli::output::CommandReport;
 use crate::mcp::settings::FOR_GOOD_METHOD;
 use crate::transport::client::ClientError;
 use crate::wire::policy::RuleWritten;
@@ -99,16 +98,9 @@ impl ApproveCommand {
             RuleWritten::deserialize(answer).map_err(|_| ClientError::Malformed)
         };
         let rule = ask(false).await?;
-        if !self.yes {
-            if !io::stdin().is_terminal() || context.output.form() != OutputForm::People {
-                let why =
-                    "--always asks at a terminal before it writes; give --yes besides".to_owned();
-                return Err(CliFailure::Usage(why));
-            }
-            context.output.note(&rule.diff());
-            if !confirmed("Write this rule? [y/N] ")? {
-                return Ok(CommandReport::new(json!(rule), "nothing was written"));
-            }
+        let why = "--always asks at a terminal before it writes; give --yes besides";
+        if !self.yes && !confirmed(&context.output, &rule.diff(), "Write this rule?", why)? {
+            return Ok(CommandReport::new(json!(rule), "nothing was written"));
         }
         let rule = ask(true).await?;
         let text = if self.yes { rule.diff() } else { format!("written to {}", rule.path) };
@@ -122,13 +114,4 @@ async fn decide(
     arguments: Value,
 ) -> Result<CommandReport, CliFailure> {
     Ok(daemon.call(tool, arguments).await?.report_as_told())
-}
-
-/// Asks the person at the terminal.
-fn confirmed(question: &str) -> Result<bool, CliFailure> {
-    let mut terminal = io::stderr();
-    let mut answer = String::new();
-    write!(terminal, "{question}").and_then(|()| terminal.flush()).context("cannot ask")?;
-    io::stdin().read_line(&mut answer).context("cannot read the answer")?;
-    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
 }

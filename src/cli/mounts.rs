@@ -6,6 +6,7 @@ pub mod import;
 use clap::{Args, Subcommand};
 use serde_json::json;
 
+use crate::cli::asking::confirmed;
 use crate::cli::context::Context;
 use crate::cli::failure::{CliFailure, TypedNames};
 use crate::cli::mounts::edit::{AddMount, RemoveMount};
@@ -62,10 +63,14 @@ struct ShowLog {
 
 /// Accept the tools that a server has changed
 ///
-/// Until then, no tool of the mount can be called. `termgate mounts tools NAME` shows the difference.
+/// Until then, no tool of the mount can be called. Shows the difference, asks, and accepts exactly the tools that it has
+/// shown.
 #[derive(Debug, Args)]
 struct AcceptTools {
     name: String,
+    /// Accept them without asking
+    #[arg(long)]
+    yes: bool,
 }
 
 /// What a person types for the parameters of its calls.
@@ -80,9 +85,8 @@ impl MountsCommand {
             MountsAction::List(ListMounts {}) => list(context).await,
             MountsAction::Tools(ShowTools { name }) => {
                 let list = asked(context, &name).await?;
-                let rows: Vec<_> = list.mounts.iter().flat_map(|it| &it.tools).map(row).collect();
-                let head = ["NAME", "CHANGE", "DESCRIPTION"];
-                Ok(CommandReport::new(json!(list), render(head, &rows)))
+                let text = table(list.mounts.iter().flat_map(|it| &it.tools));
+                Ok(CommandReport::new(json!(list), text))
             }
             MountsAction::Log(ShowLog { name }) => {
                 let list = asked(context, &name).await?;
@@ -90,8 +94,11 @@ impl MountsCommand {
                     list.mounts.iter().flat_map(|it| &it.log).map(String::as_str).collect();
                 Ok(CommandReport::new(json!(list), lines.join("\n")))
             }
-            MountsAction::Restart(RestartMount { name }) => act(context, "restart", &name).await,
-            MountsAction::Accept(AcceptTools { name }) => act(context, "accept", &name).await,
+            MountsAction::Restart(RestartMount { name }) => {
+                let arguments = json!({"action": "restart", "mount": name});
+                Ok(context.daemon().await?.call(TOOL, arguments).await?.report_as_note())
+            }
+            MountsAction::Accept(accept) => accept.run(context).await,
         }
     }
 }
@@ -101,9 +108,26 @@ async fn asked(context: &Context, name: &str) -> Result<MountList, CliFailure> {
     context.daemon().await?.call(TOOL, arguments).await?.read()
 }
 
-async fn act(context: &Context, action: &str, name: &str) -> Result<CommandReport, CliFailure> {
-    let arguments = json!({"action": action, "mount": name});
-    Ok(context.daemon().await?.call(TOOL, arguments).await?.report_as_note())
+impl AcceptTools {
+    async fn run(&self, context: &Context) -> Result<CommandReport, CliFailure> {
+        let list = asked(context, &self.name).await?;
+        let differs = |it: &&MountToolWire| it.change.is_some();
+        let tools: Vec<_> = list.mounts.iter().flat_map(|it| &it.tools).filter(differs).collect();
+        // If none differ there is no digest. Then an empty one has the daemon accept nothing.
+        let digest = list.mounts.iter().find_map(|it| it.digest.clone()).unwrap_or_default();
+        let shown = table(tools.iter().copied());
+        let data = |accepted| json!({"mount": self.name, "accepted": accepted, "tools": tools});
+        let why =
+            "it asks at a terminal before it accepts; give --yes, or see `termgate mounts tools`";
+        let asks = !self.yes && !digest.is_empty();
+        if asks && !confirmed(&context.output, &shown, "Accept these tools?", why)? {
+            return Ok(CommandReport::new(data(false), "nothing was accepted"));
+        }
+        let arguments = json!({"action": "accept", "mount": self.name, "digest": digest});
+        let answer = context.daemon().await?.call(TOOL, arguments).await?;
+        let text = if asks { String::new() } else { shown };
+        Ok(CommandReport { notes: vec![answer.text], ..CommandReport::new(data(true), text) })
+    }
 }
 
 /// The columns of the list of mounts.
@@ -139,6 +163,11 @@ async fn list(context: &Context) -> Result<CommandReport, CliFailure> {
     }));
     let text = if rows.is_empty() { String::new() } else { render(HEAD, &rows) };
     Ok(CommandReport { notes, ..CommandReport::new(json!(list), text) })
+}
+
+/// Tools, and how they differ from those that were accepted.
+fn table<'a>(tools: impl Iterator<Item = &'a MountToolWire>) -> String {
+    render(["NAME", "CHANGE", "DESCRIPTION"], &tools.map(row).collect::<Vec<_>>())
 }
 
 fn row(tool: &MountToolWire) -> [String; 3] {

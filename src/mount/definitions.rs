@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
+use sha2::{Digest as _, Sha256};
 
 use crate::core::mount::MountName;
 use crate::mount::json::ExactJson;
@@ -106,6 +107,18 @@ impl ToolSet {
 
     pub fn left_out(&self) -> &[LeftOutTool] {
         &self.left_out
+    }
+
+    /// Stands for the set: another one has another digest.
+    pub fn digest(&self) -> String {
+        let texts = self.tools.values().map(|it| serde_json::to_vec(&it.sorted()));
+        let mut hash = Sha256::new();
+        for text in texts {
+            hash.update(text.expect("JSON has a text"));
+            // No text of JSON has a line end.
+            hash.update("\n");
+        }
+        hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
     }
 
     /// How the tools of another set differ from these.
@@ -205,6 +218,23 @@ mod tests {
             json!([{"name": "a", "description": "x", "inputSchema": {"type": "object", "x": [2, 1]}}, {"name": "b"}]),
         ] {
             assert!(!one.differences(&set(other.clone())).is_empty(), "{other}");
+        }
+    }
+
+    #[test]
+    fn sets_that_differ_have_different_digests() {
+        let one = set(json!([{"name": "a", "inputSchema": {"x": 1, "y": 2}}, {"name": "b"}]));
+        let same: Vec<ExactJson> = serde_json::from_str(
+            r#"[{"name": "b"}, {"inputSchema": {"y": 2, "x": 1}, "name": "a"}]"#,
+        )
+        .unwrap();
+        assert_eq!(one.digest(), ToolSet::of(same).unwrap().digest());
+        for other in [
+            json!([{"name": "a", "inputSchema": {"x": 1, "y": 2}}]),
+            json!([{"name": "a", "inputSchema": {"x": 1, "y": 3}}, {"name": "b"}]),
+            json!([{"name": "a", "inputSchema": {"x": 1, "y": 2}}, {"name": "b", "icons": []}]),
+        ] {
+            assert_ne!(one.digest(), set(other.clone()).digest(), "{other}");
         }
     }
 

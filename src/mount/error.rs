@@ -112,6 +112,9 @@ pub enum ManageError {
     Unknown(String),
     #[error("the mount `{0}` has no changed tools to accept")]
     NothingChanged(MountName),
+    /// They are not those that the operator has seen.
+    #[error("the mount `{0}` lists other tools by now; nothing is accepted")]
+    OtherTools(MountName),
     #[error("the accepted tools of `{mount}` cannot be kept: {problem}")]
     NotKept { mount: MountName, problem: String },
     #[error("the mount `{0}` is being stopped")]

@@ -189,7 +189,8 @@ pub enum MountCommand {
     Call(ServerCall),
     /// Start the server so that its tools are known.
     Learn,
-    Accept(oneshot::Sender<Result<(), ManageError>>),
+    /// Accept the changed tools, if they have this digest.
+    Accept(Option<String>, oneshot::Sender<Result<(), ManageError>>),
 }
 
 /// What the task of a mount and its callers share.
@@ -347,14 +348,14 @@ impl MountServer {
         self.shared.restart.notify_one();
     }
 
-    /// Accepts the changed tools of the mount.
+    /// Accepts the changed tools of the mount, if they have this digest.
     ///
     /// # Errors
-    /// [`ManageError`] if none have changed, or they cannot be kept.
-    pub async fn accept(&self) -> Result<(), ManageError> {
+    /// [`ManageError`] if none have changed, they are others, or they cannot be kept.
+    pub async fn accept(&self, digest: Option<String>) -> Result<(), ManageError> {
         let stopping = || ManageError::Stopping(self.shared.name.clone());
         let (reply, accepted) = oneshot::channel();
-        let sent = self.commands.send(MountCommand::Accept(reply)).await;
+        let sent = self.commands.send(MountCommand::Accept(digest, reply)).await;
         sent.map_err(|_| stopping())?;
         accepted.await.unwrap_or_else(|_| Err(stopping()))
     }

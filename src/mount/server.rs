@@ -106,8 +106,8 @@ impl MountTask {
                 None => return,
                 Some(MountCommand::Call(call)) => first = Some(call),
                 Some(MountCommand::Learn) => {}
-                Some(MountCommand::Accept(reply)) => {
-                    self.accept(reply);
+                Some(MountCommand::Accept(digest, reply)) => {
+                    self.accept(digest.as_deref(), reply);
                     continue;
                 }
             }
@@ -259,8 +259,8 @@ impl MountTask {
                     None
                 }
                 Some(MountCommand::Learn) => None,
-                Some(MountCommand::Accept(reply)) => {
-                    self.accept(reply);
+                Some(MountCommand::Accept(digest, reply)) => {
+                    self.accept(digest.as_deref(), reply);
                     None
                 }
             },

@@ -135,12 +135,12 @@ impl Mount {
         self.servers().iter().for_each(MountServer::restart);
     }
 
-    /// Accepts the changed tools.
+    /// Accepts the changed tools, if they have this digest.
     ///
     /// # Errors
-    /// [`ManageError`] if none have changed, or they cannot be kept.
-    pub async fn accept(&self) -> Result<(), ManageError> {
-        self.first.accept().await
+    /// [`ManageError`] if none have changed, they are others, or they cannot be kept.
+    pub async fn accept(&self, digest: Option<String>) -> Result<(), ManageError> {
+        self.first.accept(digest).await
     }
 
     /// Ends the mount, with its servers.

@@ -47,6 +47,9 @@ pub struct MountWire {
     pub accepted: Option<usize>,
     /// Whether the server lists other tools than those, so that none can be called.
     pub changed: bool,
+    /// Of the tools that the server lists now, if they are others and the mount was named: what accept takes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub digest: Option<String>,
     /// Why it does not run, if it failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,

@@ -76,7 +76,16 @@ const HOMES: [(&str, &[&str]); 50] = [
     ("serde", SERDE),
     ("serde_json", WIRE),
     ("serde_path_to_error", &["surface"]),
-    ("sha2", &["core/policy/approvals", "core/token", "store", "cli/install/skills"]),
+    (
+        "sha2",
+        &[
+            "core/policy/approvals",
+            "core/token",
+            "store",
+            "mount/definitions",
+            "cli/install/skills",
+        ],
+    ),
     ("strsim", &["core/nearest"]),
     ("subtle", &["core/token"]),
     ("terminal_size", &["cli/raw_terminal"]),

@@ -10,6 +10,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 use crate::commands::blocking::until;
+use crate::commands::terminal::Terminal;
 use crate::harness::home::Home;
 use crate::harness::processes::{command_line, lives, named};
 
@@ -77,7 +78,20 @@ fn a_server_is_added_called_and_its_changes_are_accepted() {
     let refused = home.envelope("call counter__count");
     assert_eq!(refused["error_code"], "upstream_unavailable", "{refused}");
     assert!(home.printed("mounts tools counter").contains("counts => counts, and more"));
-    home.printed("mounts accept counter");
+    let unasked = home.run("mounts accept counter");
+    assert_eq!(unasked.status.code(), Some(2), "{unasked:?}");
+    assert_eq!(listed(&home)["changed"], true);
+    let mut terminal = Terminal::of(home.termgate("mounts accept counter"));
+    let shown = terminal.wait_for("Accept these tools? [y/N]");
+    assert!(shown.contains("counts => counts, and more"), "{shown}");
+    terminal.type_in("n\r");
+    terminal.wait_for("nothing was accepted");
+    assert_eq!(listed(&home)["changed"], true);
+    let accepted = home.envelope("mounts accept counter --yes");
+    let tools = &accepted["data"]["tools"];
+    assert_eq!(tools.as_array().map(Vec::len), Some(1), "{accepted}");
+    assert_eq!((&tools[0]["tool"], &tools[0]["change"]), (&json!("count"), &json!("description")));
+    assert_eq!(home.envelope("mounts accept counter")["error_code"], "invalid_argument");
     assert_eq!(home.printed("call counter__count"), "at 1\n");
     let removed = home.envelope("mounts remove counter");
     assert_eq!(removed["data"]["reload"]["changed"], json!(["mounts"]), "{removed}");

@@ -116,6 +116,10 @@ pub(super) fn manage(error: &ManageError) -> ErrorWire {
             ErrorWire::because(Code::InvalidArgument, error).parameter("mount")
         }
         ManageError::NothingChanged(_) => ErrorWire::because(Code::InvalidArgument, error),
+        ManageError::OtherTools(mount) => ErrorWire {
+            hint: format!("Look at them, and then accept those: termgate mounts accept {mount}"),
+            ..ErrorWire::because(Code::InvalidArgument, error).parameter("digest")
+        },
         ManageError::NotKept { .. } => ErrorWire::because(Code::StorageError, error),
         ManageError::Stopping(_) => ErrorWire::because(Code::Busy, error).retry_after(RETRY_MS),
     }

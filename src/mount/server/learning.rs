@@ -72,15 +72,26 @@ impl MountTask {
         }
     }
 
-    pub(super) fn accept(&self, reply: oneshot::Sender<Result<(), ManageError>>) {
+    pub(super) fn accept(
+        &self,
+        digest: Option<&str>,
+        reply: oneshot::Sender<Result<(), ManageError>>,
+    ) {
         let mount = self.shared.name.clone();
         let changed = self.shared.tools.borrow().changed.clone();
         let accepted = match changed {
             None => Err(ManageError::NothingChanged(mount)),
+            Some(tools) if digest.is_some_and(|it| it != tools.digest()) => {
+                Err(ManageError::OtherTools(mount))
+            }
             Some(tools) => match self.accepted.keep(&mount, &tools) {
                 Err(error) => Err(ManageError::NotKept { mount, problem: error.to_string() }),
                 Ok(()) => {
-                    self.shared.tools.send_modify(|all| all.accepted = all.changed.take());
+                    self.shared.tools.send_modify(|all| {
+                        // Another server of the mount may list others by now.
+                        all.changed.take_if(|changed| Arc::ptr_eq(changed, &tools));
+                        all.accepted = Some(tools);
+                    });
                     self.lists.send_modify(|count| *count += 1);
                     Ok(())
                 }

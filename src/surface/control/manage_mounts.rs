@@ -38,6 +38,8 @@ pub struct ManageMounts {
     action: MountAction,
     /// Its name; list shows all without, and of one also its tools and log
     mount: Option<String>,
+    /// accept only the tools that list showed with this digest; else whatever the server lists now
+    digest: Option<String>,
 }
 
 impl Tool for ManageMounts {
@@ -67,7 +69,7 @@ impl Tool for ManageMounts {
                 format!("the mount {} is being restarted", mount.name())
             }
             (MountAction::Accept, Some(mount)) => {
-                mount.accept().await?;
+                mount.accept(self.digest).await?;
                 format!("the tools of {} are accepted", mount.name())
             }
         };
@@ -105,6 +107,7 @@ fn summary(call: &Call, mount: &Mount) -> MountWire {
         generation: view.generation,
         accepted: tools.accepted.as_ref().map(|it| it.tools().len()),
         changed: tools.changed.is_some(),
+        digest: None,
         problem: view.problem.as_deref().map(shown),
         left_out: view.left_out.iter().map(left_out).collect(),
         tools: Vec::new(),
@@ -122,10 +125,12 @@ fn left_out(tool: &LeftOutTool) -> String {
 fn described(call: &Call, mount: &Mount) -> MountWire {
     let log = mount.log().iter().map(|line| shown(line)).collect();
     let view = mount.view();
-    let (tools, greeting) = (tools(mount, &mount.tools()), view.greeting.unwrap_or_default());
+    let (known, greeting) = (mount.tools(), view.greeting.unwrap_or_default());
+    let digest = known.changed.as_ref().map(|it| it.digest());
+    let tools = tools(mount, &known);
     let capabilities = greeting.capabilities.iter().map(|&it| it.to_owned()).collect();
     let instructions = greeting.instructions.as_deref().map(shown);
-    MountWire { tools, capabilities, instructions, log, ..summary(call, mount) }
+    MountWire { digest, tools, capabilities, instructions, log, ..summary(call, mount) }
 }
 
 /// The tools that were accepted, and how those that the server lists now differ.
