@@ -155,8 +155,9 @@ fn a_call_at_the_command_line_waits_for_its_approval() {
 #[test]
 fn servers_of_another_client_are_imported() {
     let home = Home::new();
+    server(&home, "counts");
     let servers = json!({"mcpServers": {
-        "counter": {"command": "python3", "args": [server(&home, "counts")], "env": {"A": "b"}},
+        "counter": {"command": "python3", "args": ["./server.py"], "env": {"A": "b"}},
         "remote": {"type": "sse", "url": "https://example.com"},
     }});
     let file = home.path("mcp.json");

@@ -1,7 +1,8 @@
 //! `mounts import`: adds the servers of another client's file to the mounts file of the user.
 
+use std::env;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::{self, Path, PathBuf};
 
 use clap::Args;
 use serde_json::{Map, Value, json};
@@ -34,6 +35,9 @@ const EDITORS: [&str; 8] = [
     "/",
 ];
 
+/// The directories of editors' files in a project.
+const EDITOR_DIRECTORIES: [&str; 2] = [".vscode", ".cursor"];
+
 /// What the daemon replaces by `$` alone: no variable has this name.
 const LITERAL: &str = "${0:-$}";
 
@@ -50,29 +54,40 @@ pub struct ImportMounts {
     file: MountsFileChoice,
 }
 
+/// A file of another client.
+struct ForeignFile {
+    servers: Vec<(String, Value)>,
+    /// What is to be said of the file.
+    notes: Vec<String>,
+}
+
 /// A server as another client has it, in the keys of a mount.
 #[derive(Debug, Default, PartialEq)]
 struct ForeignServer {
     members: Members,
     /// What differs from what its client does.
     notes: Vec<String>,
+    /// The directory in which its client would start it, if it needs that.
+    place: Option<PathBuf>,
 }
 
 impl ImportMounts {
     pub(super) fn run(&self) -> Result<MountsEdit, CliFailure> {
-        let mut servers = servers(&self.from)?;
+        let ForeignFile { mut servers, mut notes } = read(&self.from)?;
         // A server keeps its name, whatever those before it are called.
         servers.sort_by_key(|(name, _)| name.parse::<MountName>().is_err());
         let before = self.file.open()?;
         let (file, mut text) = (before.file(), before.text().to_owned());
         let known = before.with(&text)?;
         let mut all = known.clone();
-        let (mut names, mut renamed) = (Vec::new(), Map::new());
+        let place = place_of(&self.from);
+        let (mut names, mut told, mut renamed) = (Vec::new(), Vec::new(), Map::new());
         let (mut skipped, mut remarks) = (Vec::new(), Vec::new());
         for (name, server) in &servers {
             let shown = written_out(name, char::is_control);
             let taken = ForeignServer::of(server).and_then(|mut foreign| {
                 foreign.members.extend(self.rights.members());
+                foreign.add_place(place.as_deref());
                 let (id, settings) = foreign.mount(name, (&known, &all))?;
                 Ok((foreign, id, settings))
             });
@@ -86,7 +101,12 @@ impl ImportMounts {
             text = added(file, &text, &id, &foreign.members)?;
             all.insert(id.clone(), settings);
             remarks.extend(foreign.notes.iter().map(|note| format!("{id}: {note}")));
-            if id.as_str() != name {
+            let place = foreign.place.map(|it| format!(" (in {})", it.display()));
+            let place = place.unwrap_or_default();
+            if id.as_str() == name {
+                told.push(format!("{id}{place}"));
+            } else {
+                told.push(format!("{shown} as {id}{place}"));
                 renamed.insert(shown.into_owned(), json!(id.as_str()));
             }
             names.push(id.to_string());
@@ -94,15 +114,9 @@ impl ImportMounts {
         if !names.is_empty() {
             before.write(&text)?;
         }
-        let mut notes: Vec<String> = skipped.iter().map(|it| format!("left out {it}")).collect();
+        notes.extend(skipped.iter().map(|it| format!("left out {it}")));
         notes.extend(remarks.iter().cloned());
         if !names.is_empty() {
-            let former = |id: &str| renamed.iter().find(|(_, mount)| *mount == id);
-            let told = |id: &String| match former(id) {
-                Some((name, _)) => format!("{name} as {id}"),
-                None => id.clone(),
-            };
-            let told: Vec<String> = names.iter().map(told).collect();
             notes.push(format!("added {} to {}", told.join(", "), file.display()));
         }
         let data = json!({"file": file, "added": names, "renamed": renamed, "skipped": skipped,
@@ -111,8 +125,7 @@ impl ImportMounts {
     }
 }
 
-/// The servers of another client's file.
-fn servers(from: &Path) -> Result<Vec<(String, Value)>, CliFailure> {
+fn read(from: &Path) -> Result<ForeignFile, CliFailure> {
     let wrong = |problem: String| CliFailure::Usage(format!("{}: {problem}", from.display()));
     let text = fs::read_to_string(from).map_err(|error| wrong(error.to_string()))?;
     let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
@@ -126,7 +139,14 @@ fn servers(from: &Path) -> Result<Vec<(String, Value)>, CliFailure> {
         let list = list.as_object().ok_or_else(|| wrong("its servers have no names".to_owned()))?;
         all.extend(list.iter().map(|(name, server)| (name.clone(), server.clone())));
     }
-    Ok(all)
+    let mut notes = Vec::new();
+    if all.is_empty() {
+        notes.push(format!("nothing to add: {} has no servers", from.display()));
+    }
+    if value.get("projects").is_some_and(Value::is_object) {
+        notes.push("servers of projects, in projects.PATH.mcpServers, are not read".to_owned());
+    }
+    Ok(ForeignFile { servers: all, notes })
 }
 
 impl ForeignServer {
@@ -208,6 +228,21 @@ impl ForeignServer {
         Ok(())
     }
 
+    /// Gives a program that names files by relative paths the directory of its client.
+    fn add_place(&mut self, place: Option<&Path>) {
+        let of = |key: &str| self.members.iter().find(|(name, _)| *name == key).map(|it| &it.1);
+        let (Some(command), None, Some(place)) = (of("command"), of("cwd"), place) else { return };
+        let args = of("args").and_then(Value::as_array).into_iter().flatten();
+        // A command without a slash is looked up in PATH.
+        let command = command.as_str().into_iter().filter(|it| it.contains('/'));
+        let mut words = command.chain(args.filter_map(Value::as_str));
+        if words.any(|it| is_in(place, it)) {
+            let text = place.to_string_lossy().replace("${", &format!("{LITERAL}{{"));
+            self.members.push(("cwd", json!(text)));
+            self.place = Some(place.to_owned());
+        }
+    }
+
     /// The mount that it becomes, with a name that is free. Mounts that were `known` before may be this server.
     ///
     /// # Errors
@@ -240,6 +275,30 @@ impl ForeignServer {
         let problems: Vec<_> = problems.iter().map(|it| it.fault.to_string()).collect();
         table.remove(&name).ok_or_else(|| problems.join("; "))
     }
+}
+
+/// Whether a word is a path that means something in this directory alone.
+fn is_in(place: &Path, word: &str) -> bool {
+    let is_written =
+        ["./", "../"].iter().any(|it| word.starts_with(it)) || [".", ".."].contains(&word);
+    is_written || (!word.is_empty() && Path::new(word).is_relative() && place.join(word).exists())
+}
+
+/// The directory in which a client of this file starts programs. A user's own file has none.
+fn place_of(file: &Path) -> Option<PathBuf> {
+    let file = path::absolute(file).ok()?;
+    let beside = file.parent()?;
+    let is_of_editor = EDITOR_DIRECTORIES.iter().any(|it| beside.ends_with(it));
+    let place = if is_of_editor { beside.parent()? } else { beside };
+    let directory = |name| env::var_os(name).filter(|it| !it.is_empty()).map(PathBuf::from);
+    let configuration = directory("XDG_CONFIG_HOME").is_some_and(|it| place.starts_with(it));
+    let below_home = directory("HOME").and_then(|it| Some(place.strip_prefix(it).ok()?.to_owned()));
+    let is_own = below_home.is_some_and(|below| {
+        let first = below.iter().next().unwrap_or_default();
+        first.is_empty() || first == "Library" || first.as_encoded_bytes().starts_with(b".")
+    });
+    let is_desktop = file.file_name().is_some_and(|it| it == "claude_desktop_config.json");
+    (!configuration && !is_own && !is_desktop).then(|| place.to_owned())
 }
 
 /// A value as the text that clients make of it.
@@ -322,13 +381,14 @@ mod tests {
     use crate::core::mount::{MountMode, MountTrust};
 
     /// A directory with a file of another client, into whose mounts file it is imported.
-    struct Importing(tempfile::TempDir);
+    struct Importing(tempfile::TempDir, PathBuf);
 
     impl Importing {
         fn of(text: &str) -> Self {
             let directory = tempfile::tempdir().unwrap();
-            fs::write(directory.path().join("theirs.json"), text).unwrap();
-            Self(directory)
+            let theirs = directory.path().join("theirs.json");
+            fs::write(&theirs, text).unwrap();
+            Self(directory, theirs)
         }
 
         fn mounts_file(&self) -> PathBuf {
@@ -342,7 +402,7 @@ mod tests {
         fn run_with(&self, rights: MountRights) -> Result<CommandReport, CliFailure> {
             let config = Some(self.0.path().join("termgate.toml"));
             let file = MountsFileChoice { config, no_reload: false };
-            let from = self.0.path().join("theirs.json");
+            let from = self.1.clone();
             Ok(ImportMounts { from, rights, file }.run()?.report)
         }
 
@@ -568,6 +628,66 @@ mod tests {
             left.contains(&json!("My_Server: it is the mount my-server-2 already")),
             "{left:?}"
         );
+    }
+
+    #[test]
+    fn a_program_with_relative_paths_starts_where_its_client_starts_it() {
+        let servers = r#"{"mcpServers": {
+            "there": {"command": "python3", "args": ["tools/server.py"]},
+            "written": {"command": "./gone"},
+            "all": {"command": "npx", "args": ["-y", "fs", "."]},
+            "own": {"command": "./gone", "cwd": "/srv"},
+            "found": {"command": "tools", "args": ["/", "", "missing.py"]}}}"#;
+        for file in [".mcp.json", ".vscode/mcp.json", ".cursor/mcp.json", "tools/other.json"] {
+            let mut importing = Importing::of("");
+            let project = importing.0.path().join("a ${b}");
+            for directory in ["tools/tools", ".vscode", ".cursor"] {
+                fs::create_dir_all(project.join(directory)).unwrap();
+            }
+            for script in ["tools/server.py", "tools/tools/server.py"] {
+                fs::write(project.join(script), "").unwrap();
+            }
+            importing.1 = project.join(file);
+            fs::write(&importing.1, servers).unwrap();
+            let place = if file.starts_with("tools") { project.join("tools") } else { project };
+            let report = importing.run().unwrap();
+            let cwd = |name: &str| program(importing.server(name)).cwd;
+            let put_in = |name: &str| cwd(name).map(|it| expand(&it, |_| None).unwrap());
+            for name in ["there", "written", "all"] {
+                assert_eq!(put_in(name).as_deref(), place.to_str(), "{file} {name}");
+            }
+            assert_eq!((cwd("own").as_deref(), cwd("found")), (Some("/srv"), None), "{file}");
+            let told = format!("added all (in {0}), found, own, there (in {0}), ", place.display());
+            assert!(report.notes[0].starts_with(&told), "{report:?}");
+        }
+    }
+
+    #[test]
+    fn the_files_of_a_user_name_no_directory() {
+        let home = PathBuf::from(env::var_os("HOME").unwrap());
+        for file in [
+            ".claude.json",
+            ".cursor/mcp.json",
+            ".config/zed/settings.json",
+            ".codeium/windsurf/mcp_config.json",
+            "Library/Application Support/Code/User/mcp.json",
+        ] {
+            assert_eq!(place_of(&home.join(file)), None, "{file}");
+        }
+        assert_eq!(place_of(Path::new("/srv/claude_desktop_config.json")), None);
+        assert_eq!(place_of(&home.join("work/.cursor/mcp.json")), Some(home.join("work")));
+    }
+
+    #[test]
+    fn a_file_with_nothing_to_add_says_so() {
+        let report = Importing::of(r#"{"mcpServers": {}}"#).run().unwrap();
+        assert_eq!(report.notes.len(), 1, "{report:?}");
+        assert!(report.notes[0].starts_with("nothing to add: "), "{report:?}");
+        let projects =
+            r#"{"mcpServers": {}, "projects": {"/srv": {"mcpServers": {"a": {"command": "x"}}}}}"#;
+        let report = Importing::of(projects).run().unwrap();
+        assert_eq!(report.data["added"], json!([]));
+        assert!(report.notes[1].contains("projects.PATH.mcpServers"), "{report:?}");
     }
 
     #[test]
