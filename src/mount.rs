@@ -3,6 +3,7 @@
 //! It does not know who calls, nor whether they may.
 
 pub mod asking;
+pub mod declared;
 pub mod definitions;
 pub mod epochs;
 pub mod eras;

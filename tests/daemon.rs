@@ -48,6 +48,7 @@ mod daemon {
     mod mount_logs;
     mod mount_modes;
     mod mount_news;
+    mod mount_restarts;
     mod mount_shares;
     mod mount_tasks;
     mod mounts;

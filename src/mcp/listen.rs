@@ -19,7 +19,7 @@ use crate::mcp::notifications::{
 use crate::mcp::outbox::PushLane;
 use crate::mcp::resource::{Resource, Watched};
 use crate::mcp::subscription_quota::{SubscriptionPlace, SubscriptionQuota};
-use crate::mount::handle::ServerNews;
+use crate::mount::declared::ServerNews;
 use crate::surface::call::Daemon;
 use crate::surface::error::SurfaceError;
 use crate::surface::mounted::content_mount;
@@ -309,8 +309,8 @@ enum WatchedBy {
 fn watched(daemon: &Daemon, standing: &Standing, uri: &str) -> Option<WatchedBy> {
     if let Some((mount, _)) = mount_of_address(uri) {
         let mount = content_mount(daemon, standing, mount, MountRequest::Watch)?;
-        let greeting = mount.view().greeting;
-        let tells = greeting.is_none_or(|it| it.tells(ServerNews::Updates));
+        let declared = mount.tools().declared;
+        let tells = declared.is_none_or(|it| it.tells(ServerNews::Updates));
         return tells.then_some(WatchedBy::Mount);
     }
     let resource = Resource::parse(uri).ok()?.filter(|it| it.is_told_to(standing))?;

@@ -9,11 +9,13 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use serde_json::value::RawValue;
 use sha2::{Digest as _, Sha256};
 
 use crate::core::mount::MountName;
+use crate::mount::declared::DeclaredCapabilities;
 use crate::mount::json::ExactJson;
 use crate::mount::json::reading::{JsonFault, read_whole};
 
@@ -144,6 +146,17 @@ impl ToolSet {
     }
 }
 
+/// The tools of a mount that were accepted, and what its server declared, if that was kept.
+pub type AcceptedMount = (ToolSet, Option<DeclaredCapabilities>);
+
+/// A file of accepted definitions.
+#[derive(Deserialize, Serialize)]
+struct KeptMount<T> {
+    /// In the form of a greeting.
+    capabilities: Option<Value>,
+    tools: Vec<T>,
+}
+
 /// The directory of the accepted definitions, one file per mount.
 #[derive(Clone, Debug)]
 pub struct AcceptedTools(PathBuf);
@@ -158,11 +171,11 @@ impl AcceptedTools {
         self.0.join(format!("{mount}.json"))
     }
 
-    /// What was accepted of a mount; `None` if nothing was.
+    /// What was accepted of a mount, with what its server declared, if that was kept; `None` if nothing was.
     ///
     /// # Errors
     /// The file cannot be read, or is not one that [`AcceptedTools::keep`] wrote.
-    pub fn read(&self, mount: &MountName) -> io::Result<Option<ToolSet>> {
+    pub fn read(&self, mount: &MountName) -> io::Result<Option<AcceptedMount>> {
         let path = self.file(mount);
         match fs::metadata(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -170,18 +183,34 @@ impl AcceptedTools {
             Ok(about) if about.len() > FILE_MAX => return Err(io::ErrorKind::FileTooLarge.into()),
             Ok(_) => {}
         }
-        let definitions: Vec<ExactJson> = serde_json::from_slice(&fs::read(&path)?)?;
-        ToolSet::of(definitions).map(Some).map_err(io::Error::other)
+        let bytes = fs::read(&path)?;
+        // Earlier versions kept the tools alone.
+        let (definitions, declared) = match bytes.trim_ascii_start().first() {
+            Some(b'[') => (serde_json::from_slice(&bytes)?, None),
+            Some(_) | None => {
+                let KeptMount { capabilities, tools } = serde_json::from_slice(&bytes)?;
+                (tools, capabilities.as_ref().map(DeclaredCapabilities::of))
+            }
+        };
+        let tools = ToolSet::of(definitions).map_err(io::Error::other)?;
+        Ok(Some((tools, declared)))
     }
 
-    /// Keeps what was accepted of a mount, whole or not at all.
+    /// Keeps what was accepted of a mount and what its server declared, whole or not at all.
     ///
     /// # Errors
     /// The system's error; then what was kept before stays.
-    pub fn keep(&self, mount: &MountName, tools: &ToolSet) -> io::Result<()> {
+    pub fn keep(
+        &self,
+        mount: &MountName,
+        tools: &ToolSet,
+        declared: Option<&DeclaredCapabilities>,
+    ) -> io::Result<()> {
         fs::create_dir_all(&self.0)?;
         let (path, fresh) = (self.file(mount), self.0.join(format!("{mount}.json.new")));
-        write_private(&fresh, &serde_json::to_vec(&tools.tools.values().collect::<Vec<_>>())?)?;
+        let capabilities = declared.map(DeclaredCapabilities::to_json);
+        let kept = KeptMount { capabilities, tools: tools.tools.values().collect() };
+        write_private(&fresh, &serde_json::to_vec(&kept)?)?;
         fs::rename(fresh, path)
     }
 }
@@ -195,7 +224,7 @@ fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::{Value, json};
+    use serde_json::json;
 
     use super::*;
 
@@ -266,9 +295,17 @@ mod tests {
         let mount: MountName = "fs".parse().unwrap();
         assert_eq!(kept.read(&mount).unwrap(), None);
         let tools = set(json!([{"name": "a", "description": "x"}]));
-        kept.keep(&mount, &tools).unwrap();
-        assert_eq!(kept.read(&mount).unwrap(), Some(tools));
-        fs::write(directory.path().join("mounts/fs.json"), "{").unwrap();
-        assert!(kept.read(&mount).is_err());
+        let declared = DeclaredCapabilities::of(&json!({"prompts": {"listChanged": true}}));
+        kept.keep(&mount, &tools, Some(&declared)).unwrap();
+        assert_eq!(kept.read(&mount).unwrap(), Some((tools.clone(), Some(declared))));
+        kept.keep(&mount, &tools, None).unwrap();
+        assert_eq!(kept.read(&mount).unwrap(), Some((tools.clone(), None)));
+        let write = |text: &str| fs::write(directory.path().join("mounts/fs.json"), text).unwrap();
+        write(r#"[{"name": "a", "description": "x"}]"#);
+        assert_eq!(kept.read(&mount).unwrap(), Some((tools, None)), "of an earlier version");
+        for malformed in ["{", "", "{}", "[1]", r#"{"capabilities": {}}"#] {
+            write(malformed);
+            assert!(kept.read(&mount).is_err(), "{malformed}");
+        }
     }
 }

@@ -12,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 use crate::core::ids::ConnectionId;
 use crate::core::mount::{MountName, MountSettings};
 use crate::mount::asking::CallAsker;
+use crate::mount::declared::{DeclaredCapabilities, ServerNews};
 use crate::mount::definitions::{LeftOutTool, ToolSet};
 use crate::mount::eras::ServerEra;
 use crate::mount::error::{ManageError, MountError};
@@ -74,73 +75,39 @@ pub struct ListChanges {
 
 impl MountView {
     /// It was greeted. It tells nothing while it does not run, so that a list of which it tells the changes counts as
-    /// changed.
-    pub fn on_greeted(&mut self, greeting: Greeting) {
-        let before = self.greeting.replace(Arc::new(greeting));
-        let (before, now) = (before.unwrap_or_default(), self.greeting.clone().unwrap_or_default());
-        let has = |it: &Greeting, list| it.capabilities.contains(&list);
-        let differs = |list| has(&before, list) != has(&now, list);
+    /// changed. `kept` is what clients knew before this daemon greeted it.
+    pub fn on_greeted(&mut self, greeting: Greeting, kept: Option<&DeclaredCapabilities>) {
+        let greeting = Arc::new(greeting);
+        let before = self.greeting.replace(Arc::clone(&greeting));
+        let before = before.as_ref().map(|it| &it.declared).or(kept);
+        let now = &greeting.declared;
+        let differs = |list| before.is_some_and(|it| it.has(list)) != now.has(list);
         let changed = |list, news| u64::from(differs(list) || now.tells(news));
         self.changes.resources += changed("resources", ServerNews::Resources);
         self.changes.prompts += changed("prompts", ServerNews::Prompts);
     }
 }
 
-/// The tools of a mount, which all its servers have.
+/// The tools and capabilities of a mount, which all its servers have.
 #[derive(Clone, Debug, Default)]
 pub struct MountTools {
     /// The tools that clients see.
     pub accepted: Option<Arc<ToolSet>>,
     /// The tools that a server lists, where they differ from those.
     pub changed: Option<Arc<ToolSet>>,
+    /// What a server declared when it was last greeted; `None` if that is not known.
+    pub declared: Option<Arc<DeclaredCapabilities>>,
 }
 
 /// What a server said of itself when it was greeted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Greeting {
     pub era: ServerEra,
-    /// The capabilities that it declared, of those that the protocol knows, by name.
-    pub capabilities: Vec<&'static str>,
-    /// What it declared to tell.
-    pub news: Vec<ServerNews>,
+    pub declared: DeclaredCapabilities,
     /// Whether its tools may be called as tasks, which servers of the newer era decide themselves.
     pub runs_tasks: bool,
     /// How it says that it is used, 4,096 bytes at most.
     pub instructions: Option<String>,
-}
-
-impl Greeting {
-    /// Whether it declared to tell this.
-    pub fn tells(&self, news: ServerNews) -> bool {
-        self.news.contains(&news)
-    }
-}
-
-/// What a server may tell by itself, beside changes of its tools.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ServerNews {
-    /// Changes of the resources that it was asked about.
-    Updates,
-    /// Changes of its list of tools, which the older era tells unasked.
-    Tools,
-    /// Changes of its list of resources.
-    Resources,
-    /// Changes of its list of prompts.
-    Prompts,
-}
-
-impl ServerNews {
-    pub const ALL: [Self; 4] = [Self::Updates, Self::Tools, Self::Resources, Self::Prompts];
-
-    /// Where a server declares it, in its capabilities.
-    pub fn pointer(self) -> &'static str {
-        match self {
-            Self::Updates => "/resources/subscribe",
-            Self::Tools => "/tools/listChanged",
-            Self::Resources => "/resources/listChanged",
-            Self::Prompts => "/prompts/listChanged",
-        }
-    }
 }
 
 /// What a server tells while it works on a request.

@@ -177,12 +177,17 @@ impl Mounts {
             let file = kept.file(name);
             format!("its accepted tools cannot be read: {error}; remove {}", file.display())
         });
-        let accepted = read.ok().flatten().map(Arc::new);
+        let (accepted, declared) = read.ok().flatten().unzip();
         let is_known = accepted.is_some();
+        let tools = MountTools {
+            accepted: accepted.map(Arc::new),
+            changed: None,
+            declared: declared.flatten().map(Arc::new),
+        };
         let seed = MountSeed {
             name: name.clone(),
             settings: settings.clone(),
-            tools: Arc::new(watch::Sender::new(MountTools { accepted, changed: None })),
+            tools: Arc::new(watch::Sender::new(tools)),
             log: ServerLog::default(),
             address: match unreadable {
                 Some(problem) => Err(problem),

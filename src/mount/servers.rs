@@ -43,13 +43,11 @@ impl Mount {
         self.first.view()
     }
 
-    /// Whether a server of it has declared this capability, in its last greeting.
-    pub fn has_capability(&self, name: &str) -> bool {
-        let declares = |server: &MountServer| {
-            let greeting = server.view().greeting;
-            greeting.is_some_and(|greeting| greeting.capabilities.contains(&name))
-        };
-        self.servers().iter().any(declares)
+    /// Whether its server may have this capability: the server declared it when it was last greeted, or was started
+    /// before and what it declared then was not kept.
+    pub fn may_have_capability(&self, name: &str) -> bool {
+        let MountTools { accepted, declared, .. } = self.tools();
+        declared.map_or(accepted.is_some(), |declared| declared.has(name))
     }
 
     pub fn tools(&self) -> MountTools {

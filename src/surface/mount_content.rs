@@ -88,8 +88,8 @@ pub struct MountContent {
     pub definition: ExactJson,
 }
 
-/// The list of all these mounts together, mount by mount. A server that was not started yet, fails or takes longer than
-/// five seconds leaves its part out.
+/// The list of all these mounts together, mount by mount. A server that has the list is started if need be. One that was
+/// never started yet, fails or takes longer than five seconds leaves its part out.
 pub async fn mount_content(
     daemon: &Daemon,
     mounts: Vec<Mount>,
@@ -99,7 +99,7 @@ pub async fn mount_content(
     let (principal, client) = (caller.principal, daemon.mount_client(caller));
     let mut asked = JoinSet::new();
     let until = daemon.now() + LIST_WAIT;
-    for mount in mounts.into_iter().filter(|mount| mount.has_capability(list.capability())) {
+    for mount in mounts.into_iter().filter(|mount| mount.may_have_capability(list.capability())) {
         let (clock, client) = (daemon.sessions.clock().clone(), client.clone());
         asked.spawn(async move {
             let found = tokio::select! {

@@ -65,11 +65,19 @@ impl TestDaemon {
 
     /// A daemon with changes to the built-in configuration.
     pub(crate) async fn configured(change: impl FnOnce(&mut Config)) -> Self {
+        Self::begin(Home::new(), change).await
+    }
+
+    /// Stops the daemon, and starts the next one in the same directories.
+    pub(crate) async fn restarted(self, change: impl FnOnce(&mut Config)) -> Self {
+        Self::begin(self.end().await, change).await
+    }
+
+    async fn begin(home: Home, change: impl FnOnce(&mut Config)) -> Self {
         let mut config = Config::built_in();
         // A test that fails leaves nothing behind.
         config.holding.orphan_ttl = ORPHAN_TTL;
         change(&mut config);
-        let home = Home::new();
         let paths = home.paths();
         let environment: BTreeMap<_, _> = ["PATH", "HOME"]
             .iter()
@@ -121,16 +129,25 @@ impl TestDaemon {
 
     /// Stops the daemon as an operator does, and waits until it has ended.
     pub(crate) async fn stop(self) {
+        self.end().await;
+    }
+
+    async fn end(self) -> Home {
         let operator = self.operator().await;
-        self.stop_by(operator).await;
+        self.end_by(operator).await
     }
 
     /// The same through a connection that is open already.
-    pub(crate) async fn stop_by(self, mut operator: Wire) {
+    pub(crate) async fn stop_by(self, operator: Wire) {
+        self.end_by(operator).await;
+    }
+
+    async fn end_by(self, mut operator: Wire) -> Home {
         operator.send("termgate/stop", json!({})).await;
         let ended = soon("the daemon to end", self.serving).await.unwrap().unwrap();
         assert_eq!(ended, DaemonEnd::Stopped);
         assert!(!self.paths.gateway().exists(), "the socket is still there");
+        self.home
     }
 }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use termgate::core::mount::server::{MountedServer, ServerCommand};
-use termgate::core::mount::{MountMode, MountName, MountSettings, MountTrust};
+use termgate::core::mount::{MountMode, MountName, MountSettings, MountTable, MountTrust};
 use termgate::core::policy::rules::PolicyRules;
 
 use crate::daemon::harness::{Era, TestDaemon, Wire, error_code};
@@ -142,13 +142,18 @@ pub(crate) async fn daemon_of(
     writable: bool,
     rules: PolicyRules,
 ) -> TestDaemon {
-    let table = BTreeMap::from([("fake".parse::<MountName>().unwrap(), settings.clone())]);
     TestDaemon::configured(|config| {
         config.allow_write = writable;
         config.policy = rules.into();
-        config.mounts = Arc::new(table);
+        config.mounts = table_of(settings);
     })
     .await
+}
+
+/// The table of mounts with this one alone.
+pub(crate) fn table_of(settings: &MountSettings) -> Arc<MountTable> {
+    let name: MountName = "fake".parse().unwrap();
+    Arc::new(BTreeMap::from([(name, settings.clone())]))
 }
 
 /// What an operator is told of the mount.

@@ -5,9 +5,10 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use crate::mount::asking::{AskRefusal, ServerAsk};
+use crate::mount::declared::DeclaredCapabilities;
 use crate::mount::definitions::{LeftOutTool, TOOLS_MAX, ToolSet};
 use crate::mount::eras::{NEWER_REVISION, OLDER_REVISION, ServerEra, client_info};
-use crate::mount::handle::{Greeting, MountShared, ServerNews};
+use crate::mount::handle::{Greeting, MountShared};
 use crate::mount::json::ExactJson;
 use crate::mount::json::reading::{RepeatedNames, read_whole};
 use crate::mount::link::ServerLink;
@@ -19,10 +20,6 @@ use crate::mount::protocol::{
 
 /// The most pages of a list of tools.
 const PAGES_MAX: usize = 32;
-
-/// The capabilities of servers that the protocol knows.
-const CAPABILITIES: [&str; 6] =
-    ["completions", "logging", "prompts", "resources", "tasks", "tools"];
 
 /// Where a server of the older era declares that tools may be called as tasks.
 const TASK_CALLS: &str = "/tasks/requests/tools/call";
@@ -107,7 +104,7 @@ pub(super) async fn greet(
     capabilities: Value,
 ) -> Result<Greeted, String> {
     let greeting = hello(link, shared, capabilities).await?;
-    if !greeting.capabilities.contains(&"tools") {
+    if !greeting.declared.has("tools") {
         return Ok(Greeted { greeting, tools: ToolSet::default() });
     }
     let mut listing = Listing::new(shared.number(), greeting.era);
@@ -170,18 +167,13 @@ fn knows_newer(said: &Value) -> bool {
 
 /// What a greeting says, within bounds.
 fn greeting(result: &Value, era: ServerEra) -> Greeting {
-    let declares = |name: &&str| result["capabilities"].get(*name).is_some_and(|it| !it.is_null());
     let instructions = result["instructions"].as_str();
     let kept = |it: &str| it[..it.floor_char_boundary(INSTRUCTIONS_MAX)].to_owned();
-    let tells = |news: &ServerNews| {
-        result["capabilities"].pointer(news.pointer()) == Some(&Value::Bool(true))
-    };
     let runs = result["capabilities"].pointer(TASK_CALLS).is_some_and(|it| !it.is_null());
     Greeting {
         era,
         runs_tasks: runs && era == ServerEra::Older,
-        capabilities: CAPABILITIES.into_iter().filter(declares).collect(),
-        news: ServerNews::ALL.into_iter().filter(tells).collect(),
+        declared: DeclaredCapabilities::of(&result["capabilities"]),
         instructions: instructions.map(kept),
     }
 }
@@ -234,14 +226,12 @@ mod tests {
     #[test]
     fn a_greeting_keeps_what_the_protocol_knows_within_bounds() {
         let said = "\u{e9}".repeat(INSTRUCTIONS_MAX);
-        let capabilities = json!({"tools": {}, "prompts": {"listChanged": true}, "logging": null,
-            "experimental": {}});
+        let capabilities = json!({"tools": {}, "experimental": {}});
         let kept = greeting(
             &json!({"capabilities": capabilities, "instructions": said}),
             ServerEra::Older,
         );
-        assert_eq!(kept.capabilities, ["prompts", "tools"]);
-        assert_eq!(kept.news, [ServerNews::Prompts]);
+        assert_eq!(kept.declared.names(), ["tools"]);
         assert_eq!(kept.instructions.map(|it| it.len()), Some(INSTRUCTIONS_MAX));
         for malformed in [json!({}), json!({"capabilities": [], "instructions": 1}), json!(null)] {
             assert_eq!(greeting(&malformed, ServerEra::Older), Greeting::default(), "{malformed}");

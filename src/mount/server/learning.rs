@@ -1,10 +1,12 @@
 //! The tools that a server lists, beside those that were accepted.
 
+use std::io;
 use std::sync::Arc;
 
 use serde_json::value::RawValue;
 use tokio::sync::oneshot;
 
+use crate::mount::declared::DeclaredCapabilities;
 use crate::mount::definitions::{LeftOutTool, ToolSet};
 use crate::mount::error::ManageError;
 use crate::mount::protocol::ServerRefusal;
@@ -23,8 +25,7 @@ impl MountTask {
         let (tools, accepted) = (Arc::new(tools), self.shared.tools.borrow().accepted.clone());
         (self.listed, self.compared) = (Some(Arc::clone(&tools)), None);
         let Some(accepted) = accepted else {
-            let kept = self.accepted.keep(&self.shared.name, &tools);
-            kept.map_err(|error| format!("its tools cannot be kept: {error}"))?;
+            self.keep(&tools).map_err(|error| format!("its tools cannot be kept: {error}"))?;
             self.shared.tools.send_modify(|all| all.accepted = Some(tools));
             self.lists.send_modify(|count| *count += 1);
             return Ok(());
@@ -43,6 +44,29 @@ impl MountTask {
             }
         });
         Ok(())
+    }
+
+    /// Remembers what the server declares, also for later daemons. Nobody has to accept it, as it adds no tools.
+    pub(super) fn declare(&self, declared: DeclaredCapabilities) {
+        let declared = Some(Arc::new(declared));
+        let differs = self.shared.tools.send_if_modified(|all| {
+            let differs = all.declared != declared;
+            all.declared = declared;
+            differs
+        });
+        let accepted = self.shared.tools.borrow().accepted.clone();
+        // The first tools are kept when they are known.
+        let Some(accepted) = accepted.filter(|_| differs) else { return };
+        if let Err(error) = self.keep(&accepted) {
+            let mount = &self.shared.name;
+            tracing::warn!(%mount, %error, "the capabilities of a mounted server cannot be kept");
+        }
+    }
+
+    /// Keeps these tools as accepted, with what the server declared.
+    fn keep(&self, tools: &ToolSet) -> io::Result<()> {
+        let declared = self.shared.tools.borrow().declared.clone();
+        self.accepted.keep(&self.shared.name, tools, declared.as_deref())
     }
 
     /// Asks the server for its tools. A list that is on its way may be the one before.
@@ -84,7 +108,7 @@ impl MountTask {
             Some(tools) if digest.is_some_and(|it| it != tools.digest()) => {
                 Err(ManageError::OtherTools(mount))
             }
-            Some(tools) => match self.accepted.keep(&mount, &tools) {
+            Some(tools) => match self.keep(&tools) {
                 Err(error) => Err(ManageError::NotKept { mount, problem: error.to_string() }),
                 Ok(()) => {
                     self.shared.tools.send_modify(|all| {

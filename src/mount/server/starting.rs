@@ -14,8 +14,11 @@ impl MountTask {
     /// Starts the server, and learns its tools.
     pub(super) async fn start(&mut self, capabilities: Value) -> Result<ServerLink, ServerEnd> {
         let (link, Greeted { greeting, tools }) = self.start_greeted(capabilities).await?;
-        self.shared.view.send_modify(|view| view.on_greeted(greeting));
+        let declared = greeting.declared.clone();
+        let kept = self.shared.tools.borrow().declared.clone();
+        self.shared.view.send_modify(|view| view.on_greeted(greeting, kept.as_deref()));
         self.contents.send_modify(|count| *count += 1);
+        self.declare(declared);
         match self.learn(tools) {
             Ok(()) => Ok(link),
             Err(problem) => {

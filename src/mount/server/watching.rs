@@ -10,9 +10,10 @@ use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value, json};
 use tokio::time::{Instant, sleep_until};
 
+use crate::mount::declared::ServerNews;
 use crate::mount::eras::{ServerEra, subscription};
 use crate::mount::error::MountError;
-use crate::mount::handle::{MountShared, ServerNews};
+use crate::mount::handle::MountShared;
 use crate::mount::json::ExactJson;
 use crate::mount::protocol::{ServerParams, ServerRefusal};
 use crate::mount::server::MountTask;
@@ -63,7 +64,7 @@ impl MountTask {
     }
 
     fn is_told(&self, news: ServerNews) -> bool {
-        self.shared.view.borrow().greeting.as_ref().is_some_and(|it| it.tells(news))
+        self.shared.view.borrow().greeting.as_ref().is_some_and(|it| it.declared.tells(news))
     }
 
     /// Why the server cannot be asked to tell changes of resources, if it cannot.
