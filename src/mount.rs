@@ -15,6 +15,7 @@ pub mod json;
 pub mod link;
 pub mod log;
 pub mod mirrored;
+pub mod offered;
 pub mod protocol;
 pub mod registry;
 mod server;

@@ -18,6 +18,7 @@ use crate::core::mount::MountName;
 use crate::mount::declared::DeclaredCapabilities;
 use crate::mount::json::ExactJson;
 use crate::mount::json::reading::{JsonFault, read_whole};
+use crate::mount::offered::offered_tool;
 
 /// The most tools of a server.
 pub const TOOLS_MAX: usize = 256;
@@ -33,7 +34,7 @@ const FILE_MAX: u64 = 16 * 1024 * 1024;
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ToolSet {
     tools: BTreeMap<Arc<str>, Arc<ExactJson>>,
-    /// The tools of the server that nobody can use. They are not kept.
+    /// The tools of the server that nobody can use, also those that cannot even be read and are not among the tools.
     left_out: Vec<LeftOutTool>,
 }
 
@@ -85,26 +86,37 @@ impl ToolSet {
         if definitions.len() > TOOLS_MAX {
             return Err(DefinitionsError::TooMany);
         }
-        let mut tools = BTreeMap::new();
+        let (mut tools, mut left_out) = (BTreeMap::new(), Vec::new());
         for definition in definitions {
             let name = definition.get("name").and_then(ExactJson::as_text);
             let name: Arc<str> = Arc::from(name.ok_or(DefinitionsError::Nameless)?);
+            if let Err(problem) = offered_tool(&definition) {
+                let (name, problem) = (name.to_string(), problem.to_string());
+                left_out.push(LeftOutTool { name, problem });
+            }
             if tools.insert(Arc::clone(&name), Arc::new(definition)).is_some() {
                 return Err(DefinitionsError::Twice(name.to_string()));
             }
         }
-        Ok(Self { tools, left_out: Vec::new() })
+        Ok(Self { tools, left_out })
     }
 
-    /// The tools with their definitions, by name.
+    /// The tools with their definitions as the server wrote them, by name.
     pub fn tools(&self) -> &BTreeMap<Arc<str>, Arc<ExactJson>> {
         &self.tools
     }
 
-    /// The same set, of a list with these tools that nobody can use.
+    /// The names of the tools that clients can use.
+    pub fn offered(&self) -> impl Iterator<Item = &Arc<str>> {
+        let is_left_out = |name: &str| self.left_out.iter().any(|it| it.name == name);
+        self.tools.keys().filter(move |name| !is_left_out(name))
+    }
+
+    /// The same set, of a list with these tools that cannot be read.
     #[must_use]
-    pub fn without(self, left_out: Vec<LeftOutTool>) -> Self {
-        Self { left_out, ..self }
+    pub fn without(mut self, unread: Vec<LeftOutTool>) -> Self {
+        self.left_out.extend(unread);
+        self
     }
 
     pub fn left_out(&self) -> &[LeftOutTool] {

@@ -193,10 +193,12 @@ impl MountShared {
         tools: Arc<watch::Sender<MountTools>>,
         log: ServerLog,
     ) -> Self {
+        let left_out = tools.borrow().accepted.as_ref().map(|it| it.left_out().to_vec());
+        let view = MountView { left_out: left_out.unwrap_or_default(), ..MountView::default() };
         Self {
             name,
             settings,
-            view: watch::Sender::default(),
+            view: watch::Sender::new(view),
             tools,
             calls: AtomicUsize::new(0),
             shares: Arc::default(),

@@ -336,7 +336,7 @@ impl RunningMounts {
         for (name, mount) in &self.mounts {
             let (known, filter) = (mount.tools(), &mount.settings().tools);
             let exists = |tool: &&Arc<str>| filter.as_ref().is_none_or(|it| it.matches(tool));
-            let tools = known.accepted.iter().flat_map(|it| it.tools().keys()).filter(exists);
+            let tools = known.accepted.iter().flat_map(|it| it.offered()).filter(exists);
             let source = |tool: &Arc<str>| ToolSource { mount: name.clone(), tool: tool.clone() };
             sources.extend(tools.map(source));
         }

@@ -14,6 +14,7 @@ use crate::core::mount::naming::{Exposed, ToolSource, exposed, exposed_address};
 use crate::core::mount::{MountName, MountTrust};
 use crate::mount::handle::CallChannels;
 use crate::mount::json::{ExactJson, ExactObject};
+use crate::mount::offered::offered_content;
 use crate::mount::protocol::ServerParams;
 use crate::mount::servers::Mount;
 use crate::mount::shares::MountClient;
@@ -170,6 +171,7 @@ fn exposed_entries(mount: &Mount, found: Vec<ExactJson>, list: ContentList) -> V
             ContentList::Resources | ContentList::Templates => exposed_address(name, &own),
             ContentList::Prompts => names.get(&own)?.to_string(),
         };
+        let entry = offered_content(entry);
         let mut definition = match mount.settings().trust {
             MountTrust::Trusted => entry,
             MountTrust::Untrusted | MountTrust::Sandboxed => visible(entry),

@@ -9,6 +9,7 @@ use crate::core::lease::view::HoldingView;
 use crate::core::mount::{MountName, MountTrust};
 use crate::core::policy::{Door, Reach, Standing};
 use crate::mount::json::ExactJson;
+use crate::mount::offered::offered_tool;
 use crate::mount::registry::{MountedTool, Mounts};
 use crate::mount::servers::Mount;
 use crate::surface::call::Daemon;
@@ -121,9 +122,9 @@ pub fn lease_of(daemon: &Daemon, mount: &Mount, standing: &Standing) -> Option<L
     Some(told.expiring(expires_at, daemon.now()))
 }
 
-/// The entry of a tool; `None` if its definition is not one of the protocol.
+/// The entry of a tool; `None` if it cannot be offered.
 fn entry(name: Arc<str>, tool: MountedTool) -> Option<ToolEntry> {
-    let mut definition = (*tool.definition).clone();
+    let mut definition = offered_tool(&tool.definition).ok()?;
     if tool.mount.settings().trust != MountTrust::Trusted {
         definition = visible(definition);
     }

@@ -10,7 +10,8 @@ use termgate::core::policy::rules::PolicyRules;
 
 use crate::daemon::harness::{Era, TestDaemon, Wire, error_code};
 use crate::daemon::mount_asks::{Client, FORM, all, returned};
-use crate::daemon::mounts::{daemon_of, settings_of, wait_for};
+use crate::daemon::mount_restarts::restarted;
+use crate::daemon::mounts::{daemon_of, settings_of, view, wait_for};
 use crate::daemon::policy::{journal, rules_of};
 use crate::harness::home::Home;
 
@@ -284,6 +285,81 @@ async fn a_tool_that_is_too_deep_is_left_out_alone_and_an_operator_sees_it() {
 }
 
 #[tokio::test]
+async fn an_odd_definition_breaks_no_list_and_changes_no_other_tool() {
+    let odd = |name: &str, members: &str| format!(r#"{{"name":"{name}",{members}}}"#);
+    let whole = r#""inputSchema":{"type":"object","properties":{"z":{},"a":{}}}"#;
+    let definitions = [
+        odd("any", r#""inputSchema":{"anyOf":[{"required":["a"]}]}"#),
+        odd("member", r#""inputSchema":{"properties":{"a":true}}"#),
+        odd("output", &format!(r#"{whole},"outputSchema":{{"type":"array"}}"#)),
+        odd("text", r#""inputSchema":{"type":"string"}"#),
+        odd("whole", whole),
+    ];
+    let definitions: Vec<&str> = definitions.iter().map(String::as_str).collect();
+    for trust in [MountTrust::Trusted, MountTrust::Untrusted] {
+        let server = Exact::new(trust, "older");
+        server.says("tools.list", &tools(&definitions));
+        let structured = r#""result":{"content":[],"structuredContent":{"z":1.0}}"#;
+        server.says("tools.call", structured);
+        let mut daemon = server.mounted().await;
+        // The kept tools are those of the server, and offered in the same way.
+        for _ in 0..2 {
+            let mut client = daemon.client(Era::Legacy).await;
+            let listed = client.request("tools/list", json!({})).await.unwrap();
+            let listed = listed["tools"].as_array().unwrap().iter();
+            let listed: Vec<_> = listed
+                .filter_map(|it| Some((it["name"].as_str()?.strip_prefix("fake__")?, it)))
+                .map(|(name, it)| (name, &it["inputSchema"], it.get("outputSchema")))
+                .collect();
+            let (any, member, whole) = (
+                json!({"type": "object", "anyOf": [{"required": ["a"]}]}),
+                json!({"type": "object", "properties": {"a": {}}}),
+                json!({"type": "object", "properties": {"z": {}, "a": {}}}),
+            );
+            let expected =
+                [("any", &any), ("member", &member), ("output", &whole), ("whole", &whole)];
+            assert_eq!(listed, expected.map(|(name, schema)| (name, schema, None)), "{trust:?}");
+            let mount = view(&mut daemon.operator().await).await;
+            assert_eq!(mount["accepted"], 4);
+            let left_out = mount["left_out"].to_string();
+            assert!(left_out.contains("text: its `inputSchema`"), "{left_out}");
+            let called = client.call("fake__output", json!({})).await;
+            assert_eq!(called["structuredContent"], json!({"z": 1.0}), "{called}");
+            let refused = client.request("tools/call", json!({"name": "fake__text"})).await;
+            assert!(refused.is_err(), "{refused:?}");
+            let mount = view(&mut daemon.operator().await).await;
+            assert_eq!(mount["changed"], false);
+            assert!(mount["log"].to_string().contains("`text` is left out"), "{mount}");
+            daemon = restarted(daemon, &server).await;
+        }
+        daemon.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn odd_annotations_of_resources_and_templates_are_left_out_of_the_lists() {
+    let server = Exact::new(MountTrust::Trusted, "older");
+    let annotations = r#""annotations":{"priority":7,"audience":["user"],"lastModified":"today"}"#;
+    let resources =
+        format!(r#""result":{{"resources":[{{"uri":"a:b","name":"x",{annotations}}}]}}"#);
+    server.says("resources.list", &resources);
+    let templates = format!(
+        r#""result":{{"resourceTemplates":[{{"uriTemplate":"a:{{x}}","name":"x",{annotations}}}]}}"#
+    );
+    server.says("resources.templates.list", &templates);
+    let daemon = server.mounted().await;
+    let mut client = daemon.client(Era::Modern).await;
+    for (method, list) in
+        [("resources/list", "resources"), ("resources/templates/list", "resourceTemplates")]
+    {
+        let listed = client.request(method, json!({})).await.unwrap();
+        let entry = listed[list].as_array().unwrap().iter().find(|it| it["name"] == "x").unwrap();
+        assert_eq!(entry["annotations"], json!({"audience": ["user"]}), "{method}");
+    }
+    daemon.stop().await;
+}
+
+#[tokio::test]
 async fn questions_keep_their_digits_and_their_order() {
     let schema = r#"{"type":"object","properties":{"z":{"type":"number","maximum":123456789012345678901234567890},"a":{"minimum":1e2}}}"#;
     for kind in ["older", "newer"] {
@@ -359,33 +435,6 @@ async fn links_that_a_server_wants_opened_keep_their_digits_and_their_order() {
             server.says("prompts.get", &error(more));
             let got = client.wire.request("prompts/get", json!({"name": "fake__greet"})).await;
             assert_eq!(got.unwrap_err()["code"], code, "{more}");
-        }
-        daemon.stop().await;
-    }
-}
-
-/// What is between client and daemon, such as the client's own token of progress, is not for the server.
-#[tokio::test]
-async fn a_server_gets_what_of_a_requests_meta_is_for_it() {
-    for kind in ["older", "newer"] {
-        let server = Exact::new(MountTrust::Untrusted, kind);
-        let daemon = server.mounted().await;
-        for era in Era::BOTH {
-            let mut client = daemon.client(era).await;
-            let meta = json!({"traceparent": "00-1-2-03", "com.example/x": {"a": [1]},
-                "progressToken": "mine", "dev.termgate/wait_ms": 5});
-            for (method, params) in [
-                ("tools/call", json!({"name": "fake__echo", "_meta": meta})),
-                ("prompts/get", json!({"name": "fake__greet", "_meta": meta})),
-            ] {
-                client.request(method, params).await.unwrap();
-                let heard: Value = serde_json::from_str(&server.heard(method)).unwrap();
-                let heard = heard["params"]["_meta"].as_object().unwrap();
-                assert_eq!(heard["traceparent"], "00-1-2-03", "{heard:?}");
-                assert_eq!(heard["com.example/x"], json!({"a": [1]}), "{heard:?}");
-                assert!(!heard.contains_key("dev.termgate/wait_ms"), "{heard:?}");
-                assert_ne!(heard.get("progressToken"), Some(&json!("mine")), "{heard:?}");
-            }
         }
         daemon.stop().await;
     }

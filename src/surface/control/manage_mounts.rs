@@ -105,7 +105,7 @@ fn summary(call: &Call, mount: &Mount) -> MountWire {
         status: view.status.as_str().to_owned(),
         pid: view.pid,
         generation: view.generation,
-        accepted: tools.accepted.as_ref().map(|it| it.tools().len()),
+        accepted: tools.accepted.as_ref().map(|it| it.offered().count()),
         changed: tools.changed.is_some(),
         digest: None,
         problem: view.problem.as_deref().map(shown),
