@@ -8,9 +8,9 @@ use crate::core::command_line::{LineWord, ShellLineReader, UnknownPart};
 
 /// Shells that read POSIX syntax.
 const SHELLS: &str = "sh bash dash zsh ksh mksh lksh ash yash rbash posh";
-/// What a shell of another syntax may read in another way. Without these, a line of POSIX is the same line or none at all:
-/// fish takes backslashes in single quotes for escapes, parentheses for commands, and `>?` for a redirection.
-const READ_OTHERWISE: [&str; 5] = ["\\", "(", ")", "`", ">?"];
+/// What fish reads in another way: backslashes in single quotes are escapes, parentheses have commands, and `>?` redirects.
+/// Without these, a line of POSIX is the same line for it, or none at all.
+const READ_OTHERWISE_BY_FISH: [&str; 5] = ["\\", "(", ")", "`", ">?"];
 /// Shells of another syntax.
 const OTHER_SHELLS: &str = "fish csh tcsh rc es pwsh nu elvish xonsh osh ysh";
 /// The letters of shells' options that neither take a value nor say where commands come from.
@@ -41,7 +41,8 @@ pub fn is_shell(name: &str) -> bool {
 
 /// Whether this shell may read a line in another way than POSIX has it.
 pub fn reads_otherwise(shell: &str, line: &str) -> bool {
-    lists(OTHER_SHELLS, shell) && READ_OTHERWISE.iter().any(|it| line.contains(it))
+    let is_otherwise_for_fish = || READ_OTHERWISE_BY_FISH.iter().any(|it| line.contains(it));
+    lists(OTHER_SHELLS, shell) && (shell != "fish" || is_otherwise_for_fish())
 }
 
 /// Whether a shell runs this itself.

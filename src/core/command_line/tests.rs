@@ -537,3 +537,18 @@ fn each_program_is_seen_with_what_runs_it() {
         ParsedCommandLine::of_arguments(["echo", "$(rm -rf /x)", "!!"].map(str::to_owned));
     assert!(started.is_known() && started.calls.len() == 1);
 }
+
+#[test]
+fn only_fish_is_known_to_read_some_lines_as_posix_has_them() {
+    for (shell, line, otherwise) in [
+        ("bash", r"echo 'x\' '; rm x #'", false),
+        ("fish", r"echo 'x\' '; rm x #'", true),
+        ("fish", "echo 'a b'; ls -l", false),
+        ("fish", "ls (rm x)", true),
+        ("csh", "ls", true),
+        ("nu", "ls; ^rm x", true),
+        ("vim", "ls", false),
+    ] {
+        assert_eq!(reads_otherwise(shell, line), otherwise, "{shell}: {line}");
+    }
+}

@@ -66,13 +66,10 @@ impl<'a> JudgedCall<'a> {
             ToolRuns::Program => self.line_of_program(sessions),
             ToolRuns::Text(_) | ToolRuns::Input => {
                 let typed = self.typed_line();
-                let mut parsed = typed.as_ref().map(TypedLine::parse);
-                let text = typed.as_ref().and_then(|typed| typed.whole.as_deref());
-                if let (Some(line), Some(text), Some(session)) = (&mut parsed, text, self.session)
-                    && is_read_otherwise(session, text)
-                {
-                    line.unknown.insert(UnknownPart::OtherShell);
-                }
+                let parsed = typed.as_ref().map(|typed| {
+                    let text = typed.whole.as_deref().unwrap_or_default();
+                    self.for_its_shell(typed.parse(), text)
+                });
                 return JudgedLine { parsed, typed };
             }
             ToolRuns::Nothing => None,
@@ -87,10 +84,15 @@ impl<'a> JudgedCall<'a> {
         if self.session.is_some_and(is_for_other_program) {
             line.unknown.insert(UnknownPart::OtherProgram);
         }
+        Some(self.for_its_shell(line, text))
+    }
+
+    /// What this text runs, where the shell in front may read it in another way.
+    fn for_its_shell(self, mut line: ParsedCommandLine, text: &str) -> ParsedCommandLine {
         if self.session.is_some_and(|session| is_read_otherwise(session, text)) {
             line.unknown.insert(UnknownPart::OtherShell);
         }
-        Some(line)
+        line
     }
 
     /// The program that a session is started with, and the variables that it gets.

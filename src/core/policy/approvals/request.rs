@@ -119,6 +119,7 @@ impl ApprovalRequest {
     /// Whether a call does the same, however it is written, and whichever connection makes it.
     pub(super) fn does_as(&self, other: &Self) -> bool {
         let runs = self.line.is_some() && self.session.is_some() && self.line == other.line;
-        self.is_asked_as(other) && self.tool == other.tool && (runs || self.what == other.what)
+        let is_same = self.fingerprint == other.fingerprint || self.what == other.what;
+        self.is_asked_as(other) && self.tool == other.tool && (runs || is_same)
     }
 }

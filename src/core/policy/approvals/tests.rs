@@ -268,3 +268,17 @@ fn who_connects_again_is_not_asked_for_again() {
         ApprovalAnswer::Waits { id: id(9), expires_at: until + VALID_FOR, is_new: true }
     );
 }
+
+#[test]
+fn a_denied_call_stays_denied_where_its_description_changes() {
+    let mut approvals = Approvals::default();
+    approvals.ask(NOW, request(1, "send_text x"));
+    approvals.deny(NOW, id(1), "ada".into()).unwrap();
+    let described = ApprovalRequest {
+        what: "send_text x, which ends the line: rm x".into(),
+        ..request(2, "send_text x")
+    };
+    let until = NOW + DENIED_FOR;
+    let denied = ApprovalAnswer::Denied { id: id(1), by: "ada".into(), until };
+    assert_eq!(approvals.ask(NOW, described), denied);
+}
