@@ -228,7 +228,6 @@ class Http(BaseHTTPRequestHandler):
             ask(message, questions, own_messages.put if is_own else self.event, done.put)
         self.event(done.get())
         self.wfile.write(b"0\r\n\r\n")
-        self.close_connection = True
 
 
 if kind == "lines":

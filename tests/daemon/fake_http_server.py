@@ -83,7 +83,6 @@ class Http(BaseHTTPRequestHandler):
 
     def end(self):
         self.chunk(b"")
-        self.close_connection = True
 
     def until_closed(self):
         """Waits until the client closes the connection."""

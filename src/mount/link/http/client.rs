@@ -34,9 +34,12 @@ const CONNECT_MAX: Duration = Duration::from_secs(10);
 /// The time between two attempts at a socket where too many connect.
 const CONNECT_AGAIN: Duration = Duration::from_millis(20);
 
-/// How many idle connections are kept, and for how long.
+/// How many idle connections are kept.
 const IDLE_CONNECTIONS_MAX: usize = 4;
-const IDLE_MAX: Duration = Duration::from_secs(30);
+
+/// How long an idle connection is kept: less than the five seconds after which the servers of Node and uvicorn end it. A
+/// request that meets that end may have been taken or not.
+const IDLE_MAX: Duration = Duration::from_secs(4);
 
 /// How many redirects one request follows.
 const REDIRECTS_MAX: usize = 3;
