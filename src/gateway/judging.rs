@@ -2,6 +2,7 @@
 
 mod approving;
 mod facts;
+mod lease;
 mod typing;
 
 use std::sync::Arc;
@@ -23,7 +24,6 @@ use crate::gateway::judging::approving::AskedCall;
 use crate::gateway::judging::facts::JudgedLine;
 use crate::session::error::SessionError;
 use crate::session::handle::Session;
-use crate::surface::argument::lease_id;
 use crate::surface::call::{Call, Daemon, Target};
 use crate::surface::call_arguments::CallArguments;
 use crate::surface::error::{RuleRefusal, SurfaceError, WhyRefused};
@@ -142,7 +142,7 @@ impl JudgedCall<'_> {
         // Which arguments the key stands for, only the tool knows; here, any call that has it is known.
         let key = text("idempotency_key").and_then(|key| IdempotencyKey::new(key, 0));
         let Some(key) = key.filter(|_| !self.is_rehearsal()) else { return false };
-        let presented = text("lease_id").and_then(|id| lease_id(id).ok());
+        let presented = self.presented();
         let caller = &call.standing.caller;
         let is_known = match (&call.mount_lease, &call.target) {
             (Some(lease), _) => lease.has_made(caller, &key),

@@ -149,6 +149,8 @@ pub struct ResizeOrder {
     pub presented: Option<LeaseId>,
     pub take: TakeRule,
     pub size: Size,
+    /// Check everything, change nothing.
+    pub dry_run: bool,
 }
 
 #[derive(Clone, Debug)]

@@ -197,6 +197,19 @@ impl MountLease {
         Ok(LeasedCall { lease: Arc::clone(self), under, hold: Some(hold), has_done: false })
     }
 
+    /// Finds out whether a caller may begin a call that needs the lease. Changes nothing.
+    ///
+    /// # Errors
+    /// Why the caller may not.
+    pub fn may_call(
+        &self,
+        caller: &Caller,
+        presented: Option<LeaseId>,
+        take: TakeRule,
+    ) -> Result<(), WriteError> {
+        self.change(|input, now| input.allow(now, caller, presented, take).map(drop))
+    }
+
     /// Does what time does to the lease, until this is dropped.
     pub async fn keep_time(&self) {
         let clock = self.sessions.clock();

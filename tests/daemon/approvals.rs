@@ -5,7 +5,7 @@ use std::fs;
 use serde_json::{Value, json};
 
 use crate::daemon::harness::{Era, TestDaemon, Wire, structured};
-use crate::daemon::policy::{daemon_with, refused, shell};
+use crate::daemon::policy::{daemon_with, refused, shell, take_lease};
 use crate::daemon::tokens::owner;
 use crate::harness::home::Home;
 use crate::harness::waiting::until;
@@ -450,6 +450,7 @@ async fn a_call_that_is_repeated_under_its_key_is_answered_and_asks_nobody() {
     assert_eq!(waiting(&mut place.operator).await, [Value::Null; 0]);
     // For somebody else it is another key.
     let mut other = place.daemon.client(Era::Modern).await;
+    take_lease(&place.daemon, &mut other, &place.session).await;
     call["timeout_ms"] = json!(1);
     let error = refused(&mut other, "run", call).await;
     assert_eq!(error["error_code"], "approval_required", "{error}");
@@ -541,5 +542,40 @@ async fn who_approves_a_line_that_is_typed_in_pieces_sees_all_of_it() {
     let edited = all.iter().find(|call| call["approval_id"] == *id).unwrap();
     let what = edited["what"].as_str().unwrap();
     assert!(what.ends_with(&format!(", where the line begins with: {first}")), "{what}");
+    daemon.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nobody_is_asked_about_a_call_whose_caller_does_not_have_the_lease() {
+    let tools = "['run', 'send_text', 'resize', 'manage_session']";
+    let rules = format!("[[rule]]\nname = 'asks'\neffect = 'ask'\ntool = {tools}\n");
+    let daemon = daemon_with(&rules).await;
+    let mut operator = daemon.operator().await;
+    let mut ada = daemon.client(Era::Modern).await;
+    let mut bob = daemon.client(Era::Modern).await;
+    let session = shell(&mut ada).await;
+    operator.structured("preempt_lease", json!({"session": session})).await;
+    let line = json!({"session": session, "command": "touch x", "timeout_ms": 1});
+    let text = json!({"session": session, "text": "touch x"});
+    let size = json!({"session": session, "rows": 20, "cols": 40});
+    for (tool, arguments) in [("run", &line), ("send_text", &text), ("resize", &size)] {
+        let code = ada.error_code(tool, arguments.clone()).await;
+        assert_eq!(code, "lease_lost", "{tool}");
+    }
+    take_lease(&daemon, &mut ada, &session).await;
+    let kill = json!({"session": session, "action": "kill"});
+    for (tool, arguments) in
+        [("run", &line), ("send_text", &text), ("resize", &size), ("manage_session", &kill)]
+    {
+        assert_eq!(bob.error_code(tool, arguments.clone()).await, "lease_held", "{tool}");
+    }
+    assert!(waiting(&mut operator).await.is_empty());
+    // What its holder has not seen is no better.
+    let mut unseen = text.clone();
+    unseen["expect_text"] = json!("no such text");
+    assert_eq!(ada.error_code("send_text", unseen).await, "screen_changed");
+    for (tool, arguments) in [("run", line), ("send_text", text), ("resize", size)] {
+        assert_eq!(ada.error_code(tool, arguments).await, "approval_required", "{tool}");
+    }
     daemon.stop().await;
 }

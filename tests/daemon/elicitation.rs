@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use serde_json::{Value, json};
 
 use crate::daemon::harness::{Era, TestDaemon, Wire, error_code, structured};
-use crate::daemon::policy::{daemon_with, journal, refused, rules_of, shell};
+use crate::daemon::policy::{daemon_with, journal, refused, rules_of, shell, take_lease};
 use crate::harness::home::Home;
 use crate::harness::line_client::hello;
 
@@ -250,9 +250,11 @@ async fn an_answer_counts_for_no_other_call_caller_or_state_of_the_terminal() {
     let other = place.calls(None, "touch /tmp/other-call", granted.clone()).await;
     assert_eq!(other["structuredContent"]["error_code"], "invalid_argument", "{other}");
     let mut stranger = place.daemon.client(Era::Modern).await;
+    take_lease(&place.daemon, &mut stranger, &place.session).await;
     let foreign = place.calls(Some(&mut stranger), &command, granted.clone()).await;
     assert_eq!(foreign["structuredContent"]["error_code"], "invalid_argument", "{foreign}");
     assert!(!place.made.exists());
+    take_lease(&place.daemon, &mut place.client, &place.session).await;
     let elsewhere = place.run("cd /");
     place.client.structured("run", elsewhere).await;
     let stale = place.calls(None, &command, granted).await;

@@ -328,8 +328,12 @@ async fn an_approval_of_a_call_ends_with_the_lease_under_which_it_was_asked_for(
     );
     let (daemon, mut operator) = fake.known_under(rules).await;
     let mut ada = daemon.client(Era::Modern).await;
-    acquire(&mut ada).await;
     let call = json!({"x": "a/secret"});
+    // Nobody is asked about a call without the lease.
+    assert_eq!(ada.error_code("fake__echo", call.clone()).await, "lease_required");
+    let waiting = operator.structured("list_approvals", json!({})).await;
+    assert_eq!(waiting["approvals"], json!([]));
+    acquire(&mut ada).await;
     for changes in [false, true] {
         let id = approval(&ada.call("fake__echo", call.clone()).await);
         operator.structured("approve", json!({"approval_id": id})).await;

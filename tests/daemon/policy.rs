@@ -34,6 +34,13 @@ pub(crate) async fn shell(client: &mut Wire) -> String {
     created["session"]["id"].as_str().unwrap().to_owned()
 }
 
+/// Gives a client the lease, whoever has it.
+pub(crate) async fn take_lease(daemon: &TestDaemon, client: &mut Wire, session: &str) {
+    let about = json!({"session": session});
+    daemon.operator().await.structured("preempt_lease", about.clone()).await;
+    client.structured("acquire_lease", about).await;
+}
+
 /// The error of a call that must fail.
 pub(crate) async fn refused(client: &mut Wire, tool: &str, arguments: Value) -> Value {
     let result = client.call(tool, arguments).await;

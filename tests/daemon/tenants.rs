@@ -625,6 +625,7 @@ async fn a_user_does_not_approve_its_own_call_over_another_connection() {
     let session = house.session("self", "own", "tenant").await;
     let (mut one, mut two) = (house.enter("self").await, house.enter("self").await);
     let write = json!({"session": session, "text": "x"});
+    one.structured("acquire_lease", json!({"session": session})).await;
     let refused = one.call("send_text", write).await;
     let id = refused["structuredContent"]["details"]["approval_id"].clone();
     assert_eq!(two.structured("list_approvals", json!({})).await["approvals"], json!([]));

@@ -56,6 +56,7 @@ impl AskedCall<'_> {
         }
         // Nobody is asked about what the tool refuses.
         self.judged.entry.check(self.judged.arguments)?;
+        self.judged.check_lease(call).await?;
         let may_ask = self.request.client_may_approve;
         let person = if may_ask { call.person.clone() } else { ClientPerson::Absent };
         let mut asking = None;

@@ -45,9 +45,12 @@ impl<P: Pty> Actor<P> {
     }
 
     pub(super) fn on_resize(&mut self, order: ResizeOrder, reply: Reply<Watermark>) {
-        let ResizeOrder { caller, presented, take, size } = order;
+        let ResizeOrder { caller, presented, take, size, dry_run } = order;
         let allowed = self.input.allow(self.clock.now(), &caller, presented, take);
         let resized = allowed.map_err(SessionError::from).and_then(|act| {
+            if dry_run {
+                return Ok(());
+            }
             // What the terminal refuses renews no lease and takes none.
             self.resize(size)?;
             self.input.commit_act(act);

@@ -438,6 +438,7 @@ async fn closing_the_window_ends_the_lease_and_every_way_in() {
         presented: None,
         take: TakeRule::ForThisCall(fresh()),
         size: Size { rows: 9, cols: 9 },
+        dry_run: false,
     };
     let refused = desk.session.permitted_resize(order, Accepted::nothing()).await;
     assert!(matches!(refused, Err(SessionError::Write(WriteError::ReadOnly))));
@@ -617,8 +618,13 @@ async fn a_resize_changes_grid_and_terminal_together_and_only_when_it_differs() 
     let desk = Desk::open();
     desk.acquire(&agent(1)).await.expect("free");
     let size = Size { rows: 7, cols: 30 };
-    let order =
-        || ResizeOrder { caller: agent(1), presented: None, take: TakeRule::HeldOnly, size };
+    let order = || ResizeOrder {
+        caller: agent(1),
+        presented: None,
+        take: TakeRule::HeldOnly,
+        size,
+        dry_run: false,
+    };
     let watermark =
         desk.session.permitted_resize(order(), Accepted::nothing()).await.expect("resized");
     let frame = desk.session.frame();
@@ -634,8 +640,13 @@ async fn a_size_that_the_terminal_does_not_take_is_on_no_screen_and_kept_nowhere
     desk.terminal.refuse_sizes(true);
     let (notes, checkpoints) = (desk.terminal.notes().len(), desk.terminal.checkpoints().len());
     let size = Size { rows: 7, cols: 30 };
-    let order =
-        || ResizeOrder { caller: agent(1), presented: None, take: TakeRule::HeldOnly, size };
+    let order = || ResizeOrder {
+        caller: agent(1),
+        presented: None,
+        take: TakeRule::HeldOnly,
+        size,
+        dry_run: false,
+    };
     let expires = desk.session.live().lease_expires_at();
     tokio::time::sleep(Duration::from_secs(5)).await;
     let refused = desk.session.permitted_resize(order(), Accepted::nothing()).await;
@@ -656,7 +667,13 @@ async fn a_terminal_that_took_a_size_and_failed_then_gets_the_size_of_the_screen
     desk.acquire(&agent(1)).await.expect("free");
     desk.terminal.deny_sizes();
     let size = Size { rows: 7, cols: 30 };
-    let order = ResizeOrder { caller: agent(1), presented: None, take: TakeRule::HeldOnly, size };
+    let order = ResizeOrder {
+        caller: agent(1),
+        presented: None,
+        take: TakeRule::HeldOnly,
+        size,
+        dry_run: false,
+    };
     let refused = desk.session.permitted_resize(order, Accepted::nothing()).await;
     assert!(matches!(refused, Err(SessionError::Terminal(_))), "{refused:?}");
     assert_eq!((desk.session.frame().size.value, desk.terminal.sizes()), (SIZE, vec![size, SIZE]));

@@ -42,6 +42,7 @@ impl Tool for Resize {
             presented: presented(&call, &target.session, self.lease_id.as_deref())?,
             take: call.take_rule(),
             size,
+            dry_run: false,
         };
         let watermark = target.session.resize(&target.permit, order, call.accepted).await?;
         let session = target.session.id().to_string();

@@ -150,12 +150,7 @@ fn begin_leased(
         return if is_early { Err(busy().into()) } else { Ok(None) };
     };
     // The server is not told the id, unless it has an argument of this name itself.
-    let is_servers = tool
-        .definition
-        .get("inputSchema")
-        .and_then(|schema| schema.get("properties")?.get(LEASE_ID))
-        .is_some();
-    let presented = if is_servers { None } else { arguments.take(LEASE_ID) };
+    let presented = if has_own_lease_id(tool) { None } else { arguments.take(LEASE_ID) };
     let presented = match presented.filter(|it| it.as_literal() != Some("null")) {
         None => None,
         Some(ExactJson::Text(id)) => Some(lease_id(&id)?),
@@ -166,6 +161,12 @@ fn begin_leased(
     let caller = &call.standing.caller;
     let begun = lease.begin_call(caller, presented, call.take_rule());
     begun.map(Some).map_err(|error| lease.refusal(caller, error))
+}
+
+/// Whether the server has an argument of this name itself.
+pub fn has_own_lease_id(tool: &MountedTool) -> bool {
+    let properties = tool.definition.get("inputSchema").and_then(|schema| schema.get("properties"));
+    properties.is_some_and(|properties| properties.get(LEASE_ID).is_some())
 }
 
 /// An error with all characters visible of what an untrusted server said.

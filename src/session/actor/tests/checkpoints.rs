@@ -118,6 +118,7 @@ async fn a_size_and_a_cleared_history_are_kept_at_once() {
         presented: None,
         take: TakeRule::ForThisCall(fresh()),
         size: Size { rows: 4, cols: 20 },
+        dry_run: false,
     };
     desk.session.permitted_resize(resize, Accepted::nothing()).await.expect("free");
     assert_eq!(desk.terminal.checkpoints().len(), 4);

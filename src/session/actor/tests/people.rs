@@ -172,8 +172,13 @@ async fn the_session_takes_the_size_of_whoever_has_the_keyboard() {
     let resized = desk.session.permitted_resize_for_person(person(5), smaller).await;
     assert!(resized.expect("alive"));
     assert_eq!(desk.terminal.sizes(), [VIEW, smaller]);
-    let order =
-        ResizeOrder { caller: agent(1), presented: None, take: TakeRule::HeldOnly, size: SIZE };
+    let order = ResizeOrder {
+        caller: agent(1),
+        presented: None,
+        take: TakeRule::HeldOnly,
+        size: SIZE,
+        dry_run: false,
+    };
     let refused = desk.session.permitted_resize(order, Accepted::nothing()).await;
     let error = lease_error(refused.expect_err("suspended"));
     assert!(matches!(error, LeaseError::Suspended { .. }), "{error:?}");

@@ -87,7 +87,7 @@ impl Desk {
 
     async fn resize_to(&self, size: Size) -> Result<Watermark, SessionError> {
         let take = TakeRule::ForThisCall(fresh());
-        let order = ResizeOrder { caller: agent(1), presented: None, take, size };
+        let order = ResizeOrder { caller: agent(1), presented: None, take, size, dry_run: false };
         self.session.permitted_resize(order, Accepted::nothing()).await
     }
 
