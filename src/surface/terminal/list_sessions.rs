@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::core::counted::counted;
+use crate::core::policy::roles::RightsSubject as _;
 use crate::core::policy::{Door, Reach, Standing};
 use crate::session::registry::Registry;
 use crate::session::registry::silent::Known;
@@ -94,16 +95,16 @@ impl ListSessions {
     }
 
     fn wants(&self, session: &Known) -> bool {
-        let (exited, tags) = match session {
-            Known::Here(it) => (it.frame().exit.value.is_some(), &it.about().tags),
-            Known::Silent(record) => (false, &record.tags),
+        let has_exited = || match session {
+            Known::Here(it) => it.frame().exit.value.is_some(),
+            Known::Silent(_) => false,
         };
         let state = match &self.state {
-            Some(SessionState::Running) => !exited,
-            Some(SessionState::Exited) => exited,
+            Some(SessionState::Running) => !has_exited(),
+            Some(SessionState::Exited) => has_exited(),
             None => true,
         };
-        let tag = self.tag.as_ref().is_none_or(|tag| tags.contains(tag));
+        let tag = self.tag.as_ref().is_none_or(|tag| session.has_tag(tag));
         let after = self.after.as_ref().is_none_or(|after| *session.name() > **after);
         state && tag && after
     }
