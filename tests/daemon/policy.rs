@@ -319,7 +319,9 @@ async fn a_line_is_judged_where_it_ends_however_it_is_typed() {
     }
     // What other keys make of it is not known.
     for keys in ["Up Enter", "Left Enter", "C-o", "M-a", "M-C-e", "C-x", "Escape"] {
-        let (tool, arguments) = typed("send_keys", "keys", keys);
+        let (tool, mut arguments) = typed("send_keys", "keys", keys);
+        // Nobody approves it.
+        arguments["wait_ms"] = 1.into();
         let error = refused(&mut client, tool, arguments).await;
         assert_eq!(error["error_code"], "approval_required", "{keys}: {error}");
     }
