@@ -45,6 +45,7 @@ mod daemon {
     mod mount_inputs;
     mod mount_leases;
     mod mount_links;
+    mod mount_lists;
     mod mount_logs;
     mod mount_modes;
     mod mount_news;

@@ -11,6 +11,7 @@ mod learning;
 mod links;
 mod logging;
 mod questions;
+mod relisting;
 mod roots;
 mod running;
 mod starting;
@@ -23,6 +24,7 @@ use std::time::Duration;
 
 use serde_json::json;
 use tokio::sync::{mpsc, watch};
+use tokio::task::yield_now;
 use tokio::time::{Instant, sleep_until};
 
 use crate::core::burst::Burst;
@@ -43,9 +45,13 @@ use crate::mount::server::draining::Draining;
 use crate::mount::server::links::SentLinks;
 use crate::mount::server::logging::{LOGGED_AT_ONCE, LOGGED_ONE_MORE};
 use crate::mount::server::questions::OpenQuestions;
+use crate::mount::server::relisting::Relisting;
 use crate::mount::server::roots::RootsNews;
 use crate::mount::server::running::{PendingCall, RunningServer};
 use crate::mount::server::watching::{on_updated, watched};
+
+/// How many messages of a server are read before calls and times have their turn: a server may write without a pause.
+const READ_IN_A_ROW: usize = 32;
 
 /// Far enough away for a task that waits for nothing.
 const NEVER: Duration = Duration::from_secs(86_400);
@@ -100,6 +106,10 @@ impl MountTask {
                 }
                 command = self.commands.recv() => command,
                 () = watched(&self.shared, may_start) => Some(MountCommand::Learn),
+                // Nobody can call a server whose tools nobody knows.
+                () = sleep_until(may_start), if self.is_to_be_learned() => {
+                    Some(MountCommand::Learn)
+                }
             };
             let mut first = None;
             match command {
@@ -115,20 +125,28 @@ impl MountTask {
             if first.as_ref().is_some_and(|call| call.reply.is_closed()) {
                 continue;
             }
-            while let ServerEnd::Restart = self.run_once(first.take()).await {}
+            while let ServerEnd::Restart = self.run_once(&mut first).await {
+                self.restarts.on_reset();
+            }
         }
+    }
+
+    /// Whether the server failed before anybody knew its tools, and may do better.
+    fn is_to_be_learned(&self) -> bool {
+        let has_failed = self.shared.view.borrow().problem.is_some();
+        has_failed && self.address.is_ok() && self.shared.tools.borrow().accepted.is_none()
     }
 
     fn now(&self) -> Moment {
         Moment::from_boot(self.begun.elapsed())
     }
 
-    /// Starts the server and serves until it ends.
-    async fn run_once(&mut self, first: Option<ServerCall>) -> ServerEnd {
+    /// Starts the server and serves until it ends. A call for which it did not start in the end stays where it is.
+    async fn run_once(&mut self, first: &mut Option<ServerCall>) -> ServerEnd {
         if let Err(wait) = self.restarts.may_start(self.now()) {
             let problem = self.shared.view.borrow().problem.clone();
             let problem = problem.unwrap_or_else(|| "it failed".to_owned());
-            self.refuse(first, &problem, Some(wait));
+            self.refuse(first.take(), &problem, Some(wait));
             return ServerEnd::Idle;
         }
         self.restarts.on_start(self.now());
@@ -137,10 +155,10 @@ impl MountTask {
             (view.status, view.generation) = (MountStatus::Starting, generation);
         });
         let ended = match self.start(self.told_capabilities(first.as_ref())).await {
-            Ok(link) => self.serve(link, first).await,
+            Ok(link) => self.serve(link, first.take()).await,
             Err(end) => {
                 if let ServerEnd::Failed(problem) = &end {
-                    self.refuse(first, problem, None);
+                    self.refuse(first.take(), problem, None);
                 }
                 end
             }
@@ -178,7 +196,6 @@ impl MountTask {
         let (pending, used) = (BTreeMap::new(), Instant::now());
         let generation = self.restarts.generation();
         let (draining, questions) = (Draining::default(), OpenQuestions::default());
-        let (watches, listing) = (AskedWatches::default(), None);
         let greeting = self.shared.view.borrow().greeting.clone();
         let era = greeting.map(|it| it.era).unwrap_or_default();
         let mut running = RunningServer {
@@ -191,10 +208,11 @@ impl MountTask {
             links: SentLinks::default(),
             roots: RootsNews::new(),
             generation,
-            listing,
-            watches,
+            relisting: Relisting::new(used),
+            watches: AskedWatches::default(),
             logged: Burst::new(LOGGED_AT_ONCE, LOGGED_ONE_MORE),
             used,
+            read: 0,
         };
         if let Some(call) = first {
             self.begin(&mut running, call);
@@ -219,9 +237,6 @@ impl MountTask {
         }
         self.end_watches(&running);
         running.link.end().await;
-        if let ServerEnd::Restart = end {
-            self.restarts.on_reset();
-        }
         end
     }
 
@@ -229,6 +244,8 @@ impl MountTask {
     async fn step(&mut self, running: &mut RunningServer) -> Option<ServerEnd> {
         let deadline = self.deadline(running);
         let shared = Arc::clone(&self.shared);
+        let reads = running.read < READ_IN_A_ROW;
+        running.read = if reads { running.read + 1 } else { 0 };
         tokio::select! {
             biased;
             () = shared.stop.cancelled() => Some(ServerEnd::Stopped),
@@ -251,7 +268,7 @@ impl MountTask {
                 let _ = running.link.send(changed);
                 None
             }
-            read = running.link.next() => self.on_read(running, read),
+            read = running.link.next(), if reads => self.on_read(running, read),
             command = self.commands.recv(), if running.has_room() => match command {
                 None => Some(ServerEnd::Stopped),
                 Some(MountCommand::Call(call)) => {
@@ -265,6 +282,7 @@ impl MountTask {
                 }
             },
             () = sleep_until(deadline) => self.on_time(running),
+            () = yield_now(), if !reads => None,
         }
     }
 
@@ -275,17 +293,19 @@ impl MountTask {
         let first = first.into_iter().chain(others).min();
         let idle = self.shared.settings.idle_stop;
         let idle = if idle.is_zero() { NEVER } else { idle };
-        first.unwrap_or_else(|| running.used + idle)
+        let first = first.unwrap_or_else(|| running.used + idle);
+        running.relisting.deadline().map_or(first, |at| at.min(first))
     }
 
     fn on_time(&mut self, running: &mut RunningServer) -> Option<ServerEnd> {
         let now = Instant::now();
+        let was_listing = self.on_list_time(running, now);
         let was_waiting =
             running.draining.deadline().is_some() || running.watches.deadline().is_some();
         running.draining.on_time(now);
         self.on_watch_time(running, now);
         let was_overdue = self.on_call_time(running, now);
-        if was_waiting || was_overdue || !running.pending.is_empty() {
+        if was_listing || was_waiting || was_overdue || !running.pending.is_empty() {
             return None;
         }
         let is_watched = !self.shared.watches.is_empty();
@@ -303,7 +323,8 @@ impl MountTask {
             FromServer::Within { request, line } => (line, Some(request)),
             FromServer::Closed(problem) => return Some(ServerEnd::Failed(problem)),
             FromServer::Lost { request, problem } => {
-                return self.on_lost(running, request, &problem);
+                self.on_lost(running, request, &problem);
+                return None;
             }
         };
         match parse(&line) {
@@ -320,8 +341,9 @@ impl MountTask {
                 None
             }
             Some(ServerMessage::Answer { id, result }) => {
-                if let Some(listing) = running.listing.take_if(|listing| listing.id == id) {
-                    return self.on_listed(running, listing, result);
+                if let Some(listing) = running.relisting.take(id) {
+                    self.on_listed(running, listing, result);
+                    return None;
                 }
                 let result = self.on_watch_answer(running, id, result)?;
                 running.draining.on_answered(id);
@@ -332,20 +354,12 @@ impl MountTask {
     }
 
     /// A request will not be answered.
-    fn on_lost(
-        &self,
-        running: &mut RunningServer,
-        id: u64,
-        problem: &LostAnswer,
-    ) -> Option<ServerEnd> {
-        if running.listing.take_if(|listing| listing.id == id).is_some() {
-            return Some(ServerEnd::Failed(problem.to_string()));
+    fn on_lost(&self, running: &mut RunningServer, id: u64, problem: &LostAnswer) {
+        if running.relisting.take(id).is_some() {
+            self.on_not_listed(running, &problem.to_string());
+        } else if !self.on_watch_lost(running, id) {
+            self.on_call_lost(running, id, problem);
         }
-        if self.on_watch_lost(running, id) {
-            return None;
-        }
-        self.on_call_lost(running, id, problem);
-        None
     }
 
     fn on_told(
@@ -366,7 +380,7 @@ impl MountTask {
             "notifications/cancelled" => running.on_cancelled(params.as_ref()),
             "notifications/elicitation/complete" => running.links.on_followed(params.as_ref()),
             "notifications/message" => self.on_logged(running, within, params),
-            "notifications/tools/list_changed" => self.list_tools(running),
+            "notifications/tools/list_changed" => running.relisting.on_changed(Instant::now()),
             "notifications/subscriptions/acknowledged" => {
                 self.on_acknowledged(running, params.as_ref());
             }

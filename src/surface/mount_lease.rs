@@ -86,6 +86,13 @@ impl MountLease {
         (holding.by.principal == principal).then_some(holding.epoch)
     }
 
+    /// The lease in force, if this caller has it.
+    pub fn held_by(&self, caller: &Caller) -> Option<CallLease> {
+        let epoch = self.epoch_of(caller.principal)?;
+        let lease = self.lock().input.lease().id_of(caller)?;
+        Some(CallLease { lease, epoch })
+    }
+
     /// Whether it has, or had not long ago, this id.
     pub fn knows(&self, lease: LeaseId) -> bool {
         self.lock().input.lease().knows(lease)

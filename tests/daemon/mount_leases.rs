@@ -397,3 +397,21 @@ async fn an_approval_to_release_the_lease_of_one_mount_releases_no_other() {
     ada.structured("release_lease", own).await;
     daemon.stop().await;
 }
+
+#[tokio::test]
+async fn a_holder_that_only_looks_after_a_restart_is_told_too() {
+    let fake = leased(MountTrust::Trusted);
+    let (daemon, mut operator) = fake.known(true).await;
+    let (mut ada, mut bob) = (daemon.client(Era::Legacy).await, daemon.client(Era::Legacy).await);
+    acquire(&mut ada).await;
+    ada.structured("fake__echo", json!({})).await;
+    operator.structured("manage_mounts", json!({"action": "restart", "mount": "fake"})).await;
+    wait_for(&mut operator, |mount| mount["status"] == "running" && mount["generation"] == 2).await;
+    // Who does not hold the lease relies on nothing.
+    bob.structured("fake__look", json!({})).await;
+    assert_eq!(ada.error_code("fake__look", json!({})).await, "upstream_restarted");
+    for tool in ["fake__look", "fake__echo"] {
+        ada.structured(tool, json!({})).await;
+    }
+    daemon.stop().await;
+}

@@ -5,14 +5,16 @@ use std::sync::Arc;
 
 use serde_json::value::RawValue;
 use tokio::sync::oneshot;
+use tokio::time::Instant;
 
 use crate::mount::declared::DeclaredCapabilities;
 use crate::mount::definitions::{LeftOutTool, ToolSet};
 use crate::mount::error::ManageError;
 use crate::mount::protocol::ServerRefusal;
+use crate::mount::server::MountTask;
 use crate::mount::server::greeting::Listing;
+use crate::mount::server::relisting::RelistingDue;
 use crate::mount::server::running::RunningServer;
-use crate::mount::server::{MountTask, ServerEnd};
 
 impl MountTask {
     /// Compares the tools of the server with those that were accepted. The first ones are accepted.
@@ -69,11 +71,25 @@ impl MountTask {
         self.accepted.keep(&self.shared.name, tools, declared.as_deref())
     }
 
-    /// Asks the server for its tools. A list that is on its way may be the one before.
-    pub(super) fn list_tools(&self, running: &mut RunningServer) {
-        let listing = Listing::new(self.shared.number(), running.era);
-        if running.link.send(listing.request()).is_ok() {
-            running.listing = Some(listing);
+    /// Does what is due about lists of tools. Returns whether anything was.
+    pub(super) fn on_list_time(&self, running: &mut RunningServer, now: Instant) -> bool {
+        match running.relisting.on_time(now) {
+            None => return false,
+            Some(RelistingDue::List) => {
+                self.list_tools(running, Listing::new(self.shared.number(), running.era));
+            }
+            Some(RelistingDue::Late) => {
+                self.on_not_listed(running, "its list of tools takes too long");
+            }
+        }
+        true
+    }
+
+    /// Asks the server for a page of its tools.
+    fn list_tools(&self, running: &mut RunningServer, page: Listing) {
+        match running.link.send(page.request()) {
+            Ok(()) => running.relisting.on_asked(page, Instant::now()),
+            Err(_) => self.on_not_listed(running, "it does not read"),
         }
     }
 
@@ -83,17 +99,27 @@ impl MountTask {
         running: &mut RunningServer,
         listing: Listing,
         result: Result<Box<RawValue>, ServerRefusal>,
-    ) -> Option<ServerEnd> {
-        match listing.on_page(result, || self.shared.number()) {
-            Err(problem) => Some(ServerEnd::Failed(problem)),
-            Ok(Ok(tools)) => self.learn(tools).err().map(ServerEnd::Failed),
-            Ok(Err(next)) => {
-                if running.link.send(next.request()).is_ok() {
-                    running.listing = Some(next);
-                }
-                None
+    ) {
+        let listed = match listing.on_page(result, || self.shared.number()) {
+            Ok(Ok(tools)) => self.learn(tools),
+            Ok(Err(next)) => return self.list_tools(running, next),
+            Err(problem) => Err(problem),
+        };
+        match listed {
+            Ok(()) => {
+                running.relisting.on_done(Instant::now());
+                self.shared.view.send_if_modified(|view| view.problem.take().is_some());
             }
+            Err(problem) => self.on_not_listed(running, &problem),
         }
+    }
+
+    /// The server has not listed its tools again. It keeps its state and its calls, and is asked later.
+    pub(super) fn on_not_listed(&self, running: &mut RunningServer, problem: &str) {
+        running.relisting.on_failed(Instant::now());
+        let problem = format!("its tools may have changed, which is not known: {problem}");
+        self.shared.log.add(format!("[termgate] {problem}").as_bytes());
+        self.shared.view.send_modify(|view| view.problem = Some(problem));
     }
 
     pub(super) fn accept(

@@ -18,9 +18,9 @@ use crate::mount::link::ServerLink;
 use crate::mount::protocol::notification;
 use crate::mount::server::asked::AskedWatches;
 use crate::mount::server::draining::Draining;
-use crate::mount::server::greeting::Listing;
 use crate::mount::server::links::SentLinks;
 use crate::mount::server::questions::OpenQuestions;
+use crate::mount::server::relisting::Relisting;
 use crate::mount::server::roots::RootsNews;
 use crate::mount::tasks::CallTask;
 
@@ -40,13 +40,15 @@ pub(super) struct RunningServer {
     pub(super) roots: RootsNews,
     /// The number of this start of the server.
     pub(super) generation: u64,
-    pub(super) listing: Option<Listing>,
+    pub(super) relisting: Relisting,
     /// The resources whose changes it was asked to tell.
     pub(super) watches: AskedWatches,
     /// How many log messages clients are told.
     pub(super) logged: Burst,
     /// When it was last asked something.
     pub(super) used: Instant,
+    /// How many messages were read since others had their turn.
+    pub(super) read: usize,
 }
 
 /// A call that the server has to answer.

@@ -61,6 +61,7 @@ impl MountTask {
     ) -> Result<T, ServerEnd> {
         tokio::select! {
             () = self.shared.stop.cancelled() => Err(ServerEnd::Stopped),
+            () = self.shared.restart.notified() => Err(ServerEnd::Restart),
             done = timeout_at(until, part) => done.map_err(|_| {
                 let most = self.shared.settings.initialize_timeout.as_millis();
                 ServerEnd::Failed(format!("it did not start within {most} ms"))

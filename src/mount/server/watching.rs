@@ -195,7 +195,7 @@ impl MountTask {
             WatchedThing::Resource(uri) => self.shared.watches.on_told(uri),
             // They may have changed since they were read, or since they were told last.
             WatchedThing::Lists => {
-                self.list_tools(running);
+                running.relisting.on_changed(Instant::now());
                 if std::mem::replace(&mut running.watches.has_told_lists, true) {
                     self.on_list_changed(|changes| {
                         (changes.resources, changes.prompts) =

@@ -95,7 +95,13 @@ pub(super) async fn relay(
     call.accept();
     let channels = std::mem::take(&mut call.channels);
     let params = request.params(&tool.tool, arguments);
-    let under = leased.as_ref().map(LeasedCall::under);
+    // Its holder learns from any call that the server has lost its state, also from one that only reads.
+    let held = || call.daemon.mount_leases.of(tool.mount.name())?.held_by(&call.standing.caller);
+    let under = match &leased {
+        Some(leased) => Some(leased.under()),
+        None if request == MountRequest::Tool => held(),
+        None => None,
+    };
     let server = tool.mount.server_for(call.standing.caller.principal)?;
     let _place = server.place_for(&call.daemon.mount_client(&call.standing.caller))?;
     let calling = server.request(request.method(), params, channels, under);
