@@ -3,13 +3,18 @@
 //! A shell can build a command from anything: variables, output, files, its history. Whatever this cannot follow is
 //! named in [`ParsedCommandLine::unknown`] and never guessed, so that a rule which allows can refuse to rely on it.
 
+mod arguments;
+mod documents;
 mod expressions;
+mod files;
 pub(crate) mod flags;
 mod git;
 mod interpreters;
 mod languages;
+mod multiplexers;
 mod nesting;
 mod options;
+mod outputs;
 mod parser;
 mod quoting;
 mod redirections;
@@ -134,9 +139,13 @@ struct ShellLineReader {
     shell_reads: bool,
     /// Another interpreter does.
     interpreter_reads: bool,
+    /// The files of which the next program gets the names, each ended by NUL, if that is all that it gets.
+    input: Option<LineWord>,
     /// Something of the line may be the standard input of something else.
     has_other_input: bool,
     variables: KnownVariables,
+    /// The functions that the line defines.
+    functions: BTreeSet<String>,
     /// What is read surely runs, in the shell that reads the line.
     is_sure: bool,
     /// What is read is only what a program may run that is not known.
@@ -158,6 +167,12 @@ impl ShellLineReader {
     fn end(mut self) -> ParsedCommandLine {
         if (self.shell_reads || self.interpreter_reads) && self.has_other_input {
             self.note(UnknownPart::ShellInput);
+        }
+        // Whatever else is typed may call it.
+        let calls =
+            |name: &String| self.found.calls.iter().any(|it| it.name.as_ref() == Some(name));
+        if !self.functions.iter().all(calls) {
+            self.note(UnknownPart::Definition);
         }
         self.evaluated();
         self.found
@@ -208,6 +223,7 @@ impl ShellLineReader {
         if text.chars().any(|it| it.is_control() && it != '\n') {
             return self.note(UnknownPart::ControlCharacter);
         }
+        let text = &documents::without_inner(text);
         if self.depth == LINES_DEEP_MAX || is_too_deep(text) {
             return self.note(UnknownPart::Nesting);
         }
@@ -244,10 +260,13 @@ impl ShellLineReader {
         let suffix = simple.suffix.iter().flat_map(|items| &items.0);
         words.extend(suffix.clone().filter_map(|item| self.argument(item)));
         let read_before = self.interpreter_reads;
+        let mut inputs = suffix.filter_map(redirections::input_of);
+        if inputs.clone().next().is_some() {
+            self.input = None;
+        }
         if !words.is_empty() {
             self.call(words);
         }
-        let mut inputs = suffix.filter_map(redirections::input_of);
         if let (Some(IoRedirect::HereDocument(..)), None) = (inputs.next(), inputs.next())
             && self.interpreter_reads
             && !read_before
@@ -262,6 +281,11 @@ impl ShellLineReader {
         match item {
             CommandPrefixOrSuffixItem::IoRedirect(redirect) => {
                 self.redirect(redirect);
+                None
+            }
+            CommandPrefixOrSuffixItem::AssignmentWord(assignment, _)
+                if self.appends_to_path(assignment) =>
+            {
                 None
             }
             CommandPrefixOrSuffixItem::Word(word)

@@ -11,7 +11,7 @@ use termgate::core::command_line::{LineWord, ParsedCommandLine, ShapePiece};
 const LINES: u64 = 3_000;
 
 /// What comes before a word, and behind it.
-const AROUND: [(&str, &str); 12] = [
+const AROUND: [(&str, &str); 14] = [
     ("", ""),
     ("f=src; ", ""),
     ("f='a b'; ", ""),
@@ -24,9 +24,11 @@ const AROUND: [(&str, &str); 12] = [
     ("false && f=src; ", ""),
     ("for f in a src/*.c; do ", "; done"),
     ("for f in a b; do ", "; f=src/x; done"),
+    ("for f in $(seq 2); do ", "; done"),
+    ("f=$(mktemp -u); ", ""),
 ];
 
-const PIECES: [&str; 43] = [
+const PIECES: [&str; 52] = [
     "a",
     "b",
     "src/",
@@ -70,6 +72,15 @@ const PIECES: [&str; 43] = [
     "\"$(date +%s)\"",
     "$((2 - 1))",
     "\"$(echo a)\"",
+    "$(seq 3)",
+    "\"$(seq 2 3)\"",
+    "\"$(nproc)\"",
+    "$(mktemp -u)",
+    "\"$(mktemp -ut a.XXXX.b)\"",
+    "$(mktemp -u a/XXXX)",
+    "$(dirname src/x.c)",
+    "$(git rev-parse HEAD)",
+    "$(git branch --show-current)",
 ];
 
 /// Reads lines that end with NUL, and prints each argument that their program gets, behind each line its end.
@@ -117,8 +128,13 @@ fn is_of(text: &str, pieces: &[ShapePiece]) -> bool {
         ShapePiece::Text(begin) => behind(begin),
         ShapePiece::OneOf(begins) => begins.iter().any(behind),
         ShapePiece::Digits => after(|it| it.is_ascii_digit()),
+        ShapePiece::Numbers => after(|it| it.is_ascii_digit() || matches!(it, ' ' | '\n')),
+        ShapePiece::Letters => after(|it| it.is_ascii_alphanumeric()),
         ShapePiece::Name => after(|it| it != '/'),
-        ShapePiece::Any | ShapePiece::Words => after(|_| true),
+        ShapePiece::Branch if text.starts_with(['-', '+', ':', '/']) => is_of(text, rest),
+        ShapePiece::Branch | ShapePiece::Path | ShapePiece::Any | ShapePiece::Words => {
+            after(|_| true)
+        }
     }
 }
 

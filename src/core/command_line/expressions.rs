@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use brush_parser::ast::ExtendedTestExpr;
 
-use crate::core::command_line::wrappers::lists;
+use crate::core::command_line::arguments::lists;
 use crate::core::command_line::{LineWord, ShellLineReader, UnknownPart};
 
 /// Variables that shells set by themselves.
@@ -22,7 +22,7 @@ pub(super) struct KnownVariables {
     evaluated: BTreeSet<String>,
     /// What those are that surely have a value of this line; none for those that are set more than once, or perhaps.
     values: BTreeMap<String, Option<LineWord>>,
-    /// Those whose value was taken, and those that are set more than once.
+    /// Those whose value was taken, and those that are set more than once, or behind that.
     used: BTreeSet<String>,
     set_again: BTreeSet<String>,
     /// No value is taken.
@@ -40,9 +40,19 @@ impl KnownVariables {
         let names = if is_number { &mut self.numbers } else { &mut self.others };
         names.insert(name.to_owned());
         let is_own = !self.is_without_values && !lists(SET_BY_SHELLS, name);
-        if self.values.insert(name.to_owned(), value.filter(|_| is_own)).is_some() {
+        let before = self.values.insert(name.to_owned(), value.filter(|_| is_own));
+        if before.is_some() || self.used.contains(name) {
             self.set_again.insert(name.to_owned());
         }
+    }
+
+    /// Whether a variable has the value that it had before the line, which is taken.
+    pub(super) fn is_outer(&mut self, name: &str) -> bool {
+        let is_outer = !self.is_without_values && !self.values.contains_key(name);
+        if is_outer {
+            self.used.insert(name.to_owned());
+        }
+        is_outer
     }
 
     /// The value of a variable, if it is surely one of this line.
@@ -69,15 +79,13 @@ impl KnownVariables {
     }
 }
 
-/// Whether a word is a number, or computed to be one.
-pub(super) fn is_number(raw: &str) -> bool {
+/// Whether a word is computed to be a number.
+pub(super) fn is_computed_number(raw: &str) -> bool {
     let computed = raw.strip_prefix("$((").and_then(|it| it.strip_suffix("))"));
     let is_range = raw.strip_prefix('{').and_then(|it| it.strip_suffix('}')).is_some_and(|range| {
         range.split("..").all(|it| !it.is_empty() && it.bytes().all(|it| it.is_ascii_digit()))
     });
-    computed.is_some_and(|it| !it.contains(['(', ')', '$', '`']))
-        || is_range
-        || !raw.is_empty() && raw.bytes().all(|it| it.is_ascii_digit())
+    computed.is_some_and(|it| !it.contains(['(', ')', '$', '`'])) || is_range
 }
 
 impl ShellLineReader {

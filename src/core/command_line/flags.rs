@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::core::command_line::LineWord;
-use crate::core::command_line::wrappers::lists;
+use crate::core::command_line::arguments::lists;
 
 /// Programs that rules are likely to name, with the names of each flag, the shortest first.
 const PROGRAMS: [(&str, &str); 13] = [
@@ -26,7 +26,7 @@ const PROGRAMS: [(&str, &str); 13] = [
 ];
 
 /// Programs whose flags are words behind one dash, such as `find -delete`.
-const LONG_BEHIND_ONE_DASH: &str = "find go java terraform openssl ffmpeg gcc xset";
+const LONG_BEHIND_ONE_DASH: &str = "find go java terraform tofu terragrunt openssl ffmpeg gcc xset";
 
 /// The shortest name of a flag of a program. Long names may be cut where they stay clear, as GNU's programs take them.
 pub(crate) fn canonical(program: &str, flag: &str) -> String {
@@ -57,7 +57,7 @@ pub(super) fn split(program: &str, arguments: &[LineWord]) -> (BTreeSet<String>,
             Some(short) if short.len() > 1 && short.starts_with('-') => {
                 let letters = short[1..].chars().map(|it| canonical(program, &it.to_string()));
                 match lists(LONG_BEHIND_ONE_DASH, program) {
-                    true => _ = flags.insert(short[1..].to_owned()),
+                    true => flags.extend(short[1..].split('=').next().map(str::to_owned)),
                     false => flags.extend(letters),
                 }
             }

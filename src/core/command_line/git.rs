@@ -2,8 +2,8 @@
 //!
 //! A name of the configuration that is not known to be harmless may have git run anything.
 
-use crate::core::command_line::wrappers::{after_options, lists};
-use crate::core::command_line::{LineWord, ShellLineReader, UnknownPart};
+use crate::core::command_line::arguments::{after_options, between_options, lists, values};
+use crate::core::command_line::{LineWord, ProgramCall, ShellLineReader, UnknownPart};
 
 /// Options before the subcommand, without a value and with one.
 const GLOBAL: [&str; 2] = [
@@ -18,6 +18,14 @@ const RUN_BY_OPTION: &str =
 
 /// Subcommands that run others in ways that are not followed.
 const NOT_FOLLOWED: &str = "hook for-each-repo shell daemon instaweb filter-branch send-email";
+
+/// Options of `git clone`, `git init` and `git worktree add` without a value, and with one.
+const CLONE: [&str; 2] = [
+    "f force d detach checkout no-checkout lock orphan bare mirror n q quiet v verbose progress l local no-local s shared \
+     recursive recurse-submodules shallow-submodules single-branch no-single-branch no-tags sparse dissociate no-hardlinks",
+    "b B branch o origin c config j jobs depth filter reference initial-branch separate-git-dir shallow-since reason u \
+     upload-pack template",
+];
 
 /// Options of `git config` without a value, and with one.
 const CONFIG: [&str; 2] = [
@@ -66,6 +74,22 @@ pub(super) fn behind_options<'a>(
     let (rest, is_known) = after_options(arguments, GLOBAL);
     let own = if is_known { rest.len() } else { arguments.len() };
     arguments.split_at(arguments.len() - own)
+}
+
+/// The directory that a call of `git` makes and fills, if it does.
+pub(super) fn made_directory(call: &ProgramCall) -> Option<LineWord> {
+    let (rest, _) = after_options(&call.arguments, GLOBAL);
+    let before = match (rest.first()?.text()?, rest.get(1).and_then(LineWord::text)) {
+        ("init", _) => 1,
+        ("clone", _) | ("worktree", Some("add")) => 2,
+        _ => return None,
+    };
+    let global = &call.arguments[..call.arguments.len() - rest.len()];
+    let elsewhere = values(global, "C").pop();
+    let own = between_options(rest, CLONE).map(|words| words.get(before).map(|it| (*it).clone()));
+    // What follows an option that is not known may be its value.
+    let own = own.unwrap_or_else(|| Some(LineWord::unknown()));
+    elsewhere.or(own).or_else(|| Some(LineWord::from(".")))
 }
 
 impl ShellLineReader {
@@ -135,17 +159,9 @@ impl ShellLineReader {
         {
             return;
         }
-        let mut operands = Vec::new();
-        let mut rest = words;
-        loop {
-            let (after, is_known) = after_options(rest, CONFIG);
-            if !is_known {
-                return self.note(UnknownPart::Configuration);
-            }
-            let Some((operand, after)) = after.split_first() else { break };
-            operands.push(operand);
-            rest = after;
-        }
+        let Some(mut operands) = between_options(words, CONFIG) else {
+            return self.note(UnknownPart::Configuration);
+        };
         operands.drain(..usize::from(operands.first().is_some_and(is_set)));
         match operands.as_slice() {
             // Without a value, it is read.

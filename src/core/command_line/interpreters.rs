@@ -1,7 +1,7 @@
 //! Interpreters other than shells, and whether they read what they run from their input.
 
+use crate::core::command_line::arguments::{after_options, lists};
 use crate::core::command_line::shells::is_descriptor;
-use crate::core::command_line::wrappers::{after_options, lists};
 use crate::core::command_line::{LineWord, ShellLineReader};
 
 /// A program that runs the file which it is given, or what it reads. An option that is in no list may have it read.

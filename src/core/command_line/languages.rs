@@ -1,6 +1,6 @@
 //! Scripts of `sed` and `awk`, as far as to say whether they run or write something.
 
-use crate::core::command_line::wrappers::lists;
+use crate::core::command_line::arguments::lists;
 use crate::core::command_line::{LineWord, ShellLineReader, UnknownPart};
 
 /// Options with a value, in the next word or behind them; the first one's value is a script.

@@ -1,10 +1,10 @@
 //! Options of programs whose value is a command.
 
-use crate::core::command_line::wrappers::lists;
+use crate::core::command_line::arguments::{lists, values};
 use crate::core::command_line::{LineWord, ShellLineReader, UnknownPart};
 
 /// Programs, and their options whose value is a command line.
-const LINES: [(&str, &str); 9] = [
+const LINES: [(&str, &str); 10] = [
     (
         "tar bsdtar gtar",
         "I F use-compress-program to-command info-script new-volume-script rsh-command rmt-command checkpoint-action",
@@ -16,6 +16,7 @@ const LINES: [(&str, &str); 9] = [
     ("split gsplit", "filter"),
     ("zip", "TT unzip-command"),
     ("bat ack ag delta", "pager"),
+    ("hyperfine", "p c s prepare cleanup setup conclude"),
     ("dpkg", "pre-invoke post-invoke status-logger"),
 ];
 
@@ -69,39 +70,4 @@ impl ShellLineReader {
             self.note(UnknownPart::Wrapper);
         }
     }
-}
-
-/// The values of those options, each as the rest of its word or the next word. Long names may be cut, and stand behind
-/// one dash too.
-pub(super) fn values(arguments: &[LineWord], options: &str) -> Vec<LineWord> {
-    let mut found = Vec::new();
-    for (at, word) in arguments.iter().enumerate() {
-        let Some(option) = word.beginning().strip_prefix('-') else { continue };
-        if option == "-" {
-            break;
-        }
-        // What follows its beginning is not known, where the word is not.
-        let attached = |value: &str| match word.is_known() {
-            true => LineWord::from(value),
-            false => LineWord::unknown(),
-        };
-        let next = || arguments.get(at + 1).cloned().unwrap_or_else(LineWord::unknown);
-        let (name, value) = match option.split_once('=') {
-            Some((name, value)) => (name, Some(value)),
-            None => (option, None),
-        };
-        let long = name.trim_start_matches('-');
-        let is_long = |it: &str| it.len() > 1 && long.len() > 1 && it.starts_with(long);
-        if options.split(' ').any(is_long) {
-            found.push(value.map_or_else(next, attached));
-        } else if !option.starts_with('-') {
-            let is_short = |letter: char| lists(options, &letter.to_string());
-            if let Some((at, letter)) = option.char_indices().find(|(_, it)| is_short(*it)) {
-                let rest = &option[at + letter.len_utf8()..];
-                let is_attached = !rest.is_empty() || !word.is_known();
-                found.push(if is_attached { attached(rest) } else { next() });
-            }
-        }
-    }
-    found
 }

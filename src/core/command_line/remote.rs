@@ -1,6 +1,6 @@
 //! What `ssh` runs at another host, and what its options run here.
 
-use crate::core::command_line::wrappers::{after_options, lists};
+use crate::core::command_line::arguments::{after_options, lists};
 use crate::core::command_line::{LineWord, ShellLineReader, UnknownPart};
 
 /// Without `-F`, whose file can name a command that runs here.

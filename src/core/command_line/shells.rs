@@ -2,8 +2,7 @@
 //!
 //! A builtin that is not known to be harmless may do anything.
 
-use crate::core::command_line::expressions::is_number;
-use crate::core::command_line::wrappers::{after_options, lists};
+use crate::core::command_line::arguments::{after_options, lists};
 use crate::core::command_line::{LineWord, ShellLineReader, UnknownPart};
 
 /// Shells that read POSIX syntax.
@@ -21,7 +20,7 @@ const PLAIN_LONG: &str = "login noprofile norc posix restricted verbose noeditin
 const HARMLESS: &str = ": true false echo cd pwd pushd popd dirs exit return break continue shift times umask ulimit \
     type logout suspend bg fg disown kill";
 /// Settings that only say how a shell reports and ends.
-const HARMLESS_SETTINGS: &str = "errexit nounset pipefail xtrace verbose noclobber";
+const HARMLESS_SETTINGS: &str = "allexport errexit nounset pipefail xtrace verbose noclobber";
 const HARMLESS_SHOPTS: &str = "-s -u -q nullglob globstar dotglob failglob nocaseglob nocasematch inherit_errexit lastpipe checkwinsize";
 /// Builtins that set the variables which they are given.
 const DECLARING: &str = "export readonly declare typeset local";
@@ -70,7 +69,7 @@ impl ShellLineReader {
             "history" if arguments.iter().all(is_digits) => {}
             "alias" if arguments.iter().all(is_plain_name) => {}
             "test" | "[" => self.old_test(arguments),
-            "printf" if arguments.first().is_none_or(|it| !may_be_option(it)) => {
+            "printf" if arguments.first().is_none_or(|it| !it.may_be_flag()) => {
                 let is_number = |it: &LineWord| {
                     it.text().is_none_or(|it| it.split('%').skip(1).any(begins_with_number))
                 };
@@ -86,7 +85,10 @@ impl ShellLineReader {
             {
                 self.note(UnknownPart::Builtin);
             }
-            "wait" | "jobs" if arguments.iter().all(|it| !may_be_option(it)) => {}
+            "wait" if arguments.iter().all(|it| !it.may_be_flag() || is_one_of(it, "-n -f")) => {}
+            "jobs"
+                if arguments.iter().all(|it| !it.may_be_flag() || is_one_of(it, "-l -p -r -s")) => {
+            }
             "which" | "where" | "stat" => {}
             "su" => self.other_user(arguments),
             _ if lists(DECLARING, name) => self.declared(arguments),
@@ -105,7 +107,7 @@ impl ShellLineReader {
             Some(_) | None => arguments,
         };
         match arguments.first() {
-            Some(first) if may_be_option(first) => self.note(UnknownPart::Builtin),
+            Some(first) if first.may_be_flag() => self.note(UnknownPart::Builtin),
             Some(_) => self.joined("trap", &arguments[..1]),
             None => {}
         }
@@ -113,9 +115,8 @@ impl ShellLineReader {
 
     /// Takes the variables of a builtin that sets them.
     fn declared(&mut self, arguments: &[LineWord]) {
-        for word in arguments {
-            let is_known = word.is_known();
-            let word = word.beginning();
+        for whole_word in arguments {
+            let word = whole_word.beginning();
             let is_plain = |letter: char| matches!(letter, 'x' | 'g' | 'r');
             if word.strip_prefix('-').is_some_and(|it| !it.is_empty() && it.chars().all(is_plain)) {
                 continue;
@@ -135,11 +136,11 @@ impl ShellLineReader {
                     if value.contains('[') {
                         self.note(UnknownPart::Builtin);
                     }
-                    let value = Some(value).filter(|_| is_known);
-                    let is_sure = self.is_sure && self.through.is_empty();
-                    let known = value.filter(|_| is_sure && !is_appended).map(LineWord::from);
-                    self.variables.set_to(name, value.is_some_and(is_number), known);
-                    self.variable(name, value);
+                    let value = whole_word.behind(word.len() - value.len());
+                    let is_sure = self.is_sure && self.through.is_empty() && !is_appended;
+                    let sure = Some(&value).filter(|_| is_sure).cloned();
+                    self.variables.set_to(name, value.is_number(), sure);
+                    self.variable(name, value.text());
                 }
                 (false, _) => self.note(UnknownPart::Builtin),
             }
@@ -275,7 +276,7 @@ fn are_plain_settings(arguments: &[LineWord]) -> bool {
                 let letters = word.strip_prefix(['-', '+']).unwrap_or_default();
                 let takes_name = letters.strip_suffix('o');
                 let plain = takes_name.unwrap_or(letters);
-                if plain.is_empty() || !plain.chars().all(|it| "euxvC".contains(it)) {
+                if plain.is_empty() || !plain.chars().all(|it| "aeuxvC".contains(it)) {
                     return false;
                 }
                 if takes_name.is_some()
@@ -314,10 +315,6 @@ fn may_be_index(word: &LineWord) -> bool {
 fn begins_with_number(part: &str) -> bool {
     let letter = part.trim_start_matches(|it: char| it.is_ascii_digit() || "#-+ .*'".contains(it));
     letter.starts_with(['d', 'i', 'o', 'u', 'x', 'X', 'e', 'E', 'f', 'F', 'g', 'G', 'a', 'A'])
-}
-
-fn may_be_option(word: &LineWord) -> bool {
-    word.text().is_none_or(|word| word.starts_with('-'))
 }
 
 /// Whether a file is an open descriptor, such as standard input.

@@ -6,7 +6,9 @@ use brush_parser::ast::{
     AndOr, AndOrList, Command, CompoundCommand, CompoundList, Pipeline, SeparatorOperator,
 };
 
-use crate::core::command_line::expressions::is_number;
+use crate::core::command_line::expressions::is_computed_number;
+use crate::core::command_line::outputs::is_known_by_output;
+use crate::core::command_line::shells::is_builtin;
 use crate::core::command_line::{LineWord, ShapePiece, ShellLineReader, UnknownPart};
 
 impl ShellLineReader {
@@ -26,9 +28,14 @@ impl ShellLineReader {
     fn pipeline(&mut self, pipeline: &Pipeline, is_sure: bool) {
         self.has_other_input |= pipeline.seq.len() > 1;
         let is_sure = is_sure && pipeline.seq.len() == 1;
+        let mut input = None;
         for command in &pipeline.seq {
+            self.input = input.filter(|_| matches!(command, Command::Simple(_)));
+            let before = self.found.calls.len();
             self.surely(is_sure, |reader| reader.command(command));
+            input = self.listed_files(before);
         }
+        self.input = None;
     }
 
     /// Reads what surely runs in the shell that reads the line, or may not.
@@ -46,14 +53,32 @@ impl ShellLineReader {
                 redirects.iter().flat_map(|list| &list.0).for_each(|it| self.redirect(it));
             }
             Command::Function(function) => {
-                self.note(UnknownPart::Definition);
+                let before = self.found.calls.len();
                 self.surely(false, |reader| reader.compound(&function.body.0));
                 function.body.1.iter().flat_map(|list| &list.0).for_each(|it| self.redirect(it));
+                self.defined(&function.fname.value, before);
             }
             Command::ExtendedTest(test, redirects) => {
                 self.test(&test.expr);
                 redirects.iter().flat_map(|list| &list.0).for_each(|it| self.redirect(it));
             }
+        }
+    }
+
+    /// Takes a function whose body has the calls behind so many. What it runs is known, unless its name stands for a program
+    /// or builtin by which something else is known, or it calls itself.
+    fn defined(&mut self, name: &str, calls: usize) {
+        let is_plain = name.starts_with(|it: char| it.is_ascii_alphabetic())
+            && name.chars().all(|it| it.is_ascii_alphanumeric() || it == '_' || it == '-');
+        let mut body = self.found.calls.iter().skip(calls);
+        if is_plain
+            && !is_builtin(name)
+            && !is_known_by_output(name)
+            && !body.any(|call| call.name.as_deref() == Some(name))
+        {
+            self.functions.insert(name.to_owned());
+        } else {
+            self.note(UnknownPart::Definition);
         }
     }
 
@@ -70,10 +95,11 @@ impl ShellLineReader {
             CompoundCommand::Subshell(it) => self.list(&it.list),
             CompoundCommand::ForClause(it) => {
                 self.variable(&it.variable_name, None);
-                let mut values = it.values.iter().flatten();
-                let is_number = it.values.is_some() && values.all(|it| is_number(&it.value));
-                let words = it.values.iter().flatten();
-                let words: Vec<LineWord> = words.map(|word| self.word(word)).collect();
+                let raw = it.values.iter().flatten();
+                let words: Vec<LineWord> = raw.clone().map(|word| self.word(word)).collect();
+                let mut values = raw.zip(&words);
+                let is_number = it.values.is_some()
+                    && values.all(|(raw, word)| is_computed_number(&raw.value) || word.is_number());
                 let value = it.values.is_some().then(|| one_of(words)).flatten();
                 self.variables.set_to(&it.variable_name, is_number, value);
                 self.list(&it.body.list);
@@ -109,6 +135,9 @@ impl ShellLineReader {
 /// What a variable is that is each of these words in turn.
 fn one_of(words: Vec<LineWord>) -> Option<LineWord> {
     match words.as_slice() {
+        [one] if one.pieces() == [ShapePiece::Numbers] => {
+            Some(LineWord::of_pieces(vec![ShapePiece::Digits]))
+        }
         [one] => Some(one.clone()),
         _ => {
             let texts: Option<Vec<String>> =

@@ -3,8 +3,8 @@
 //! No table has all wrappers. What follows a program that is in none is taken for a command that may run; rules then ask
 //! where they are about that command. A table has the programs that are known to run none of their operands.
 
+use crate::core::command_line::arguments::lists;
 use crate::core::command_line::shells::is_builtin;
-use crate::core::command_line::wrappers::lists;
 use crate::core::command_line::{LineWord, ProgramCall, ShellLineReader, UnknownPart};
 
 /// Programs whose operands are text, files, hosts, packages or subcommands, and run nothing.
@@ -17,6 +17,11 @@ const RUN_NOTHING: &str = "grep egrep fgrep rg ag ack ls cat bat head tail less 
     vi vim nvim nano emacs view code ed tree column fold paste rev seq date logger notify-send say systemctl service \
     journalctl";
 
+/// Programs that run their operands or not by their subcommand, and those with which they take names of packages.
+const MANAGERS: &str = "npm pnpm yarn bun";
+const NAMES_PACKAGES: &str =
+    "install i add remove rm uninstall un update up upgrade view info ls list why";
+
 /// How many arguments may be the beginning of a command, and how many of a command are read.
 const BEGINNINGS_MAX: usize = 256;
 const WORDS_MAX: usize = 64;
@@ -28,10 +33,15 @@ impl ShellLineReader {
     /// Takes the operands of a program that is not known to run none.
     pub(super) fn suspect(&mut self, call: &ProgramCall) {
         let Some(name) = call.name.as_deref() else { return };
-        if self.is_suspecting || is_builtin(name) || lists(RUN_NOTHING, name) {
+        let arguments = &call.arguments;
+        let names_packages = lists(MANAGERS, name)
+            && arguments
+                .first()
+                .and_then(LineWord::text)
+                .is_some_and(|it| lists(NAMES_PACKAGES, it));
+        if self.is_suspecting || is_builtin(name) || lists(RUN_NOTHING, name) || names_packages {
             return;
         }
-        let arguments = &call.arguments;
         if arguments.len() > BEGINNINGS_MAX {
             self.note(UnknownPart::Length);
         }

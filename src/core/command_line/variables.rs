@@ -2,10 +2,10 @@
 
 use std::mem;
 
-use brush_parser::ast::{AssignmentValue, CommandPrefixOrSuffixItem};
+use brush_parser::ast::{Assignment, AssignmentValue, CommandPrefixOrSuffixItem};
 
-use crate::core::command_line::expressions::is_number;
-use crate::core::command_line::wrappers::lists;
+use crate::core::command_line::arguments::lists;
+use crate::core::command_line::expressions::is_computed_number;
 use crate::core::command_line::{ShellLineReader, UnknownPart};
 
 /// Variables whose value is a command line.
@@ -69,6 +69,26 @@ impl ShellLineReader {
         (self.shell_reads, self.interpreter_reads) = reads;
     }
 
+    /// Whether this only has more directories be searched for programs, behind those that are searched already. Takes the
+    /// variable if so.
+    pub(super) fn appends_to_path(&mut self, assignment: &Assignment) -> bool {
+        let AssignmentValue::Scalar(value) = &assignment.value else { return false };
+        let raw = value.value.trim_start_matches('"');
+        let behind = match assignment.append {
+            true => Some(raw),
+            false => ["$PATH", "${PATH}"].iter().find_map(|it| raw.strip_prefix(it)),
+        };
+        // zsh takes a letter for a modifier.
+        let is_more =
+            |it: &str| it.strip_prefix(':').is_some_and(|it| it.starts_with(['/', '.', '~', '$']));
+        let appends = assignment.name.to_string() == "PATH" && behind.is_some_and(is_more);
+        if appends {
+            self.word(value);
+            self.found.sets.insert("PATH".to_owned());
+        }
+        appends
+    }
+
     /// Reads what comes before the name of a program: it sets variables and redirects.
     /// `IFS` of `read` is for its input alone.
     pub(super) fn prefix(&mut self, item: &CommandPrefixOrSuffixItem, reads: bool) {
@@ -76,6 +96,9 @@ impl ShellLineReader {
             self.argument(item);
             return;
         };
+        if self.appends_to_path(assignment) {
+            return;
+        }
         let whole = assignment.name.to_string();
         let name = whole.split('[').next().unwrap_or_default();
         // An index is computed, and so is the value of some variables.
@@ -86,8 +109,9 @@ impl ShellLineReader {
                 self.found.sets.insert(name.to_owned());
             }
             AssignmentValue::Scalar(value) => {
-                let number = is_number(&value.value);
+                let raw = &value.value;
                 let value = self.word(value);
+                let number = is_computed_number(raw) || value.is_number();
                 let sure = Some(&value)
                     .filter(|_| self.is_sure && !whole.contains('[') && !assignment.append);
                 self.variables.set_to(name, number, sure.cloned());

@@ -20,8 +20,16 @@ pub enum ShapePiece {
     OneOf(Vec<String>),
     /// A number without a sign, or nothing.
     Digits,
+    /// Such numbers, each a word of its own. Of what stands beside them nothing is known then.
+    Numbers,
+    /// Letters and digits of ASCII, or nothing.
+    Letters,
     /// Any text without `/`.
     Name,
+    /// Any text of which no part between `/` is `.` or `..`.
+    Path,
+    /// Such a text that begins with a letter, a digit or `_`, and has no blanks and patterns; or nothing.
+    Branch,
     Any,
     /// Any words, or none. Of what stands beside it nothing is known then.
     Words,
@@ -35,7 +43,8 @@ impl LineWord {
 
     /// The word that consists of these pieces.
     pub(super) fn of_pieces(pieces: Vec<ShapePiece>) -> Self {
-        if pieces.contains(&ShapePiece::Words) {
+        let is_apart = pieces.len() > 1 && pieces.contains(&ShapePiece::Numbers);
+        if is_apart || pieces.contains(&ShapePiece::Words) {
             return Self::unknown();
         }
         let mut whole: Vec<ShapePiece> = Vec::new();
@@ -84,13 +93,40 @@ impl LineWord {
             Self::Known(text) => return text.starts_with('-'),
             Self::Computed(WordShape(shape)) => shape,
         };
-        match shape.first() {
+        beginnings(shape).iter().any(|pieces| match pieces.first() {
             Some(ShapePiece::Text(text)) => text.starts_with('-'),
-            Some(ShapePiece::OneOf(texts)) => {
-                texts.iter().any(|it| it.is_empty() || it.starts_with('-'))
+            Some(
+                ShapePiece::Digits | ShapePiece::Numbers | ShapePiece::Letters | ShapePiece::Branch,
+            )
+            | None => false,
+            Some(
+                ShapePiece::OneOf(_)
+                | ShapePiece::Name
+                | ShapePiece::Path
+                | ShapePiece::Any
+                | ShapePiece::Words,
+            ) => true,
+        })
+    }
+
+    /// The word without so many bytes at its beginning, which are known.
+    pub(super) fn behind(&self, bytes: usize) -> Self {
+        let mut pieces = self.pieces();
+        if let Some(ShapePiece::Text(text)) = pieces.first_mut() {
+            text.drain(..bytes);
+        }
+        pieces.retain(|it| *it != ShapePiece::Text(String::new()));
+        Self::of_pieces(pieces)
+    }
+
+    /// Whether it is a number without a sign, or several.
+    pub(super) fn is_number(&self) -> bool {
+        match self.pieces().as_slice() {
+            [ShapePiece::Text(text)] => {
+                !text.is_empty() && text.bytes().all(|it| it.is_ascii_digit())
             }
-            Some(ShapePiece::Digits) => false,
-            Some(ShapePiece::Name | ShapePiece::Any | ShapePiece::Words) | None => true,
+            [piece] => matches!(piece, ShapePiece::Digits | ShapePiece::Numbers),
+            _ => false,
         }
     }
 
@@ -119,17 +155,60 @@ impl WordShape {
         !may_lead_up(&self.0)
     }
 
-    /// The directory that its text begins with, up to the last `/` of it, and the pieces behind that.
-    pub fn in_directory(&self) -> (&str, Vec<ShapePiece>) {
-        let (first, rest) = match self.0.split_first() {
-            Some((ShapePiece::Text(text), rest)) => (text.as_str(), rest),
-            Some(_) | None => ("", self.0.as_slice()),
-        };
-        let (directory, name) = first.split_at(first.rfind('/').map_or(0, |at| at + 1));
-        let name = Some(name).filter(|it| !it.is_empty());
-        let name = name.map(|it| ShapePiece::Text(it.to_owned()));
-        (directory, name.into_iter().chain(rest.iter().cloned()).collect())
+    /// What it may be, with the directory that it begins with as `resolve` has it; `None` if that has none.
+    pub fn resolved(
+        &self,
+        resolve: impl Fn(&str) -> Option<Vec<String>>,
+    ) -> Option<Vec<Vec<ShapePiece>>> {
+        let mut all = Vec::new();
+        for pieces in beginnings(&self.0) {
+            let (first, rest) = match pieces.split_first() {
+                Some((ShapePiece::Text(text), rest)) => (text.as_str(), rest),
+                Some(_) | None => ("", pieces.as_slice()),
+            };
+            // A part of the path ends there, or may.
+            let is_whole = matches!(rest.first(), None | Some(ShapePiece::Path));
+            let end = if is_whole { Some(first.len()) } else { first.rfind('/').map(|at| at + 1) };
+            let (directory, name) = first.split_at(end.unwrap_or_default());
+            for mut begin in resolve(directory)? {
+                // What follows the directory in which it is may look like a path from the root.
+                if is_whole && begin.is_empty() && !directory.is_empty() {
+                    begin.push('.');
+                } else if !(is_whole || begin.is_empty() || begin.ends_with('/')) {
+                    begin.push('/');
+                }
+                begin.push_str(name);
+                let begin = [ShapePiece::Text(begin)].into_iter();
+                all.push(begin.chain(rest.iter().cloned()).collect());
+            }
+        }
+        Some(all)
     }
+}
+
+/// The ways in which a word of these pieces may begin: with each of several texts, and without what may be nothing.
+fn beginnings(pieces: &[ShapePiece]) -> Vec<Vec<ShapePiece>> {
+    let Some((first, rest)) = pieces.split_first() else { return vec![Vec::new()] };
+    let texts = match first {
+        ShapePiece::Text(text) => std::slice::from_ref(text),
+        ShapePiece::OneOf(texts) => texts.as_slice(),
+        ShapePiece::Any | ShapePiece::Words => return vec![pieces.to_vec()],
+        ShapePiece::Digits
+        | ShapePiece::Numbers
+        | ShapePiece::Letters
+        | ShapePiece::Name
+        | ShapePiece::Path
+        | ShapePiece::Branch => {
+            let mut all = beginnings(rest);
+            all.push(pieces.to_vec());
+            return all;
+        }
+    };
+    let begin = |text: &String| [ShapePiece::Text(text.clone())].into_iter();
+    let joined = |text| LineWord::of_pieces(begin(text).chain(rest.iter().cloned()).collect());
+    let some = texts.iter().filter(|it| !it.is_empty()).map(|text| joined(text).pieces());
+    let none = texts.iter().any(String::is_empty).then(|| beginnings(rest));
+    some.chain(none.into_iter().flatten()).collect()
 }
 
 /// Whether a part of a path may turn out to be `..`, or if something of it may be anything.
@@ -154,7 +233,14 @@ fn may_lead_up(pieces: &[ShapePiece]) -> bool {
                     part.clone_into(&mut known);
                 }
             }
-            ShapePiece::OneOf(_) | ShapePiece::Digits | ShapePiece::Name => {
+            ShapePiece::Path => known.clear(),
+            ShapePiece::Branch if known.is_empty() => {}
+            ShapePiece::OneOf(_)
+            | ShapePiece::Digits
+            | ShapePiece::Numbers
+            | ShapePiece::Letters
+            | ShapePiece::Name
+            | ShapePiece::Branch => {
                 if is_dots(&known) {
                     return true;
                 }
@@ -173,6 +259,7 @@ mod tests {
         let pieces = text.chars().map(|it| match it {
             '*' => ShapePiece::Name,
             '#' => ShapePiece::Digits,
+            '%' => ShapePiece::Path,
             it => ShapePiece::Text(it.to_string()),
         });
         LineWord::of_pieces(pieces.collect())
@@ -187,10 +274,11 @@ mod tests {
 
     #[test]
     fn a_word_may_be_a_flag_if_it_may_begin_with_a_dash() {
-        for (text, may_be) in
-            [("-r", true), ("r", false), ("*", true), ("x/*", false), ("-*", true), ("#", false)]
-        {
-            assert_eq!(word(text).may_be_flag(), may_be, "{text}");
+        for may_be in ["-r", "*", "-*", "#-r", "##-r"] {
+            assert!(word(may_be).may_be_flag(), "{may_be}");
+        }
+        for other in ["r", "x/*", "#", "x%", "#r-"] {
+            assert!(!word(other).may_be_flag(), "{other}");
         }
         assert!(LineWord::unknown().may_be_flag());
     }
@@ -201,10 +289,10 @@ mod tests {
             LineWord::Computed(shape) => shape.stays_below(),
             LineWord::Known(_) => panic!("{text}"),
         };
-        for up in [".*", "a/.*", "a/..*", "x*/../y", "x*/..", ".#/x", "*./x"] {
+        for up in [".*", "a/.*", "a/..*", "x*/../y", "x*/..", ".#/x", "*./x", "a%/..", "a%.."] {
             assert!(!stays(up), "{up}");
         }
-        for below in ["../*", "a.*", "./*.c", "*/x", "a/*/b*.c"] {
+        for below in ["../*", "a.*", "./*.c", "*/x", "a/*/b*.c", "src%", ".%.c", "..%/x"] {
             assert!(stays(below), "{below}");
         }
         let LineWord::Computed(unknown) = LineWord::unknown() else { panic!() };
@@ -212,10 +300,17 @@ mod tests {
     }
 
     #[test]
-    fn a_shape_is_in_the_directory_that_its_text_begins_with() {
-        let LineWord::Computed(shape) = word("../src/a*.c") else { panic!() };
-        let (directory, rest) = shape.in_directory();
-        assert_eq!(directory, "../src/");
-        assert_eq!(LineWord::of_pieces(rest), word("a*.c"));
+    fn a_shape_is_resolved_in_each_directory_that_it_may_begin_with() {
+        let resolved = |word: LineWord| {
+            let LineWord::Computed(shape) = word else { panic!("{word:?}") };
+            let all = shape.resolved(|directory| Some(vec![format!("<{directory}>")]));
+            all.unwrap().into_iter().map(LineWord::of_pieces).collect::<Vec<_>>()
+        };
+        assert_eq!(resolved(word("../src/a*.c")), [word("<../src/>/a*.c")]);
+        assert_eq!(resolved(word("src%.c")), [word("<src>%.c")]);
+        assert_eq!(resolved(word("#/x")), [word("</x>"), word("<>/#/x")]);
+        let one = ShapePiece::OneOf(["a", "/etc/", ""].map(str::to_owned).to_vec());
+        let several = LineWord::of_pieces(vec![one, ShapePiece::Text("/hosts".into())]);
+        assert_eq!(resolved(several), ["<a/hosts>", "</etc//hosts>", "</hosts>"].map(word));
     }
 }

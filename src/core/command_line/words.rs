@@ -52,13 +52,13 @@ pub(super) fn without_comments(text: &str) -> Option<String> {
 
 /// In which quotes a text is.
 #[derive(Default)]
-struct Quotes {
-    single: bool,
+pub(super) struct Quotes {
+    pub(super) single: bool,
     double: bool,
 }
 
 impl Quotes {
-    fn take(&mut self, letter: char) {
+    pub(super) fn take(&mut self, letter: char) {
         match letter {
             '\'' if !self.double => self.single = !self.single,
             '"' if !self.single => self.double = !self.double,
@@ -130,8 +130,9 @@ impl ShellLineReader {
                 shape.extend(self.parameter(name, is_quoted));
             }
             WordPiece::Command { line, is_quoted } => {
+                let before = self.found.calls.len();
                 self.script(&line);
-                shape.push(if is_short_name(&line) { ShapePiece::Name } else { any(is_quoted) });
+                shape.extend(self.output(&line, before, is_quoted));
             }
             WordPiece::Arithmetic(expression) => {
                 self.arithmetic(expression);
@@ -147,6 +148,12 @@ impl ShellLineReader {
         if NUMBERS.contains(&name) || is_length {
             return vec![ShapePiece::Digits];
         }
+        if name == "PWD"
+            && is_quoted
+            && let Some(directory) = self.directory()
+        {
+            return vec![directory];
+        }
         let (variable, suffix) = match name.split_once('%') {
             Some((variable, suffix)) => (variable, Some(suffix.trim_start_matches('%'))),
             None => (name, None),
@@ -159,7 +166,8 @@ impl ShellLineReader {
             (Some(value), None) => value.pieces(),
             (Some(value), Some(suffix)) => without_suffix(value, suffix),
             // In quotes, only this is several words.
-            (None, _) => vec![any(is_quoted && !name.contains('@'))],
+            (None, _) if is_quoted && !name.contains('@') => vec![ShapePiece::Any],
+            (None, _) => vec![ShapePiece::Words],
         }
     }
 
@@ -182,21 +190,6 @@ fn without_suffix(value: &LineWord, suffix: &str) -> Vec<ShapePiece> {
     }
 }
 
-/// Whether a command surely writes one word without `/`, such as the time in a format of such words.
-fn is_short_name(command: &str) -> bool {
-    const COMMANDS: [&str; 6] =
-        ["whoami", "hostname", "nproc", "uname -m", "id -u", "git rev-parse --short HEAD"];
-    let command = command.trim();
-    let is_part = |it: char| it.is_ascii_alphanumeric() || "%_.-".contains(it);
-    // These write `/`, blanks and line ends.
-    let is_plain = |format: &str| {
-        !["%D", "%x", "%c", "%n", "%t", "%+"].iter().any(|it| format.contains(it))
-            && format.starts_with('%')
-            && format.chars().all(is_part)
-    };
-    command.strip_prefix("date +").is_some_and(is_plain) || COMMANDS.contains(&command)
-}
-
 /// Whether a shell takes a value for one word, and for no pattern, where it is not quoted.
 fn is_one_word(value: &LineWord) -> bool {
     let is_plain = |it: char| it.is_alphanumeric() || "/._-+=:,@%~".contains(it);
@@ -204,19 +197,18 @@ fn is_one_word(value: &LineWord) -> bool {
     value.pieces().iter().all(|piece| match piece {
         ShapePiece::Text(text) => is_plain(text),
         ShapePiece::OneOf(texts) => texts.iter().all(is_plain),
-        ShapePiece::Digits => true,
-        ShapePiece::Name | ShapePiece::Any | ShapePiece::Words => false,
+        ShapePiece::Digits | ShapePiece::Letters | ShapePiece::Branch => true,
+        ShapePiece::Numbers
+        | ShapePiece::Name
+        | ShapePiece::Path
+        | ShapePiece::Any
+        | ShapePiece::Words => false,
     })
 }
 
 /// Whether these characters between brackets stand for one character, and the bracket behind them is the last one.
 fn is_plain_class(inner: &str) -> bool {
     !inner.trim_start_matches(['!', '^']).is_empty() && !inner.contains(['/', '['])
-}
-
-/// What stands for any text, which is several words where a shell takes it apart.
-fn any(is_quoted: bool) -> ShapePiece {
-    if is_quoted { ShapePiece::Any } else { ShapePiece::Words }
 }
 
 /// Appends what a shell makes of a text outside of quotes: patterns stand for names of files, braces for several words.

@@ -2,7 +2,13 @@
 //!
 //! An option that is not in a table may take a value or a command, so what follows it is not known.
 
-use crate::core::command_line::{CALLS_MAX, LineWord, ProgramCall, ShellLineReader, UnknownPart};
+use std::slice;
+
+use crate::core::command_line::arguments::{
+    after_options, between_options, lists, lists_word, values,
+};
+use crate::core::command_line::files::runs_for_files;
+use crate::core::command_line::{LineWord, ProgramCall, ShellLineReader, UnknownPart};
 
 /// Programs that run the command which follows their own options. Lists are separated by blanks.
 struct Wrapper {
@@ -95,25 +101,24 @@ const WATCH: [&str; 2] = [
 ];
 /// Programs that run others, in ways that are not followed.
 const NOT_FOLLOWED: &str = "unshare nsenter bwrap firejail proot fakeroot catchsegv \
-    systemd-run runuser setpriv rlwrap parallel entr script expect screen tmux chroot start-stop-daemon \
+    systemd-run runuser setpriv rlwrap parallel entr script expect chroot start-stop-daemon \
     chrt numactl prlimit pkexec run0 dbus-run-session \
-    setarch linux32 linux64 perf choom runcon sg gosu hyperfine at batch not and or nocorrect noglob";
+    setarch linux32 linux64 choom runcon sg gosu at batch not and or nocorrect noglob";
 
-/// What of `tmux` and `screen` runs no command.
-const SHOWS_SESSIONS: &str = "ls list-sessions a at attach attach-session has has-session lsw list-windows lsp list-panes \
-    lsc list-clients info -V -ls -list -x -r";
-
-/// The options of `find` that run a command.
-const FIND_RUNS: &str = "-exec -execdir -ok -okdir";
-
-/// Whether a word is in a list that is separated by blanks.
-pub(super) fn lists(words: &str, word: &str) -> bool {
-    words.split(' ').any(|it| it == word)
-}
-
-fn lists_word(words: &str, word: &LineWord) -> bool {
-    word.text().is_some_and(|it| lists(words, it))
-}
+/// `perf stat` and `perf record`.
+const PERF: Wrapper = Wrapper {
+    names: "perf",
+    plain: "a d g v q i B n all-cpus detailed verbose quiet no-inherit",
+    valued: "e F o c r p C x I event freq output count repeat cpu call-graph field-separator",
+    operands: 0,
+};
+const PERF_SHOWS: [&str; 2] = ["n stdio tui g no-children", "i s input sort percent-limit"];
+/// Options of `hyperfine`, which stand between the lines that it runs. Some of them have a line as well.
+const HYPERFINE: [&str; 2] = [
+    "i N ignore-failure show-output",
+    "w r m M n u p c s warmup runs min-runs max-runs command-name time-unit style sort prepare cleanup setup conclude \
+     export-json export-markdown export-csv export-asciidoc export-orgmode",
+];
 
 fn wrapper_of(name: &str) -> Option<&'static Wrapper> {
     WRAPPERS.iter().find(|it| lists(it.names, name))
@@ -121,10 +126,11 @@ fn wrapper_of(name: &str) -> Option<&'static Wrapper> {
 
 /// The arguments of a program that are not those of a program which it runs.
 pub(super) fn own_arguments<'a>(name: &str, arguments: &'a [LineWord]) -> &'a [LineWord] {
-    let is_run = |it: &LineWord| it.text().is_some_and(|it| lists(FIND_RUNS, it));
     let own = match wrapper_of(name) {
         Some(it) => arguments.len() - after_options(arguments, [it.plain, it.valued]).0.len(),
-        None if name == "find" => arguments.iter().position(is_run).unwrap_or(arguments.len()),
+        None if name == "find" => {
+            arguments.iter().position(runs_for_files).unwrap_or(arguments.len())
+        }
         None => arguments.len(),
     };
     &arguments[..own]
@@ -155,6 +161,12 @@ impl ShellLineReader {
                 }
             }
             "git" => self.git(arguments),
+            // An alias may be a line.
+            "gh" if arguments.first().is_some_and(|it| lists_word("alias", it))
+                && !arguments.get(1).is_some_and(|it| lists_word("list delete", it)) =>
+            {
+                self.note(UnknownPart::Configuration);
+            }
             // With a file or its input, it sets what runs later.
             "crontab" if !arguments.iter().any(|it| it.text() == Some("-l")) => {
                 self.note(UnknownPart::Wrapper);
@@ -163,7 +175,10 @@ impl ShellLineReader {
                 self.interpreter(name, arguments);
                 self.script_of_language(name, arguments);
             }
-            "tmux" | "screen" if shows_sessions(arguments) => {}
+            "tmux" => self.tmux(arguments),
+            "screen" => self.screen(arguments),
+            "perf" => self.perf(arguments),
+            "hyperfine" => self.benchmarks(arguments),
             _ if lists(NOT_FOLLOWED, name) => self.note(UnknownPart::Wrapper),
             _ => {
                 if !self.interpreter(name, arguments) {
@@ -221,12 +236,38 @@ impl ShellLineReader {
                         *word = LineWord::unknown();
                     }
                 }
-                words.push(LineWord::unknown());
+                let splits_at_nul = options.iter().any(|it| lists_word("-0 -0r -r0 --null", it));
+                let reads_file = !values(options, "a arg-file").is_empty();
+                let input = self.input.take().filter(|_| splits_at_nul && !reads_file);
+                words.push(input.unwrap_or_else(LineWord::unknown));
             }
             _ => {}
         }
         if !words.is_empty() {
             self.inside(name, |reader| reader.call(words));
+        }
+    }
+
+    fn perf(&mut self, arguments: &[LineWord]) {
+        match arguments.split_first() {
+            Some((first, rest)) if lists_word("stat record", first) => {
+                self.wrapped("perf", &PERF, rest);
+            }
+            Some((first, _)) if lists_word("list version", first) => {}
+            Some((first, rest))
+                if lists_word("report", first)
+                    && matches!(after_options(rest, PERF_SHOWS), ([], true)) => {}
+            Some(_) | None => self.note(UnknownPart::Wrapper),
+        }
+    }
+
+    fn benchmarks(&mut self, arguments: &[LineWord]) {
+        self.run_by_options("hyperfine", arguments);
+        match between_options(arguments, HYPERFINE) {
+            Some(lines) => {
+                lines.iter().for_each(|it| self.joined("hyperfine", slice::from_ref(*it)))
+            }
+            None => self.note(UnknownPart::Wrapper),
         }
     }
 
@@ -238,86 +279,6 @@ impl ShellLineReader {
             None => self.note(UnknownPart::Evaluation),
         }
     }
-
-    /// Reads the commands that are run for files which were found.
-    fn found_files(&mut self, arguments: &[LineWord]) {
-        let mut rest = arguments;
-        // A word that is not known may be one that runs something.
-        if rest.iter().any(|it| !it.is_known() && it.may_be_flag()) {
-            self.note(UnknownPart::Wrapper);
-        }
-        let is_run = |it: &LineWord| it.text().is_some_and(|it| lists(FIND_RUNS, it));
-        while let Some(at) = rest.iter().position(is_run)
-            && self.found.calls.len() < CALLS_MAX
-        {
-            rest = &rest[at + 1..];
-            let ends = |at: usize| match rest[at].text() {
-                Some(";") => true,
-                Some("+") => at > 0 && rest[at - 1].text() == Some("{}"),
-                Some(_) | None => false,
-            };
-            let end = (0..rest.len()).find(|at| ends(*at)).unwrap_or(rest.len());
-            let file = |it: &LineWord| match it.text() {
-                Some(text) if text.contains("{}") => LineWord::unknown(),
-                Some(_) | None => it.clone(),
-            };
-            let words = rest[..end].iter().map(file).collect();
-            self.inside("find", |reader| reader.call(words));
-            rest = &rest[end..];
-        }
-    }
-}
-
-/// The words after the options, and whether all options are in these lists: those without a value, and those with one.
-pub(super) fn after_options<'a>(
-    arguments: &'a [LineWord],
-    [plain, valued]: [&str; 2],
-) -> (&'a [LineWord], bool) {
-    let mut rest = arguments;
-    while let Some((LineWord::Known(word), after)) = rest.split_first() {
-        let takes_next = match word.strip_prefix('-') {
-            None | Some("") => break,
-            Some("-") => return (after, true),
-            Some(long) if long.starts_with('-') => {
-                let name = long[1..].split('=').next().unwrap_or_default();
-                match (lists(plain, name), lists(valued, name)) {
-                    (true, _) => false,
-                    (false, true) => !long.contains('='),
-                    (false, false) => return (rest, false),
-                }
-            }
-            // `nice -10`.
-            Some(digits) if lists(valued, "adjustment") && digits.parse::<u8>().is_ok() => false,
-            Some(letters) => match first_valued(letters, plain, valued) {
-                // The value is the rest of the word, or the next word.
-                Ok(at) => at.is_some_and(|at| at + 1 == letters.len()),
-                Err(()) => return (rest, false),
-            },
-        };
-        rest = after;
-        if takes_next {
-            match rest.split_first() {
-                Some((LineWord::Computed(_), _)) => return (rest, false),
-                Some((LineWord::Known(_), after)) => rest = after,
-                None => {}
-            }
-        }
-    }
-    (rest, true)
-}
-
-/// Whether a terminal multiplexer is only to show its sessions, or to begin one with a shell.
-fn shows_sessions(arguments: &[LineWord]) -> bool {
-    let is_new = |it: &str| lists("new new-session", it);
-    match arguments.first().map(LineWord::text) {
-        None => true,
-        Some(Some(first)) if is_new(first) => {
-            let (rest, is_known) =
-                after_options(&arguments[1..], ["A d D E P X", "c e f F n s t x y"]);
-            rest.is_empty() && is_known
-        }
-        Some(first) => first.is_some_and(|it| lists(SHOWS_SESSIONS, it)),
-    }
 }
 
 /// What `xargs` may replace by what it reads, by its options.
@@ -327,18 +288,4 @@ fn marks(options: &[LineWord]) -> impl Iterator<Item = &str> {
         let next = || options.get(at + 1).and_then(LineWord::text);
         letters.starts_with('-').then_some(mark).filter(|it| !it.is_empty()).or_else(next)
     })
-}
-
-/// Where the first letter with a value is, unless a letter before it is in no list.
-fn first_valued(letters: &str, plain: &str, valued: &str) -> Result<Option<usize>, ()> {
-    for (at, letter) in letters.char_indices() {
-        let letter = letter.to_string();
-        if lists(valued, &letter) {
-            return Ok(Some(at));
-        }
-        if !lists(plain, &letter) {
-            return Err(());
-        }
-    }
-    Ok(None)
 }

@@ -1,8 +1,9 @@
 //! Files that programs are told to write, change or remove.
 
-use crate::core::command_line::options::values;
+use crate::core::command_line::arguments::{lists, values};
+use crate::core::command_line::git::made_directory;
 use crate::core::command_line::redirections::is_shown_or_lost;
-use crate::core::command_line::{LineWord, ProgramCall, ShellLineReader, wrappers::lists};
+use crate::core::command_line::{LineWord, ProgramCall, ShellLineReader};
 
 /// Which of its operands a program changes.
 #[derive(Clone, Copy)]
@@ -16,7 +17,7 @@ enum ChangedOperands {
 }
 
 /// Programs, their options whose value is a file that they change, and their operands which are.
-const PROGRAMS: [(&str, &str, ChangedOperands); 13] = [
+const PROGRAMS: [(&str, &str, ChangedOperands); 14] = [
     (
         "tee sponge rm unlink mkdir rmdir mkfifo shred truncate touch vi vim nvim view nano emacs emacsclient ed ex \
          micro helix hx kak joe mcedit code sudoedit dos2unix unix2dos gzip gunzip bzip2 bunzip2 xz unxz",
@@ -42,6 +43,11 @@ const PROGRAMS: [(&str, &str, ChangedOperands); 13] = [
     ),
     ("aria2c", "d dir o out", ChangedOperands::None),
     ("find", "fprint fprint0 fprintf fls", ChangedOperands::None),
+    (
+        "hyperfine",
+        "export-json export-markdown export-csv export-asciidoc export-orgmode",
+        ChangedOperands::None,
+    ),
     ("gcc cc g++ clang ld rustc go", "o", ChangedOperands::None),
 ];
 
@@ -79,6 +85,7 @@ impl ShellLineReader {
             "install" if call.flags.contains("d") || call.flags.contains("directory") => {
                 self.found.targets.extend(operands.iter().cloned());
             }
+            "git" => self.found.targets.extend(made_directory(call)),
             "tar" | "bsdtar" | "gtar" => self.found.targets.extend(archive(&call.arguments)),
             _ => {}
         }

@@ -1,7 +1,7 @@
 //! The part of a rule that is about a program and its arguments.
 
 use crate::core::command_line::flags::canonical;
-use crate::core::command_line::{LineWord, ProgramCall, ShapePiece};
+use crate::core::command_line::{LineWord, ProgramCall};
 use crate::core::policy::rules::Matching;
 use crate::core::policy::rules::facts::plain_path;
 use crate::core::policy::rules::patterns::Patterns;
@@ -113,14 +113,10 @@ fn matching_word(patterns: &Patterns, word: &LineWord) -> Matching {
         }
         LineWord::Computed(shape) if !shape.stays_below() => Matching::Maybe,
         LineWord::Computed(shape) => {
-            let (directory, name) = shape.in_directory();
-            let mut directory = plain_path(directory);
-            if !directory.is_empty() && !directory.ends_with('/') {
-                directory.push('/');
-            }
-            let mut plain = vec![ShapePiece::Text(directory)];
-            plain.extend(name);
-            let may_match = patterns.may_match(shape.pieces()) || patterns.may_match(&plain);
+            let plain = shape.resolved(|directory| Some(vec![plain_path(directory)]));
+            let mut plain = plain.into_iter().flatten();
+            let may_match =
+                patterns.may_match(shape.pieces()) || plain.any(|it| patterns.may_match(&it));
             if may_match { Matching::Maybe } else { Matching::No }
         }
     }

@@ -206,7 +206,7 @@ impl CallFacts<'_> {
             match call.name.as_deref() {
                 Some("cd") => {}
                 None | Some("pushd" | "popd") => return None,
-                Some("env" | "sudo") if changes_directory(call) => return None,
+                Some("env" | "sudo" | "find") if changes_directory(call) => return None,
                 Some(_) => continue,
             }
             let next = match call.operands.as_slice() {
@@ -229,9 +229,11 @@ impl CallFacts<'_> {
     }
 }
 
-/// Whether a wrapper has what it runs work in another directory.
+/// Whether a program has what it runs work in another directory.
 fn changes_directory(call: &ProgramCall) -> bool {
+    let is_of_find = |it: &LineWord| matches!(it.text(), Some("-execdir" | "-okdir"));
     ["C", "D", "chdir"].iter().any(|flag| call.flags.contains(*flag))
+        || call.arguments.iter().any(is_of_find)
 }
 
 /// The same path without `.`, `..` and slashes that mean nothing.

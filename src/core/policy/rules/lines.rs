@@ -1,8 +1,6 @@
 //! How rules judge what a command line runs and writes.
 
-use crate::core::command_line::{
-    LineWord, ParsedCommandLine, ProgramCall, ShapePiece, UnknownPart, WordShape,
-};
+use crate::core::command_line::{LineWord, ParsedCommandLine, ProgramCall, UnknownPart, WordShape};
 use crate::core::policy::rules::command::CommandPattern;
 use crate::core::policy::rules::facts::CallFacts;
 use crate::core::policy::rules::patterns::Patterns;
@@ -102,10 +100,14 @@ impl Rule {
 
 /// Whether a line runs such a program. What a program may run that is not known to run others, may be one.
 fn command_of_line(command: &CommandPattern, line: &ParsedCommandLine) -> Matching {
-    let calls = line.calls.iter().map(|call| command.matching(call));
-    let is_suspect = line.suspects.iter().any(|call| command.matching(call) == Matching::Yes);
-    let suspect = if is_suspect { Matching::Maybe } else { Matching::No };
-    calls.max().unwrap_or(Matching::No).max(suspect)
+    let is_suspect = || line.suspects.iter().any(|call| command.matching(call) == Matching::Yes);
+    most(line.calls.iter().map(|call| command.matching(call)), is_suspect)
+}
+
+/// The most that one of several says, or whether there is a suspect.
+fn most(all: impl Iterator<Item = Matching>, is_suspect: impl Fn() -> bool) -> Matching {
+    let most = all.max().unwrap_or(Matching::No);
+    if most == Matching::No && is_suspect() { Matching::Maybe } else { most }
 }
 
 /// Whether a line writes, or has a program change, such a file.
@@ -120,8 +122,8 @@ fn files_of_line(patterns: &Patterns, call: &CallFacts<'_>, line: &ParsedCommand
             false => Matching::No,
         },
     };
-    let suspect = suspect_file_of(patterns, call, line).map_or(Matching::No, |_| Matching::Maybe);
-    line.writes.iter().chain(&line.targets).map(one).max().unwrap_or(Matching::No).max(suspect)
+    let files = line.writes.iter().chain(&line.targets).map(one);
+    most(files, || suspect_file_of(patterns, call, line).is_some())
 }
 
 /// Whether a file of this shape may be such a file.
@@ -134,13 +136,8 @@ fn may_be_in(
     if !shape.stays_below() {
         return true;
     }
-    let (directory, name) = shape.in_directory();
-    let Some(directories) = call.paths(line, directory) else { return true };
-    directories.iter().any(|directory| {
-        let begin = ShapePiece::Text(format!("{}/", directory.trim_end_matches('/')));
-        let whole: Vec<ShapePiece> = [begin].into_iter().chain(name.clone()).collect();
-        patterns.may_match(&whole)
-    })
+    let shapes = shape.resolved(|directory| call.paths(line, directory));
+    shapes.is_none_or(|shapes| shapes.iter().any(|it| patterns.may_match(it)))
 }
 
 /// Such a file which a program would change if it ran its operands.

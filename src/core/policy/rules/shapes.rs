@@ -40,8 +40,25 @@ impl ShapeMatcher {
                     texts.iter().flat_map(|text| after_text(automaton, &states, text)).collect()
                 }
                 ShapePiece::Digits => after_any(automaton, states, |it| it.is_ascii_digit()),
+                ShapePiece::Numbers => after_any(automaton, states, |it| {
+                    it.is_ascii_digit() || matches!(it, b' ' | b'\n')
+                }),
+                ShapePiece::Letters => {
+                    after_any(automaton, states, |it| it.is_ascii_alphanumeric())
+                }
                 ShapePiece::Name => after_any(automaton, states, |it| it != b'/'),
-                ShapePiece::Any | ShapePiece::Words => after_any(automaton, states, |_| true),
+                ShapePiece::Branch => {
+                    let is_first = |it: &u8| it.is_ascii_alphanumeric() || *it == b'_';
+                    let first = (0..=u8::MAX).filter(is_first);
+                    let after = |byte| states.iter().map(move |it| automaton.next_state(*it, byte));
+                    let begun = first.flat_map(after).collect();
+                    let mut all = after_any(automaton, begun, |_| true);
+                    all.extend(&states);
+                    all
+                }
+                ShapePiece::Path | ShapePiece::Any | ShapePiece::Words => {
+                    after_any(automaton, states, |_| true)
+                }
             };
         }
         states.into_iter().any(|it| automaton.is_match_state(automaton.next_eoi_state(it)))
