@@ -55,6 +55,7 @@ mod daemon {
     mod mounts;
     mod observe;
     mod order;
+    mod orphans;
     mod people;
     mod policy;
     mod program;
