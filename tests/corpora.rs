@@ -19,7 +19,8 @@ const BYTES_MAX: usize = 200 * 1024;
 /// Panics when a property does not hold for an input.
 type Body = fn(&[u8]);
 
-const TARGETS: [(&str, Body); 10] = [
+const TARGETS: [(&str, Body); 13] = [
+    ("awk_scripts", bodies::awk_scripts::check),
     ("command_lines", bodies::command_lines::check),
     ("configuration", bodies::configuration::check),
     ("deltas", bodies::deltas::check),
@@ -28,8 +29,10 @@ const TARGETS: [(&str, Body); 10] = [
     ("journal", bodies::journal::check),
     ("keys", bodies::keys::check),
     ("sanitiser", bodies::sanitiser::check),
+    ("sed_scripts", bodies::sed_scripts::check),
     ("shim_frames", bodies::shim_frames::check),
     ("uris", bodies::uris::check),
+    ("word_shapes", bodies::word_shapes::check),
 ];
 
 fn folder() -> PathBuf {
@@ -111,6 +114,17 @@ fn kept_frames_of_shims_hold() {
 #[test]
 fn kept_uris_and_names_hold() {
     replay("uris");
+}
+
+#[test]
+fn kept_scripts_hold() {
+    replay("awk_scripts");
+    replay("sed_scripts");
+}
+
+#[test]
+fn kept_words_hold() {
+    replay("word_shapes");
 }
 
 #[test]

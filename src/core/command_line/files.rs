@@ -71,7 +71,6 @@ fn with_file(word: &LineWord, found: &[ShapePiece]) -> LineWord {
         pieces.extend_from_slice(found);
         pieces.extend(part);
     }
-    pieces.retain(|it| *it != ShapePiece::Text(String::new()));
     LineWord::of_pieces(pieces)
 }
 

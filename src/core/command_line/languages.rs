@@ -74,20 +74,15 @@ fn is_plain_sed(script: &str) -> bool {
         let line_end = || rest.find('\n').map_or("", |end| &rest[end..]);
         rest = match next {
             '0'..='9' | '$' | ',' | '+' | '~' | '!' => behind,
-            '/' => match past(behind, '/', 1) {
-                Some(behind) => behind.trim_start_matches(['I', 'M']),
-                None => return false,
-            },
-            '\\' => {
-                let Some(sign) = behind.chars().next() else { return false };
-                match past(&behind[sign.len_utf8()..], sign, 1) {
-                    Some(behind) => behind.trim_start_matches(['I', 'M']),
-                    None => return false,
-                }
+            '/' | '\\' => {
+                let Some(behind) = past_parts(if next == '/' { rest } else { behind }, &[true])
+                else {
+                    return false;
+                };
+                behind.trim_start_matches(['I', 'M'])
             }
             's' | 'y' => {
-                let Some(sign) = behind.chars().next() else { return false };
-                let Some(behind) = past(&behind[sign.len_utf8()..], sign, 2) else { return false };
+                let Some(behind) = past_parts(behind, &[next == 's', false]) else { return false };
                 let flags = |it: char| "gpiImM".contains(it) || it.is_ascii_digit();
                 behind.trim_start_matches(flags)
             }
@@ -117,55 +112,128 @@ fn is_plain_sed(script: &str) -> bool {
     }
 }
 
-/// What follows the given number of further signs. A backslash escapes one, and so do brackets.
-fn past(text: &str, sign: char, mut count: usize) -> Option<&str> {
-    let mut letters = text.char_indices();
-    while let Some((at, letter)) = letters.next() {
-        match letter {
-            '\\' => _ = letters.next(),
-            _ if letter == sign => {
-                count -= 1;
-                if count == 0 {
-                    return Some(&text[at + letter.len_utf8()..]);
-                }
+/// What follows as many parts, each ended by the sign at the beginning. A backslash escapes one, and so do the brackets of a
+/// pattern.
+fn past_parts<'a>(text: &'a str, are_patterns: &[bool]) -> Option<&'a str> {
+    let sign = text.chars().next().filter(|it| !matches!(it, '[' | '\\' | '\n'))?;
+    let mut rest = &text[sign.len_utf8()..];
+    for is_pattern in are_patterns {
+        loop {
+            let letter = rest.chars().next()?;
+            rest = &rest[letter.len_utf8()..];
+            match letter {
+                _ if letter == sign => break,
+                '\\' => rest = &rest[rest.chars().next()?.len_utf8()..],
+                '[' if *is_pattern => rest = past_class(rest)?,
+                _ => {}
             }
-            _ => {}
         }
     }
-    None
+    Some(rest)
+}
+
+/// What follows a choice of characters in brackets, of which the first one is open; none if that is not clear.
+fn past_class(text: &str) -> Option<&str> {
+    let mut rest = text.strip_prefix('^').unwrap_or(text);
+    rest = rest.strip_prefix(']').unwrap_or(rest);
+    loop {
+        let (inner, behind) = rest.split_once(']')?;
+        let names = |sign: char| {
+            let name =
+                inner.rfind(&['[', sign].iter().collect::<String>()).map(|at| &inner[at + 2..]);
+            name.is_some_and(|name| name.ends_with(sign))
+        };
+        // A class that is named, in brackets of its own.
+        let is_named = [':', '.', '='].into_iter().any(names);
+        let may_be_named = inner.contains('[') && inner.ends_with([':', '.', '=']);
+        match is_named {
+            true => rest = behind,
+            false if may_be_named || inner.ends_with('\\') => return None,
+            false => return Some(behind),
+        }
+    }
 }
 
 /// Whether a script of `awk` runs and writes nothing.
 fn is_plain_awk(script: &str) -> bool {
-    let code = without_texts(script);
+    let Some(code) = without_texts(script) else { return false };
     let bare = code.replace("||", "");
-    let writes = code.split('>').skip(1).any(|behind| behind.trim_start().starts_with('"'));
+    let writes = code.match_indices('>').any(|(at, sign)| {
+        let behind = code[at + sign.len()..].trim_start();
+        behind.starts_with('"') || statement_before(&code[..at]).contains("print")
+    });
     !(bare.contains(['|', '@']) || code.contains("system") || writes)
 }
 
-/// A script of `awk` with its strings and patterns empty.
-fn without_texts(script: &str) -> String {
-    let mut code = String::new();
-    let mut letters = script.chars();
-    while let Some(letter) = letters.next() {
-        code.push(letter);
-        let before = code[..code.len() - letter.len_utf8()].trim_end().chars().next_back();
-        // Behind a value, it divides.
-        let is_pattern = letter == '/'
-            && before
-                .is_none_or(|it| !(it.is_alphanumeric() || matches!(it, '_' | ')' | ']' | '$')));
-        if letter == '"' || is_pattern {
-            let mut is_open = true;
-            while let Some(inner) = is_open.then(|| letters.next()).flatten() {
-                match inner {
-                    '\\' => _ = letters.next(),
-                    _ => is_open = inner != letter,
-                }
+/// The statement that goes on behind this code.
+fn statement_before(code: &str) -> &str {
+    let begins = |at: usize, sign: &str| match sign {
+        "\n" => !code[..at].trim_end().ends_with([',', '\\', '&', '|']),
+        _ => true,
+    };
+    let mut ends = code.rmatch_indices([';', '{', '}', '\n']);
+    ends.find(|(at, sign)| begins(*at, sign)).map_or(code, |(at, _)| &code[at + 1..])
+}
+
+/// A script of `awk` with its strings and patterns empty and without comments; none if it is not clear where they end.
+fn without_texts(script: &str) -> Option<String> {
+    let (mut code, mut rest) = (String::new(), script);
+    while let Some(letter) = rest.chars().next() {
+        let behind = &rest[letter.len_utf8()..];
+        let line = behind.split('\n').next().unwrap_or_default();
+        rest = match letter {
+            '#' => &behind[line.len()..],
+            '"' => {
+                code.push_str("\"\"");
+                past_text(behind, '"')?
             }
-            code.push(letter);
+            '/' if begins_pattern(&code) => {
+                code.push_str("//");
+                past_text(behind, '/')?
+            }
+            // It divides, or begins a pattern in which other signs have another meaning.
+            '/' if line.contains('/') => {
+                if line.contains(['"', '#']) {
+                    return None;
+                }
+                code.extend(["/", line]);
+                &behind[line.len()..]
+            }
+            _ => {
+                code.push(letter);
+                behind
+            }
+        };
+    }
+    Some(code)
+}
+
+/// Whether a `/` behind this code surely begins a pattern: it stands behind no value.
+fn begins_pattern(code: &str) -> bool {
+    code.trim_end().chars().next_back().is_none_or(|it| "({,;!~&|=<>?:}*%^".contains(it))
+}
+
+/// What follows a string or pattern of `awk` that ends at this sign on its line.
+fn past_text(text: &str, sign: char) -> Option<&str> {
+    let mut rest = text;
+    loop {
+        let letter = rest.chars().next()?;
+        rest = &rest[letter.len_utf8()..];
+        match letter {
+            _ if letter == sign => return Some(rest),
+            '\n' => return None,
+            '\\' => rest = &rest[rest.chars().next()?.len_utf8()..],
+            '[' if sign == '/' => {
+                let behind = past_class(rest)?;
+                // For some, it ends there.
+                if rest[..rest.len() - behind.len()].contains(sign) {
+                    return None;
+                }
+                rest = behind;
+            }
+            _ => {}
         }
     }
-    code
 }
 
 #[cfg(test)]
@@ -191,6 +259,9 @@ mod tests {
             "# w x\np",
             "5q",
             "0~3d",
+            "s/[^/]*$//",
+            "s/[]/]/x/;s/[[:space:]/]*$//",
+            "/[/]/p",
         ] {
             assert!(is_plain_sed(plain), "{plain}");
         }
@@ -215,6 +286,11 @@ mod tests {
             "s,a,b,e",
             "\\,a,e",
             "a\\\nx\ne ls",
+            "s/[/]/p;/w ./x",
+            "y/[/]/;w ./x",
+            "/[/p;/]/w ./x",
+            "s/[a[:]/]/p/w ./x",
+            "s/[\\]/]/p/w ./x",
         ] {
             assert!(!is_plain_sed(other), "{other}");
         }
@@ -228,6 +304,11 @@ mod tests {
             "$3 > 50 || /x/ { n += $2 / 3 } END { print n }",
             "BEGIN { FS = \"|\" } { print $2 }",
             "{ gsub(/system/, \"\"); print }",
+            "NR==FNR { a[$1]; next } $1 in a",
+            "{ if ($1 > 3) print $0 } # it's a \"comment",
+            "{ s += $3 / 2 } END { print s / NR }",
+            "{ print $1 }\n$1 > 5",
+            "/[[:space:]]\"x/ { print }",
         ] {
             assert!(is_plain_awk(plain), "{plain}");
         }
@@ -240,6 +321,15 @@ mod tests {
             "@load \"x\"",
             "{ x = 1 / 2; print | \"sh\" } # /",
             "{ f = \"system\"; @f(\"ls\") }",
+            "# \"\n{ print > \"f\" }",
+            "/[/\"]/ { print > \"f\" }",
+            "{ x = y++ / 2; print > \"f\" } # /",
+            "{ x = \"4\" / 2; print > \"f\" } # /",
+            "{ print /\"/; print > \"f\" }",
+            "{ x = a / b; if (/\"/) print > \"f\" }",
+            "{ f = \"/etc/hosts\"; print > f }",
+            "{ print $1,\n$2 > $3 }",
+            "{ print /x/ > f }",
         ] {
             assert!(!is_plain_awk(other), "{other}");
         }

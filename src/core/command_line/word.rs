@@ -1,5 +1,10 @@
 //! A word of a command line, as far as it is known before the line runs.
 
+use std::slice;
+
+/// How much a word may be whose pieces may be nothing, or one of several texts.
+const ALTERNATIVES_MAX: usize = 512;
+
 /// A word after all quotes are removed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LineWord {
@@ -24,7 +29,7 @@ pub enum ShapePiece {
     Numbers,
     /// Letters and digits of ASCII, or nothing.
     Letters,
-    /// Any text without `/`.
+    /// Any text without `/`. It is not nothing where it is a whole part of a path.
     Name,
     /// Any text of which no part between `/` is `.` or `..`.
     Path,
@@ -42,13 +47,14 @@ impl LineWord {
     }
 
     /// The word that consists of these pieces.
-    pub(super) fn of_pieces(pieces: Vec<ShapePiece>) -> Self {
+    pub fn of_pieces(pieces: Vec<ShapePiece>) -> Self {
         let is_apart = pieces.len() > 1 && pieces.contains(&ShapePiece::Numbers);
         if is_apart || pieces.contains(&ShapePiece::Words) {
             return Self::unknown();
         }
         let mut whole: Vec<ShapePiece> = Vec::new();
-        for piece in pieces {
+        let is_nothing = |it: &ShapePiece| matches!(it, ShapePiece::Text(text) if text.is_empty());
+        for piece in pieces.into_iter().filter(|it| !is_nothing(it)) {
             match (whole.last_mut(), piece) {
                 (Some(ShapePiece::Text(text)), ShapePiece::Text(more)) => text.push_str(&more),
                 (_, piece) => whole.push(piece),
@@ -93,7 +99,8 @@ impl LineWord {
             Self::Known(text) => return text.starts_with('-'),
             Self::Computed(WordShape(shape)) => shape,
         };
-        beginnings(shape).iter().any(|pieces| match pieces.first() {
+        let Some(all) = alternatives(shape) else { return true };
+        all.iter().any(|pieces| match pieces.first() {
             Some(ShapePiece::Text(text)) => text.starts_with('-'),
             Some(
                 ShapePiece::Digits | ShapePiece::Numbers | ShapePiece::Letters | ShapePiece::Branch,
@@ -115,7 +122,6 @@ impl LineWord {
         if let Some(ShapePiece::Text(text)) = pieces.first_mut() {
             text.drain(..bytes);
         }
-        pieces.retain(|it| *it != ShapePiece::Text(String::new()));
         Self::of_pieces(pieces)
     }
 
@@ -149,21 +155,21 @@ impl WordShape {
         &self.0
     }
 
-    /// Whether a path of this shape surely is in the directory that its text begins with, or below: no part of it may turn
-    /// out to be `..`.
-    pub fn stays_below(&self) -> bool {
-        !may_lead_up(&self.0)
-    }
-
-    /// What it may be, with the directory that it begins with as `resolve` has it; `None` if that has none.
+    /// The paths that it may be, with the directory that each begins with as `resolve` has it; `None` if one is not known, they
+    /// are too many, or a part of one may turn out to be `..`.
     pub fn resolved(
         &self,
         resolve: impl Fn(&str) -> Option<Vec<String>>,
     ) -> Option<Vec<Vec<ShapePiece>>> {
         let mut all = Vec::new();
-        for pieces in beginnings(&self.0) {
+        for pieces in alternatives(&self.0)? {
+            if may_lead_up(&pieces) {
+                return None;
+            }
             let (first, rest) = match pieces.split_first() {
                 Some((ShapePiece::Text(text), rest)) => (text.as_str(), rest),
+                // It may be a path from the root.
+                Some((ShapePiece::Path, _)) => return None,
                 Some(_) | None => ("", pieces.as_slice()),
             };
             // A part of the path ends there, or may.
@@ -178,77 +184,92 @@ impl WordShape {
                     begin.push('/');
                 }
                 begin.push_str(name);
-                let begin = [ShapePiece::Text(begin)].into_iter();
-                all.push(begin.chain(rest.iter().cloned()).collect());
+                let mut whole = vec![ShapePiece::Text(begin)];
+                whole.extend(rest.iter().cloned());
+                all.push(with_single_slashes(whole));
             }
         }
         Some(all)
     }
 }
 
-/// The ways in which a word of these pieces may begin: with each of several texts, and without what may be nothing.
-fn beginnings(pieces: &[ShapePiece]) -> Vec<Vec<ShapePiece>> {
-    let Some((first, rest)) = pieces.split_first() else { return vec![Vec::new()] };
-    let texts = match first {
-        ShapePiece::Text(text) => std::slice::from_ref(text),
-        ShapePiece::OneOf(texts) => texts.as_slice(),
-        ShapePiece::Any | ShapePiece::Words => return vec![pieces.to_vec()],
-        ShapePiece::Digits
-        | ShapePiece::Numbers
-        | ShapePiece::Letters
-        | ShapePiece::Name
-        | ShapePiece::Path
-        | ShapePiece::Branch => {
-            let mut all = beginnings(rest);
-            all.push(pieces.to_vec());
-            return all;
+/// What a word of these pieces may be, each with one of several texts, and without what may be nothing; none if that is too
+/// much.
+fn alternatives(pieces: &[ShapePiece]) -> Option<Vec<Vec<ShapePiece>>> {
+    let mut all = vec![Vec::new()];
+    for piece in pieces {
+        let ways: Vec<ShapePiece> = match piece {
+            ShapePiece::OneOf(texts) => texts.iter().cloned().map(ShapePiece::Text).collect(),
+            ShapePiece::Digits
+            | ShapePiece::Numbers
+            | ShapePiece::Letters
+            | ShapePiece::Path
+            | ShapePiece::Branch => vec![piece.clone(), ShapePiece::Text(String::new())],
+            ShapePiece::Text(_) | ShapePiece::Name | ShapePiece::Any | ShapePiece::Words => {
+                vec![piece.clone()]
+            }
+        };
+        if all.len() * ways.len() > ALTERNATIVES_MAX {
+            return None;
         }
-    };
-    let begin = |text: &String| [ShapePiece::Text(text.clone())].into_iter();
-    let joined = |text| LineWord::of_pieces(begin(text).chain(rest.iter().cloned()).collect());
-    let some = texts.iter().filter(|it| !it.is_empty()).map(|text| joined(text).pieces());
-    let none = texts.iter().any(String::is_empty).then(|| beginnings(rest));
-    some.chain(none.into_iter().flatten()).collect()
+        let with = |way: &ShapePiece| {
+            let way = way.clone();
+            all.iter().map(move |before| [before.as_slice(), slice::from_ref(&way)].concat())
+        };
+        all = ways.iter().flat_map(with).collect();
+    }
+    Some(all.into_iter().map(|pieces| LineWord::of_pieces(pieces).pieces()).collect())
+}
+
+/// A path of these pieces without slashes that mean nothing.
+fn with_single_slashes(mut pieces: Vec<ShapePiece>) -> Vec<ShapePiece> {
+    let last = pieces.len() - 1;
+    for (at, piece) in pieces.iter_mut().enumerate() {
+        let ShapePiece::Text(text) = piece else { continue };
+        while text.contains("//") {
+            *text = text.replace("//", "/");
+        }
+        if at == last && text.ends_with('/') && (at > 0 || text.len() > 1) {
+            text.pop();
+        }
+    }
+    pieces
 }
 
 /// Whether a part of a path may turn out to be `..`, or if something of it may be anything.
 fn may_lead_up(pieces: &[ShapePiece]) -> bool {
     let is_dots = |text: &str| !text.is_empty() && text.bytes().all(|it| it == b'.');
     // What is known of the part of the path that is read.
-    let (mut known, mut is_first) = (String::new(), true);
-    for piece in pieces {
+    let mut known = String::new();
+    for (at, piece) in pieces.iter().enumerate() {
         match piece {
             ShapePiece::Any | ShapePiece::Words => return true,
-            ShapePiece::OneOf(texts) if texts.iter().any(|it| it.contains("..") || is_dots(it)) => {
-                return true;
-            }
             ShapePiece::Text(text) => {
                 let mut parts = text.split('/');
                 known.push_str(parts.next().unwrap_or_default());
                 for part in parts {
                     // In front of all that is computed, it is a part of the directory, which is resolved.
-                    if is_dots(&known) && !is_first {
+                    if is_dots(&known) && at > 0 {
                         return true;
                     }
                     part.clone_into(&mut known);
                 }
             }
-            ShapePiece::Path => known.clear(),
-            ShapePiece::Branch if known.is_empty() => {}
+            ShapePiece::Path if at < 2 || !is_dots(&known) => known.clear(),
             ShapePiece::OneOf(_)
             | ShapePiece::Digits
             | ShapePiece::Numbers
             | ShapePiece::Letters
             | ShapePiece::Name
+            | ShapePiece::Path
             | ShapePiece::Branch => {
                 if is_dots(&known) {
                     return true;
                 }
             }
         }
-        is_first = false;
     }
-    is_dots(&known) && !is_first && pieces.len() > 1
+    is_dots(&known) && pieces.len() > 1
 }
 
 #[cfg(test)]
@@ -286,7 +307,7 @@ mod tests {
     #[test]
     fn a_path_stays_below_its_directory_unless_a_part_may_be_dots() {
         let stays = |text: &str| match word(text) {
-            LineWord::Computed(shape) => shape.stays_below(),
+            LineWord::Computed(shape) => shape.resolved(|it| Some(vec![it.to_owned()])).is_some(),
             LineWord::Known(_) => panic!("{text}"),
         };
         for up in [".*", "a/.*", "a/..*", "x*/../y", "x*/..", ".#/x", "*./x", "a%/..", "a%.."] {
@@ -296,7 +317,7 @@ mod tests {
             assert!(stays(below), "{below}");
         }
         let LineWord::Computed(unknown) = LineWord::unknown() else { panic!() };
-        assert!(!unknown.stays_below());
+        assert_eq!(unknown.resolved(|_| Some(Vec::new())), None);
     }
 
     #[test]
@@ -307,10 +328,11 @@ mod tests {
             all.unwrap().into_iter().map(LineWord::of_pieces).collect::<Vec<_>>()
         };
         assert_eq!(resolved(word("../src/a*.c")), [word("<../src/>/a*.c")]);
-        assert_eq!(resolved(word("src%.c")), [word("<src>%.c")]);
-        assert_eq!(resolved(word("#/x")), [word("</x>"), word("<>/#/x")]);
+        assert_eq!(resolved(word("src%/x")), [word("<src>%/x"), word("<src/x>")]);
+        assert_eq!(resolved(word("#/x")), [word("<>/#/x"), word("</x>")]);
+        assert_eq!(resolved(word("a*//b#/c/")), [word("<>/a*/b#/c"), word("<>/a*/b/c")]);
         let one = ShapePiece::OneOf(["a", "/etc/", ""].map(str::to_owned).to_vec());
         let several = LineWord::of_pieces(vec![one, ShapePiece::Text("/hosts".into())]);
-        assert_eq!(resolved(several), ["<a/hosts>", "</etc//hosts>", "</hosts>"].map(word));
+        assert_eq!(resolved(several), ["<a/hosts>", "</etc/hosts>", "</hosts>"].map(word));
     }
 }

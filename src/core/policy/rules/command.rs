@@ -111,12 +111,12 @@ fn matching_word(patterns: &Patterns, word: &LineWord) -> Matching {
         LineWord::Known(text) => {
             (patterns.matches(text) || patterns.matches(&plain_path(text))).into()
         }
-        LineWord::Computed(shape) if !shape.stays_below() => Matching::Maybe,
         LineWord::Computed(shape) => {
             let plain = shape.resolved(|directory| Some(vec![plain_path(directory)]));
-            let mut plain = plain.into_iter().flatten();
-            let may_match =
-                patterns.may_match(shape.pieces()) || plain.any(|it| patterns.may_match(&it));
+            let may_match = plain.is_none_or(|plain| {
+                let mut all = [shape.pieces()].into_iter().chain(plain.iter().map(Vec::as_slice));
+                all.any(|pieces| patterns.may_match(pieces))
+            });
             if may_match { Matching::Maybe } else { Matching::No }
         }
     }

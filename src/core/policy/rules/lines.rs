@@ -133,9 +133,6 @@ fn may_be_in(
     line: &ParsedCommandLine,
     shape: &WordShape,
 ) -> bool {
-    if !shape.stays_below() {
-        return true;
-    }
     let shapes = shape.resolved(|directory| call.paths(line, directory));
     shapes.is_none_or(|shapes| shapes.iter().any(|it| patterns.may_match(it)))
 }
