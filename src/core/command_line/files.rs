@@ -1,6 +1,6 @@
 //! The files that `find` finds, and what it runs for them.
 
-use crate::core::command_line::arguments::lists;
+use crate::core::command_line::arguments::lists_word;
 use crate::core::command_line::{CALLS_MAX, LineWord, ShapePiece, ShellLineReader, UnknownPart};
 
 /// The options that run a command, in the directory of each file and elsewhere.
@@ -13,15 +13,11 @@ const BRANCHES: &str = "( ) ! -not -o -or ,";
 
 /// Whether an argument of `find` has it run what follows.
 pub(super) fn runs_for_files(word: &LineWord) -> bool {
-    runs_in_directory(word) || is_one_of(word, RUNS)
+    runs_in_directory(word) || lists_word(RUNS, word)
 }
 
 fn runs_in_directory(word: &LineWord) -> bool {
-    is_one_of(word, RUNS_IN_DIRECTORY)
-}
-
-fn is_one_of(word: &LineWord, words: &str) -> bool {
-    word.text().is_some_and(|it| lists(words, it))
+    lists_word(RUNS_IN_DIRECTORY, word)
 }
 
 impl ShellLineReader {
@@ -57,7 +53,7 @@ impl ShellLineReader {
         let arguments = &call.arguments;
         let is_listed = call.name.as_deref() == Some("find")
             && arguments.last().is_some_and(|it| it.text() == Some("-print0"))
-            && !arguments.iter().any(|it| is_one_of(it, WRITES));
+            && !arguments.iter().any(|it| lists_word(WRITES, it));
         is_listed.then(|| LineWord::of_pieces(found(arguments)))
     }
 }
@@ -76,14 +72,14 @@ fn with_file(word: &LineWord, found: &[ShapePiece]) -> LineWord {
 
 /// What the path of each file consists of that `find` finds: where it starts, what is below that, and how its name ends.
 fn found(arguments: &[LineWord]) -> Vec<ShapePiece> {
-    let begins = |it: &LineWord| !is_one_of(it, "-H -L -P");
+    let begins = |it: &LineWord| !lists_word("-H -L -P", it);
     let rest = &arguments[arguments.iter().position(begins).unwrap_or(arguments.len())..];
-    let is_test = |it: &LineWord| it.may_be_flag() || is_one_of(it, BRANCHES);
+    let is_test = |it: &LineWord| it.may_be_flag() || lists_word(BRANCHES, it);
     let (starts, tests) = rest.split_at(rest.iter().position(is_test).unwrap_or(rest.len()));
     let known: Option<Vec<&str>> = starts.iter().map(LineWord::text).collect();
     let own = &tests[..tests.iter().position(runs_for_files).unwrap_or(tests.len())];
     let mut pieces = match (starts, known.as_deref()) {
-        _ if tests.iter().any(|it| is_one_of(it, "-files0-from")) => {
+        _ if tests.iter().any(|it| lists_word("-files0-from", it)) => {
             return vec![ShapePiece::Words];
         }
         ([], _) => vec![ShapePiece::Text(".".to_owned())],
@@ -95,7 +91,7 @@ fn found(arguments: &[LineWord]) -> Vec<ShapePiece> {
     };
     pieces.push(ShapePiece::Path);
     // A file at which the search starts has its name before what is below it.
-    let end = end_of_names(own).filter(|_| !tests.iter().any(|it| is_one_of(it, BRANCHES)));
+    let end = end_of_names(own).filter(|_| !tests.iter().any(|it| lists_word(BRANCHES, it)));
     let is_below = known.is_some_and(|it| it.iter().all(|start| !start.ends_with(['/', '*'])));
     if let Some(end) = end.filter(|_| is_below)
         && !starts.iter().any(|it| it.text().is_some_and(|it| ends_in(it, &end)))

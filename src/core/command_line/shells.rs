@@ -2,7 +2,7 @@
 //!
 //! A builtin that is not known to be harmless may do anything.
 
-use crate::core::command_line::arguments::{after_options, lists};
+use crate::core::command_line::arguments::{after_options, lists, lists_word};
 use crate::core::command_line::{LineWord, ShellLineReader, UnknownPart};
 
 /// Shells that read POSIX syntax.
@@ -63,7 +63,7 @@ impl ShellLineReader {
                 Some(_) | None => UnknownPart::ShellInput,
             }),
             "set" if are_plain_settings(arguments) => {}
-            "shopt" if arguments.iter().all(|it| is_one_of(it, HARMLESS_SHOPTS)) => {}
+            "shopt" if arguments.iter().all(|it| lists_word(HARMLESS_SHOPTS, it)) => {}
             "read" => self.read_variables(arguments),
             "unset" => self.unset(arguments),
             "history" if arguments.iter().all(is_digits) => {}
@@ -85,10 +85,11 @@ impl ShellLineReader {
             {
                 self.note(UnknownPart::Builtin);
             }
-            "wait" if arguments.iter().all(|it| !it.may_be_flag() || is_one_of(it, "-n -f")) => {}
+            "wait" if arguments.iter().all(|it| !it.may_be_flag() || lists_word("-n -f", it)) => {}
             "jobs"
-                if arguments.iter().all(|it| !it.may_be_flag() || is_one_of(it, "-l -p -r -s")) => {
-            }
+                if arguments
+                    .iter()
+                    .all(|it| !it.may_be_flag() || lists_word("-l -p -r -s", it)) => {}
             "which" | "where" | "stat" => {}
             "su" => self.other_user(arguments),
             _ if lists(DECLARING, name) => self.declared(arguments),
@@ -269,7 +270,7 @@ fn are_plain_settings(arguments: &[LineWord]) -> bool {
         match word.text() {
             Some("--") => return true,
             Some("-o" | "+o") => match words.next() {
-                Some(name) if is_one_of(name, HARMLESS_SETTINGS) => {}
+                Some(name) if lists_word(HARMLESS_SETTINGS, name) => {}
                 Some(_) | None => return false,
             },
             Some(word) => {
@@ -280,7 +281,7 @@ fn are_plain_settings(arguments: &[LineWord]) -> bool {
                     return false;
                 }
                 if takes_name.is_some()
-                    && !words.next().is_some_and(|it| is_one_of(it, HARMLESS_SETTINGS))
+                    && !words.next().is_some_and(|it| lists_word(HARMLESS_SETTINGS, it))
                 {
                     return false;
                 }
@@ -289,10 +290,6 @@ fn are_plain_settings(arguments: &[LineWord]) -> bool {
         }
     }
     true
-}
-
-fn is_one_of(word: &LineWord, words: &str) -> bool {
-    word.text().is_some_and(|it| lists(words, it))
 }
 
 fn is_digits(word: &LineWord) -> bool {
