@@ -41,6 +41,7 @@ mod daemon {
     mod mount_asks;
     mod mount_content;
     mod mount_eras;
+    mod mount_errors;
     mod mount_exact;
     mod mount_inputs;
     mod mount_leases;

@@ -96,7 +96,7 @@ fn errors_name_flags_and_arguments_that_their_command_has() {
     const OBSERVED: [&str; 4] = ["session", "since", "lane", "max_rate_hz"];
     let tools = terminal::entries().into_iter().chain(control::entries());
     let members = |tool: ToolEntry| {
-        let parameters = tool.description.input_schema["properties"].clone();
+        let parameters = tool.description().unwrap().input_schema["properties"].clone();
         let until = parameters["until"]["properties"].clone();
         let keys =
             |it: &Value| it.as_object().into_iter().flat_map(|it| it.keys().cloned()).collect();

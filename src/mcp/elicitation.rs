@@ -9,8 +9,9 @@ use rmcp::model::ClientCapabilities;
 use serde_json::{Value, json};
 
 use crate::mcp::asking::{ask, shows_forms};
-use crate::mcp::call::{Era, InputResponses};
+use crate::mcp::call::InputResponses;
 use crate::mcp::connection::Connection;
+use crate::mcp::era::Era;
 use crate::mount::asking::ServerAsk;
 use crate::mount::json::reading::read_whole;
 use crate::surface::person::{AsksPerson, ClientPerson, PersonAnswer, ReturnedAnswer};

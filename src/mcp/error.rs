@@ -3,12 +3,11 @@
 //! For the daemon, only this module maps errors to codes; failures of the command line itself get theirs in `cli`. No
 //! match has a wildcard, so a new error needs a code to compile.
 
-mod mounts;
+pub mod mounts;
 mod shortage;
 
 use rmcp::ErrorData;
 use rmcp::model::ErrorCode;
-use serde_json::json;
 
 use crate::core::code::Code;
 use crate::core::input::request::WriteError;
@@ -16,7 +15,8 @@ use crate::core::keys::mouse::MouseError;
 use crate::core::lease::error::{EndCause, LeaseError};
 use crate::core::policy::denial::Denial;
 use crate::core::token::Rejection;
-use crate::mcp::call::{Era, ToolResult};
+use crate::mcp::call_result::CallResult;
+use crate::mcp::era::Era;
 use crate::mcp::error::shortage::missing;
 use crate::mcp::hint::for_models;
 use crate::mcp::request_class::BUSY;
@@ -82,13 +82,13 @@ impl ErrorWire {
     }
 
     /// The error as the result of a tool call.
-    pub fn result(&self, era: Era) -> ToolResult {
+    pub fn result(&self, era: Era) -> CallResult {
         let text = format!("{}: {}. {}", self.error_code, self.message, self.hint);
-        ToolResult::failure(era, text, json!(self))
+        CallResult::failure(era, text, Box::new(self.clone()))
     }
 
     pub(super) fn refusal_of_request(self, code: ErrorCode) -> ErrorData {
-        let data = Some(json!(self));
+        let data = serde_json::to_value(&self).ok();
         ErrorData::new(code, self.message, data)
     }
 

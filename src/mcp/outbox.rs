@@ -16,8 +16,9 @@ use rmcp::model::RequestId;
 use tokio::io::AsyncWrite;
 use tokio::sync::{Notify, oneshot};
 
+use crate::mcp::call_result::CallAnswer;
 use crate::mcp::outbox::budget::{ReservedSpace, Rooms};
-use crate::mcp::outbox::queue::{Mute, OutboxQueue, OutgoingLine, OutgoingSocket};
+use crate::mcp::outbox::queue::{ExpectedReply, Mute, OutboxQueue, OutgoingLine, OutgoingSocket};
 
 /// The maximum of unsent bytes per connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -103,17 +104,30 @@ impl Outbox {
     ///
     /// Does nothing when no reply is expected, for example after a cancel.
     pub fn attach(&self, id: &RequestId, room: ReservedSpace) {
-        if let Some(place) = self.lock().rooms.get_mut(id) {
-            *place = Some(room);
+        if let Some(expected) = self.lock().expected.get_mut(id) {
+            expected.room = Some(room);
         }
     }
 
+    /// Sets what answers request `id` in place of the library's message: the library's types would write it in another
+    /// way.
+    pub fn set_answer(&self, id: &RequestId, answer: CallAnswer) {
+        if let Some(expected) = self.lock().expected.get_mut(id) {
+            expected.answer = Some(answer);
+        }
+    }
+
+    /// Takes what answers request `id` in place of the library's message, if anything does.
+    pub fn take_answer(&self, id: &RequestId) -> Option<CallAnswer> {
+        self.lock().expected.get_mut(id)?.answer.take()
+    }
+
     pub fn expect(&self, id: RequestId) {
-        self.lock().rooms.insert(id, None);
+        self.lock().expected.insert(id, ExpectedReply::default());
     }
 
     pub fn forget(&self, id: &RequestId) {
-        self.lock().rooms.remove(id);
+        self.lock().expected.remove(id);
     }
 
     /// Queues one line, including its end, before all pushes.
@@ -122,7 +136,7 @@ impl Outbox {
     /// requests in flight is limited.
     pub fn reply(&self, id: Option<&RequestId>, line: Bytes) -> Result<(), Closed> {
         let mut queue = self.lock();
-        let room = id.and_then(|id| queue.rooms.remove(id)).flatten();
+        let room = id.and_then(|id| queue.expected.remove(id)?.room);
         self.add_reply(&mut queue, room, line)?;
         queue.wake_writer();
         Ok(())

@@ -7,7 +7,9 @@ use rmcp::model::{ClientRequest, ErrorCode};
 use serde_json::{Value, json};
 
 use crate::core::mount::naming::mount_of_address;
-use crate::mcp::call::{CallParams, Era, ToolResult, is_of_mount};
+use crate::mcp::call::{CallParams, is_of_mount};
+use crate::mcp::call_result::CallResult;
+use crate::mcp::era::Era;
 
 use crate::mcp::attach::ATTACH_METHOD;
 
@@ -82,12 +84,12 @@ pub fn always_waits(tool: &str) -> bool {
 }
 
 /// The answer to a call beyond the limit, as a tool result, which models read.
-pub fn busy_call(call: &CallParams) -> ToolResult {
+pub fn busy_call(call: &CallParams) -> CallResult {
     // Only requests of the 2026-07-28 era name their version.
     let named = call.meta.as_ref().and_then(|meta| meta.protocol_version());
     let era = if named.is_some() { Era::Modern } else { Era::Legacy };
     let (text, details) = busy();
-    ToolResult::failure(era, text, details)
+    CallResult::failure(era, text, Box::new(details))
 }
 
 /// The answer to any other long request beyond the limit.

@@ -7,6 +7,7 @@ mod attaching;
 mod call_lane;
 mod calling;
 mod counted;
+mod listing;
 mod logging;
 mod mounted;
 mod mounted_call;
@@ -35,8 +36,8 @@ use rmcp::{ErrorData, RoleServer, ServerHandler};
 use crate::core::caller::Caller;
 use crate::core::policy::{Door, Standing, decide_operate};
 use crate::mcp::attach::{self, People};
-use crate::mcp::call::Era;
 use crate::mcp::connection::Connection;
+use crate::mcp::era::Era;
 use crate::mcp::listen::{Acknowledged, Subscriptions};
 use crate::mcp::notifications::NoticeLane;
 use crate::mcp::observe;
@@ -247,13 +248,7 @@ impl ServerHandler for Server {
         _request: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        let standing = self.standing(&context.meta);
-        let listed = self.shared.gateway.listed(&standing);
-        let one = standing.bound_session().is_some();
-        let tools = listed.into_iter().map(|entry| entry.listed(one)).collect();
-        Ok(ListToolsResult::with_all_items(tools)
-            .with_ttl_ms(0)
-            .with_cache_scope(rmcp::model::CacheScope::Private))
+        self.listed_tools(&context)
     }
 
     async fn list_resources(
@@ -263,10 +258,10 @@ impl ServerHandler for Server {
     ) -> Result<ListResourcesResult, ErrorData> {
         let cursor = request.and_then(|request| request.cursor);
         let standing = self.standing(&context.meta);
-        let mut page = self.listed_resources(&standing, cursor.as_deref());
+        let page = self.listed_resources(&standing, cursor.as_deref());
         if page.next_cursor.is_none() {
             let asked = (ContentList::Resources, MountRequest::Resource);
-            page.resources.extend(self.mount_list(&standing, asked).await?);
+            self.add_mounts(&page, asked, &context).await?;
         }
         Ok(page)
     }
@@ -277,10 +272,9 @@ impl ServerHandler for Server {
         context: RequestContext<RoleServer>,
     ) -> Result<ListResourceTemplatesResult, ErrorData> {
         let standing = self.standing(&context.meta);
-        let mut listed = listed_templates(standing.sessions);
+        let listed = listed_templates(standing.sessions);
         let asked = (ContentList::Templates, MountRequest::Resource);
-        let mounted = self.mount_list(&standing, asked).await?;
-        listed.resource_templates.extend(mounted);
+        self.add_mounts(&listed, asked, &context).await?;
         Ok(listed)
     }
 
@@ -301,9 +295,9 @@ impl ServerHandler for Server {
         context: RequestContext<RoleServer>,
     ) -> Result<ListPromptsResult, ErrorData> {
         let standing = self.standing(&context.meta);
-        let mut listed = listed_prompts(standing.sessions);
+        let listed = listed_prompts(standing.sessions);
         let asked = (ContentList::Prompts, MountRequest::Prompt);
-        listed.prompts.extend(self.mount_list(&standing, asked).await?);
+        self.add_mounts(&listed, asked, &context).await?;
         Ok(listed)
     }
 
@@ -333,7 +327,7 @@ impl ServerHandler for Server {
         let subscribed =
             self.subscriptions.watch(&standing, &self.connection, &request.uri, watching);
         tokio::select! {
-            subscribed = subscribed => Ok(subscribed?),
+            subscribed = subscribed => subscribed.map_err(|error| self.failed(&context.id, error)),
             () = context.ct.cancelled() => Err(ErrorData::internal_error("cancelled", None)),
         }
     }
@@ -368,7 +362,8 @@ impl ServerHandler for Server {
         };
         let standing = self.standing(&request.meta);
         let watching = |uri: &str| self.watching(uri, &standing);
-        Ok(self.acknowledged.listen(wire, &context, watching).await?)
+        let listened = self.acknowledged.listen(wire, &context, watching).await;
+        listened.map_err(|error| self.failed(&request.id, error))
     }
 
     async fn complete(
@@ -377,7 +372,7 @@ impl ServerHandler for Server {
         context: RequestContext<RoleServer>,
     ) -> Result<CompleteResult, ErrorData> {
         if let Some(completed) = self.complete_mounted(&request, &context).await {
-            return completed.map(CompleteResult::new);
+            return completed;
         }
         let standing = self.standing(&context.meta);
         let completion = self

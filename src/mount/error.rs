@@ -9,6 +9,9 @@ use crate::mount::link::lines::MESSAGE_MAX;
 /// The protocol's code of an error that wants links to be opened first.
 pub const LINK_NEEDED: i64 = -32042;
 
+/// The most data of an error that reaches clients, in bytes of JSON.
+pub const DATA_MAX: usize = 64 * 1024;
+
 /// The member of its data that has the links.
 pub const LINKS: &str = "elicitations";
 
@@ -65,9 +68,9 @@ pub enum MountError {
     /// The person has to open links before the server takes the call. The data is that of the server's error.
     #[error("the mount `{mount}` wants {} to be opened first: {message}", addresses(data).join(" and "))]
     LinkNeeded { mount: MountName, message: String, data: ExactObject },
-    /// The server refused the call with an error of the protocol, which may have no code.
+    /// The server refused the call with an error of the protocol, which may have no code. Too long data is left out.
     #[error("the mount `{mount}` refused the call{}: {message}", code.map(|it| format!(" ({it})")).unwrap_or_default())]
-    Refused { mount: MountName, code: Option<i64>, message: String },
+    Refused { mount: MountName, code: Option<i64>, message: String, data: Option<ExactJson> },
 }
 
 impl MountError {

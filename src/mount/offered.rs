@@ -2,8 +2,6 @@
 //!
 //! What is mended keeps its meaning. All else stays as the server wrote it.
 
-use serde_json::Value;
-
 use crate::mount::json::{ExactJson, ExactObject};
 
 /// Why a tool cannot be offered.
@@ -15,8 +13,6 @@ pub enum UnofferedTool {
     Properties,
     #[error("`required` of its `inputSchema` is no list of names")]
     Required,
-    #[error("a number in it is too large")]
-    Number,
 }
 
 /// A tool as clients see it.
@@ -40,23 +36,22 @@ pub fn offered_tool(definition: &ExactJson) -> Result<ExactJson, UnofferedTool> 
         Some(Err(_)) | None => drop(tool.remove("outputSchema")),
     }
     without_malformed(&mut tool, is_tool_member);
+    // It is about tasks, of which clients see nothing.
+    tool.remove("execution");
     if let Some(ExactJson::Object(annotations)) = tool.get_mut("annotations") {
         without_malformed(annotations, is_hint);
     }
-    // The digits that stay are read as numbers of 64 bits.
-    let is_read = serde_json::from_str::<Value>(&tool.to_string()).is_ok();
-    if is_read { Ok(ExactJson::Object(tool)) } else { Err(UnofferedTool::Number) }
+    Ok(ExactJson::Object(tool))
 }
 
-/// An entry of another list as clients see it.
-pub fn offered_content(mut entry: ExactJson) -> ExactJson {
-    if let ExactJson::Object(members) = &mut entry {
-        without_malformed(members, is_content_member);
-        if let Some(ExactJson::Object(annotations)) = members.get_mut("annotations") {
-            without_malformed(annotations, is_annotation);
-        }
+/// An entry of another list as clients see it; `None` if it has no name, which all need.
+pub fn offered_content(mut entry: ExactObject) -> Option<ExactObject> {
+    entry.text("name")?;
+    without_malformed(&mut entry, is_content_member);
+    if let Some(ExactJson::Object(annotations)) = entry.get_mut("annotations") {
+        without_malformed(annotations, is_annotation);
     }
-    entry
+    Some(entry)
 }
 
 /// The schema of arguments, which are always an object.
@@ -151,8 +146,21 @@ fn is_content_member(name: &str, value: &ExactJson) -> bool {
     match name {
         "mimeType" => value.as_text().is_some(),
         "size" => value.as_literal().is_some_and(|it| it.parse::<u64>().is_ok()),
+        "arguments" => is_arguments(value),
         _ => is_tool_member(name, value),
     }
+}
+
+/// Whether it is what a prompt takes.
+fn is_arguments(value: &ExactJson) -> bool {
+    let is_text = |it: &ExactJson| it.as_text().is_some();
+    let is_flag = |it: &ExactJson| matches!(it.as_literal(), Some("true" | "false"));
+    let is_argument = |it: &ExactJson| {
+        it.get("name").is_some_and(is_text)
+            && ["title", "description"].iter().all(|name| it.get(name).is_none_or(is_text))
+            && it.get("required").is_none_or(is_flag)
+    };
+    matches!(value, ExactJson::List(arguments) if arguments.iter().all(is_argument))
 }
 
 fn is_annotation(name: &str, value: &ExactJson) -> bool {
@@ -238,6 +246,10 @@ mod tests {
         serde_json::from_str(json).unwrap()
     }
 
+    fn content(entry: &str) -> Option<String> {
+        offered_content(read(entry).try_into().unwrap()).map(|it| it.to_string())
+    }
+
     fn offered(members: &str) -> Result<String, UnofferedTool> {
         offered_tool(&read(&format!(r#"{{"name":"a",{members}}}"#))).map(|it| it.to_string())
     }
@@ -245,7 +257,7 @@ mod tests {
     #[test]
     fn a_schema_of_arguments_becomes_one_of_an_object() {
         for (schema, expected) in [
-            (r#"{"type":"object","z":1.10,"a":123456789012345678901}"#, None),
+            (r#"{"type":"object","z":1.10,"a":123456789012345678901,"b":1e400}"#, None),
             (
                 r#"{"properties":{"z":{"maximum":1e2},"a":{}},"type":"object","required":["z"]}"#,
                 None,
@@ -287,7 +299,6 @@ mod tests {
             (r#"{"properties":{"a":null}}"#, UnofferedTool::Properties),
             (r#"{"required":true}"#, UnofferedTool::Required),
             (r#"{"required":["a",1]}"#, UnofferedTool::Required),
-            (r#"{"x":1e400}"#, UnofferedTool::Number),
         ] {
             assert_eq!(offered(&format!(r#""inputSchema":{schema}"#)), Err(problem), "{schema}");
         }
@@ -334,11 +345,21 @@ mod tests {
             let entry = |annotations: &str| {
                 format!(r#"{{"uri":"a:b","name":"x","annotations":{annotations}}}"#)
             };
-            let offered = offered_content(read(&entry(annotations))).to_string();
-            assert_eq!(offered, entry(kept.unwrap_or(annotations)));
+            assert_eq!(content(&entry(annotations)), Some(entry(kept.unwrap_or(annotations))));
         }
         let malformed = r#"{"uri":"a:b","annotations":5,"size":-1.5,"mimeType":1,"name":"x"}"#;
-        assert_eq!(offered_content(read(malformed)).to_string(), r#"{"uri":"a:b","name":"x"}"#);
+        assert_eq!(content(malformed).as_deref(), Some(r#"{"uri":"a:b","name":"x"}"#));
+        assert_eq!(content(r#"{"uri":"a:b","name":5}"#), None);
+    }
+
+    #[test]
+    fn arguments_of_a_prompt_are_left_out_if_they_are_malformed() {
+        let right = r#"{"name":"x","arguments":[{"name":"a","required":true,"more":1.0},{"name":"b","title":"B"}]}"#;
+        assert_eq!(content(right).as_deref(), Some(right));
+        for malformed in ["{}", r#"[{"required":true}]"#, r#"[{"name":"a","required":"yes"}]"#] {
+            let prompt = format!(r#"{{"name":"x","arguments":{malformed}}}"#);
+            assert_eq!(content(&prompt).as_deref(), Some(r#"{"name":"x"}"#), "{malformed}");
+        }
     }
 
     #[test]

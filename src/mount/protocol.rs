@@ -37,11 +37,12 @@ impl From<Box<RawValue>> for ServerRefusal {
             Err(fault) => return Self::malformed(format!("its error cannot be read: {fault}")),
         };
         let code = read.get("code").and_then(ExactJson::as_literal);
-        let code = code.and_then(|code| code.parse().ok());
+        // Libraries of clients read no larger ones.
+        let code = code.and_then(|code| code.parse::<i32>().ok()).map(i64::from);
         let message = read.get("message").and_then(ExactJson::as_text).map(str::to_owned);
         let message = message.unwrap_or_else(|| read.to_string());
         let data = match &mut read {
-            ExactJson::Object(members) => members.remove("data"),
+            ExactJson::Object(members) => code.and_then(|_| members.remove("data")),
             ExactJson::Literal(_) | ExactJson::Text(_) | ExactJson::List(_) => None,
         };
         Self { code, message, data }

@@ -20,7 +20,7 @@ use crate::mount::servers::Mount;
 use crate::mount::shares::MountClient;
 use crate::surface::answer::budget::json_bytes;
 use crate::surface::call::Daemon;
-use crate::surface::tool::untrusted::visible;
+use crate::surface::tool::untrusted::visible_members;
 
 /// How long a list waits for one server.
 const LIST_WAIT: Duration = Duration::from_secs(5);
@@ -52,7 +52,7 @@ impl ContentList {
     }
 
     /// The member of a page with the list.
-    fn member(self) -> &'static str {
+    pub fn member(self) -> &'static str {
         match self {
             Self::Resources => "resources",
             Self::Templates => "resourceTemplates",
@@ -86,7 +86,7 @@ pub struct MountContent {
     /// The name or address that clients know.
     pub exposed: String,
     /// The entry as clients see it.
-    pub definition: ExactJson,
+    pub definition: ExactObject,
 }
 
 /// The list of all these mounts together, mount by mount. A server that has the list is started if need be. One that was
@@ -171,14 +171,12 @@ fn exposed_entries(mount: &Mount, found: Vec<ExactJson>, list: ContentList) -> V
             ContentList::Resources | ContentList::Templates => exposed_address(name, &own),
             ContentList::Prompts => names.get(&own)?.to_string(),
         };
-        let entry = offered_content(entry);
+        let entry = offered_content(entry.try_into().ok()?)?;
         let mut definition = match mount.settings().trust {
             MountTrust::Trusted => entry,
-            MountTrust::Untrusted | MountTrust::Sandboxed => visible(entry),
+            MountTrust::Untrusted | MountTrust::Sandboxed => visible_members(entry),
         };
-        if let ExactJson::Object(members) = &mut definition {
-            members.insert(list.key(), ExactJson::of(&exposed));
-        }
+        definition.insert(list.key(), ExactJson::of(&exposed));
         Some(MountContent { own, exposed, definition })
     };
     found.into_iter().filter_map(content).collect()

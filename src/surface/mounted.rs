@@ -3,8 +3,6 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use rmcp::model::Tool;
-
 use crate::core::lease::view::HoldingView;
 use crate::core::mount::{MountName, MountTrust};
 use crate::core::policy::{Door, Reach, Standing};
@@ -131,6 +129,5 @@ fn entry(name: Arc<str>, tool: MountedTool) -> Option<ToolEntry> {
     if let ExactJson::Object(members) = &mut definition {
         members.insert("name", ExactJson::of(&name));
     }
-    let described: Tool = serde_json::from_str(&definition.to_string()).ok()?;
-    Some(ToolEntry::mounted(name, described, tool))
+    Some(ToolEntry::mounted(name, &definition, tool))
 }

@@ -5,6 +5,7 @@
 //! a list can hold all of them.
 
 mod addresses;
+mod mounted_entry;
 pub mod relay;
 pub mod untrusted;
 
@@ -20,12 +21,9 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::core::mount::MountTrust;
 use crate::core::policy::PermittedAct;
 use crate::core::policy::rules::tools::KnownTool;
-use crate::mount::asking::ServerAsk;
 use crate::mount::registry::MountedTool;
-use crate::mount::servers::Mount;
 use crate::mount::watches::ResourceWatch;
 use crate::surface::argument;
 use crate::surface::call::Call;
@@ -180,6 +178,8 @@ type Running = Pin<Box<dyn Future<Output = Result<Answer, SurfaceError>> + Send>
 #[derive(Clone)]
 enum ToolBody {
     Own {
+        /// The tool as clients of one session are told of it.
+        description: Box<rmcp::model::Tool>,
         parameters: JsonObject,
         needs_session: bool,
         run: fn(Call, CallArguments) -> Running,
@@ -198,8 +198,8 @@ pub struct ToolEntry {
     pub only_reads: bool,
     /// The argument with which it only reads.
     pub reads_if: Option<(&'static str, &'static str)>,
-    /// The tool as clients of one session are told of it.
-    pub description: rmcp::model::Tool,
+    /// A tool of a mount as clients are told of it.
+    definition: Option<Box<RawValue>>,
     body: ToolBody,
 }
 
@@ -219,70 +219,13 @@ impl ToolEntry {
             runs: T::RUNS,
             only_reads: T::ONLY_READS,
             reads_if: T::READS_IF,
-            description: describe::<T>(&parameters),
-            body: ToolBody::Own { parameters, needs_session: T::NEEDS_SESSION, run: run::<T> },
-        }
-    }
-
-    /// The entry of a tool of a mount, which clients know by this name.
-    pub fn mounted(name: Arc<str>, described: rmcp::model::Tool, tool: MountedTool) -> Self {
-        let says_reads = described.annotations.as_ref().and_then(|it| it.read_only_hint);
-        let settings = tool.mount.settings();
-        let is_trusted = settings.trust == MountTrust::Trusted;
-        let is_known = settings.reads.as_ref().is_some_and(|reads| reads.matches(&tool.tool));
-        let only_reads = is_known || (is_trusted && says_reads == Some(true));
-        Self {
-            name,
-            access: if only_reads { ToolAccess::ReadMount } else { ToolAccess::WriteMount },
-            runs: ToolRuns::Nothing,
-            only_reads: false,
-            reads_if: None,
-            description: described,
-            body: ToolBody::Mounted(tool, MountRequest::Tool),
-        }
-    }
-
-    /// The entry of something else that a server offers, by the server's own name for it. It only reads. Its name has a
-    /// `/`, which no name of a tool has.
-    pub fn of_mount(mount: Mount, own: &str, request: MountRequest) -> Self {
-        let name = request.known_as(mount.name());
-        let tool = MountedTool::undefined(mount, own);
-        // Clients complete while a person types.
-        let only_reads = request == MountRequest::Completion;
-        Self { only_reads, ..Self::beside_tools(name, ToolBody::Mounted(tool, request)) }
-    }
-
-    /// What a server asks during a call of this tool of it, for those who judge it.
-    pub fn question(tool: &MountedTool, ask: ServerAsk) -> Self {
-        let name = format!("{}__{}", tool.mount.name(), ask.method());
-        Self::beside_tools(name, ToolBody::Question(tool.clone()))
-    }
-
-    fn beside_tools(name: String, body: ToolBody) -> Self {
-        Self {
-            name: Arc::from(&*name),
-            access: ToolAccess::ReadMount,
-            runs: ToolRuns::Nothing,
-            only_reads: false,
-            reads_if: None,
-            description: rmcp::model::Tool::new(name, "", JsonObject::new()),
-            body,
-        }
-    }
-
-    /// Whether it is what a server asks.
-    pub fn is_question(&self) -> bool {
-        match &self.body {
-            ToolBody::Question(_) => true,
-            ToolBody::Own { .. } | ToolBody::Mounted(..) => false,
-        }
-    }
-
-    /// The tool of a mount that it is, if it is one.
-    pub fn mount(&self) -> Option<&MountedTool> {
-        match &self.body {
-            ToolBody::Own { .. } => None,
-            ToolBody::Mounted(tool, _) | ToolBody::Question(tool) => Some(tool),
+            definition: None,
+            body: ToolBody::Own {
+                description: Box::new(describe::<T>(&parameters)),
+                parameters,
+                needs_session: T::NEEDS_SESSION,
+                run: run::<T>,
+            },
         }
     }
 
@@ -304,10 +247,18 @@ impl ToolEntry {
         KnownTool { name: Arc::clone(&self.name), arguments, is_judged }
     }
 
-    /// The tool as clients are told of it at a door that has one session, or several.
-    pub fn listed(&self, one_session: bool) -> rmcp::model::Tool {
-        let mut tool = self.description.clone();
-        let ToolBody::Own { needs_session, .. } = &self.body else { return tool };
+    /// One of the daemon's own tools, with all that its schemas say.
+    pub fn description(&self) -> Option<&rmcp::model::Tool> {
+        match &self.body {
+            ToolBody::Own { description, .. } => Some(description),
+            ToolBody::Mounted(..) | ToolBody::Question(_) => None,
+        }
+    }
+
+    /// One of the daemon's own tools as clients are told of it at a door that has one session, or several.
+    pub fn listed(&self, one_session: bool) -> Option<rmcp::model::Tool> {
+        let ToolBody::Own { description, needs_session, .. } = &self.body else { return None };
+        let mut tool = rmcp::model::Tool::clone(description);
         if let Some(schema) = &mut tool.output_schema {
             // Which members are always there is in the documentation: the list of tools has no room for it.
             Arc::make_mut(schema).remove("required");
@@ -319,7 +270,7 @@ impl ToolEntry {
                 names.insert(0, "session".into());
             }
         }
-        tool
+        Some(tool)
     }
 
     /// Takes arguments for what they are meant to be: models send numbers and booleans as texts.

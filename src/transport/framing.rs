@@ -15,7 +15,8 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use crate::core::code::Code;
-use crate::mcp::call::{CALL_METHOD, ToolResult};
+use crate::mcp::call::CALL_METHOD;
+use crate::mcp::call_result::{CallAnswer, CallResult};
 use crate::mcp::client_requests::ID_PREFIX;
 use crate::mcp::request_class::BUSY;
 use crate::mount::asking::{AskAnswer, AskRefusal};
@@ -120,8 +121,16 @@ pub fn answer_line<T: Serialize>(id: &RequestId, answer: Result<&T, &ErrorData>)
     }
 }
 
-/// The line of a tool's result. A connection keeps the buffer that it is written into.
-pub fn result_line(buffer: &mut Vec<u8>, id: &RequestId, result: &ToolResult) -> Bytes {
+/// The line that answers a call, or another request that a mounted server answers. A connection keeps the buffer that it
+/// is written into.
+pub fn call_line(buffer: &mut Vec<u8>, id: &RequestId, answer: &CallAnswer) -> Bytes {
+    match answer {
+        Ok(result) => result_line(buffer, id, result),
+        Err(error) => error_line(Some(id), error),
+    }
+}
+
+fn result_line(buffer: &mut Vec<u8>, id: &RequestId, result: &CallResult) -> Bytes {
     /// A connection keeps no larger buffer.
     const KEPT_MAX: usize = 16 * 1024;
     buffer.reserve(LINE_BYTES);
@@ -135,7 +144,7 @@ pub fn result_line(buffer: &mut Vec<u8>, id: &RequestId, result: &ToolResult) ->
 }
 
 /// Writes pieces into memory of a known kind: behind `dyn Write`, each piece costs a call and a loop.
-fn write_result(line: &mut Vec<u8>, id: &RequestId, result: &ToolResult) -> serde_json::Result<()> {
+fn write_result(line: &mut Vec<u8>, id: &RequestId, result: &CallResult) -> serde_json::Result<()> {
     line.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);
     serde_json::to_writer(&mut *line, id)?;
     line.extend_from_slice(br#","result":"#);

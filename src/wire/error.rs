@@ -4,6 +4,7 @@
 use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
 
 use crate::core::code::Code;
 use crate::wire::delta::DeltaWire;
@@ -111,6 +112,9 @@ pub struct ErrorDetails {
     /// How long the suspended lease then lasts unless it is used.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub remaining_ms: Option<u64>,
+    /// The `data` of the error with which a mounted server refused the call.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub data: Option<Box<RawValue>>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -164,7 +164,7 @@ fn fits(tool: &Value, result: &Value) {
     let members = result.as_object().unwrap();
     let entries = termgate::surface::entries();
     let entry = entries.iter().find(|entry| *name == *entry.name).unwrap();
-    let whole = entry.description.output_schema.as_ref().unwrap();
+    let whole = entry.description().unwrap().output_schema.as_ref().unwrap();
     for required in whole["required"].as_array().unwrap() {
         let required = required.as_str().unwrap();
         assert!(members.contains_key(required), "{name}: no {required}: {result}");

@@ -430,12 +430,110 @@ async fn links_that_a_server_wants_opened_keep_their_digits_and_their_order() {
         let line = client.wire.receiver.line_with("not yet").await;
         let wanted = written.replace(r#""message":"Log in""#, message);
         assert!(line.contains(&wanted), "{line}");
-        // These go through the protocol library.
-        for (more, code) in [("1e2", -32042), ("1e400", -32603)] {
-            server.says("prompts.get", &error(more));
-            let got = client.wire.request("prompts/get", json!({"name": "fake__greet"})).await;
-            assert_eq!(got.unwrap_err()["code"], code, "{more}");
+        server.says("prompts.get", &error("1e400"));
+        client.send("prompts/get", json!({"name": "fake__greet"})).await;
+        let line = client.wire.receiver.line_with("1e400").await;
+        let wanted = error("1e400").replace(r#""message":"Log in""#, message);
+        assert!(line.contains(&wanted), "{line}");
+        daemon.stop().await;
+    }
+}
+
+/// Numbers that values of 64 bits cannot hold, or would write in another way.
+const NUMBERS: &str = r#"{"z":123456789012345678901234567890,"a":[1e400,-0.10,1.0]}"#;
+
+#[tokio::test]
+async fn lists_are_as_the_server_wrote_them() {
+    for trust in [MountTrust::Trusted, MountTrust::Untrusted] {
+        let server = Exact::new(trust, "older");
+        let schema = format!(r#""inputSchema":{{"type":"object","x":{NUMBERS}}}"#);
+        server.says("tools.list", &tools(&[&format!(r#"{{"name":"echo",{schema}}}"#)]));
+        let more = format!(r#""name":"greet","size":18446744073709551615,"_meta":{NUMBERS}"#);
+        for (what, list, key) in [
+            ("resources.list", "resources", r#""uri":"a:b","#),
+            ("resources.templates.list", "resourceTemplates", r#""uriTemplate":"a:{x}","#),
+            ("prompts.list", "prompts", ""),
+        ] {
+            server.says(what, &format!(r#""result":{{"{list}":[{{{key}{more}}}]}}"#));
+        }
+        let daemon = server.mounted().await;
+        for era in Era::BOTH {
+            let mut client = daemon.client(era).await;
+            for (method, what) in [
+                ("tools/list", &schema),
+                ("resources/list", &more),
+                ("resources/templates/list", &more),
+                ("prompts/list", &more),
+            ] {
+                client.send(method, json!({})).await;
+                let line = client.receiver.line_with("fake").await;
+                let what = what.replace(r#""name":"greet","#, "");
+                assert!(line.contains(&what), "{method}: {line}");
+                let has_kind = line.contains(r#""resultType":"complete""#);
+                assert_eq!(has_kind, era == Era::Modern, "{method}: {line}");
+                assert!(line.contains(r#""ttlMs":0"#), "{method}: {line}");
+            }
         }
         daemon.stop().await;
     }
+}
+
+#[tokio::test]
+async fn prompts_resources_and_completions_are_as_the_server_wrote_them() {
+    let block = format!(r#"{{"type":"text","text":"\u0061","_meta":{NUMBERS}}}"#);
+    let message = format!(r#"{{"role":"user","content":{block}}}"#);
+    let read = format!(r#"{{"uri":"x:y","text":"a","_meta":{NUMBERS}}}"#);
+    let completion = r#"{"values":["a"],"total":123456789012345678901234567890}"#;
+    for trust in [MountTrust::Trusted, MountTrust::Untrusted] {
+        let server = Exact::new(trust, "older");
+        for (what, name, value) in [
+            ("prompts.get", "messages", format!("[{message}]")),
+            ("resources.read", "contents", format!("[{read}]")),
+            ("completion.complete", "completion", completion.to_owned()),
+        ] {
+            let result = format!(r#""result":{{"own":1e400,"{name}":{value}}}"#);
+            server.says(what, &result);
+        }
+        let daemon = server.mounted().await;
+        let argument = json!({"name": "who", "value": ""});
+        let of = json!({"type": "ref/prompt", "name": "fake__greet"});
+        for era in Era::BOTH {
+            let mut client = daemon.client(era).await;
+            for (method, params, said) in [
+                ("prompts/get", json!({"name": "fake__greet"}), NUMBERS),
+                ("resources/read", json!({"uri": "termgate://mount/fake/x:y"}), NUMBERS),
+                ("completion/complete", json!({"ref": of, "argument": argument}), completion),
+            ] {
+                client.send(method, params).await;
+                let line = client.receiver.line_with("1e400").await;
+                assert!(line.contains(said) && line.contains(r#""own":1e400"#), "{line}");
+                let is_newer = line.contains(r#""resultType":"complete""#);
+                assert_eq!(is_newer, era == Era::Modern, "{method}: {line}");
+                let is_kept = line.contains("termgate://mount/fake/x:y");
+                assert_eq!(is_kept, method == "resources/read", "{line}");
+            }
+        }
+        daemon.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn clients_of_the_newer_era_are_asked_during_a_prompt_as_the_server_wrote_it() {
+    let server = Exact::new(MountTrust::Trusted, "newer");
+    let asks =
+        format!(r#"{{"message":"Who?","requestedSchema":{{"type":"object","x":{NUMBERS}}}}}"#);
+    for what in ["prompts.get.asks", "resources.read.asks"] {
+        server.says(what, &asks);
+    }
+    let daemon = server.mounted().await;
+    let mut client = Client::new(&daemon, Era::Modern, all()).await;
+    for (method, params) in [
+        ("prompts/get", json!({"name": "fake__greet"})),
+        ("resources/read", json!({"uri": "termgate://mount/fake/x:y"})),
+    ] {
+        client.send(method, params).await;
+        let line = client.wire.receiver.line_with("input_required").await;
+        assert!(line.contains(NUMBERS), "{line}");
+    }
+    daemon.stop().await;
 }

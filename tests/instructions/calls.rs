@@ -6,8 +6,10 @@ use rmcp::ServerHandler;
 use rmcp::model::{ErrorData, ProtocolVersion, RequestMetaObject};
 use serde_json::json;
 use termgate::core::ids::ConnectionId;
-use termgate::mcp::call::{CallHandler, Era, Reply, ToolCall, ToolResult};
+use termgate::mcp::call::{CallHandler, Reply, ToolCall};
+use termgate::mcp::call_result::CallResult;
 use termgate::mcp::connection::Connection;
+use termgate::mcp::era::Era;
 use termgate::mcp::outbox::UnsentLimits;
 use termgate::transport::connection::{link, serve};
 use termgate::transport::limits::Limits;
@@ -29,7 +31,7 @@ impl CallHandler for Empty {
         call.turn.pass();
         let text = format!("{} was called", call.params.name);
         let structured = Box::new(json!({"session": "0123456789ab"}));
-        Reply { result: Ok(ToolResult::success(Era::Legacy, text, structured)), room: None }
+        Reply { result: Ok(CallResult::success(Era::Legacy, text, structured)), room: None }
     }
 }
 

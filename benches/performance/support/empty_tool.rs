@@ -6,8 +6,10 @@ use rmcp::ServerHandler;
 use rmcp::model::{ErrorData, ProtocolVersion, RequestMetaObject};
 use serde_json::json;
 use termgate::core::ids::ConnectionId;
-use termgate::mcp::call::{CallHandler, Era, Reply, ToolCall, ToolResult};
+use termgate::mcp::call::{CallHandler, Reply, ToolCall};
+use termgate::mcp::call_result::CallResult;
 use termgate::mcp::connection::Connection;
+use termgate::mcp::era::Era;
 use termgate::mcp::outbox::UnsentLimits;
 use termgate::transport::connection::{link, serve as serve_link};
 use termgate::transport::limits::Limits;
@@ -51,6 +53,6 @@ impl CallHandler for EmptyTool {
 
     async fn answer(&self, _call: ToolCall) -> Reply {
         let structured = Box::new(json!({}));
-        Ok(ToolResult::success(Era::Legacy, self.0.clone(), structured)).into()
+        Ok(CallResult::success(Era::Legacy, self.0.clone(), structured)).into()
     }
 }

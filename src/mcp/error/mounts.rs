@@ -2,12 +2,16 @@
 
 use std::time::Duration;
 
+use serde_json::value::to_raw_value;
+
 use crate::core::code::Code;
 use crate::core::input::request::WriteError;
 use crate::core::lease::error::LeaseError;
 use crate::core::mount::MountName;
-use crate::mcp::error::{over_quota, write};
-use crate::mount::error::{ManageError, MountError};
+use crate::mcp::call_result::RelayedError;
+use crate::mcp::error::{over_quota, said, write};
+use crate::mount::error::{LINK_NEEDED, ManageError, MountError};
+use crate::surface::error::SurfaceError;
 use crate::wire::error::{ErrorDetails, ErrorWire};
 
 /// JSON-RPC's code for invalid parameters.
@@ -63,8 +67,16 @@ pub(super) fn mount(error: &MountError) -> ErrorWire {
             "Read the resource again when you need it.".to_owned(),
         ),
         MountError::TooManyWatched { .. } => over_quota(error),
-        MountError::Refused { code: Some(INVALID_PARAMS), .. } => {
-            ErrorWire::because(Code::InvalidArgument, error)
+        MountError::Refused { code, data, .. } => {
+            let is_argument = *code == Some(INVALID_PARAMS);
+            let code = if is_argument { Code::InvalidArgument } else { Code::UpstreamError };
+            let wire = ErrorWire::because(code, error);
+            match data.as_ref().and_then(|data| to_raw_value(data).ok()) {
+                Some(data) => {
+                    wire.details(ErrorDetails { data: Some(data), ..ErrorDetails::default() })
+                }
+                None => wire,
+            }
         }
         MountError::LinkNeeded { .. } => with_hint(
             Code::UpstreamError,
@@ -78,8 +90,17 @@ pub(super) fn mount(error: &MountError) -> ErrorWire {
             Code::UpstreamError,
             "The call may have taken effect, and its answer was dropped. Ask the server for less at once.".to_owned(),
         ),
-        MountError::Refused { .. } => ErrorWire::because(Code::UpstreamError, error),
     }
+}
+
+/// The error of a server as it wrote it, which answers a request that is no call of a tool; `None` if it has no code of the
+/// protocol, or one that comes with links.
+pub fn relayed(error: &SurfaceError) -> Option<RelayedError> {
+    let SurfaceError::Mount(MountError::Refused { code, message, data, .. }) = error else {
+        return None;
+    };
+    let code = code.filter(|code| *code != LINK_NEEDED)?;
+    Some(RelayedError { code, message: said(message), data: data.clone() })
 }
 
 /// Why a caller does not have the lease of a mount.

@@ -13,6 +13,7 @@ use rmcp::model::RequestId;
 use tokio::io::AsyncWrite;
 use tokio::sync::oneshot;
 
+use crate::mcp::call_result::CallAnswer;
 use crate::mcp::outbox::budget::ReservedSpace;
 use crate::mcp::outbox::{Closed, Segments};
 
@@ -85,11 +86,20 @@ impl fmt::Debug for OutgoingSocket {
     }
 }
 
+/// What is known of a reply before it is sent.
+#[derive(Debug, Default)]
+pub(super) struct ExpectedReply {
+    /// The space reserved for it.
+    pub(super) room: Option<ReservedSpace>,
+    /// What answers the request in place of the library's message.
+    pub(super) answer: Option<CallAnswer>,
+}
+
 /// The lines to write: the started one, then replies, then pushes.
 #[derive(Debug, Default)]
 pub(super) struct OutboxQueue {
-    /// The requests whose replies are expected, and the space reserved for them.
-    pub(super) rooms: HashMap<RequestId, Option<ReservedSpace>>,
+    /// The requests whose replies are expected.
+    pub(super) expected: HashMap<RequestId, ExpectedReply>,
     started: Option<CurrentLine>,
     replies: VecDeque<OutgoingLine>,
     pushes: VecDeque<Push>,
@@ -143,7 +153,7 @@ impl OutboxQueue {
 
     pub(super) fn close(&mut self) {
         self.closed = true;
-        self.rooms.clear();
+        self.expected.clear();
         self.wake_writer();
     }
 

@@ -13,8 +13,10 @@ use crate::core::moment::Moment;
 use crate::core::nearest::nearest_of;
 use crate::core::policy::Standing;
 use crate::gateway::CallOutcome;
-use crate::mcp::call::{CallHandler, CallParams, Era, Reply, ToolCall, ToolResult};
+use crate::mcp::call::{CallHandler, CallParams, Reply, ToolCall};
+use crate::mcp::call_result::CallResult;
 use crate::mcp::elicitation::{Returned, person, questions};
+use crate::mcp::era::Era;
 use crate::mcp::error::said;
 use crate::mcp::outbox::budget::ReservedSpace;
 use crate::mcp::request_class::always_waits;
@@ -177,8 +179,8 @@ impl Server {
         let (answer, mut counted) = match Box::pin(self.call_mount(request)).await {
             MountedEnd::Ended(answer, counted) => (answer, counted),
             MountedEnd::Links(error) => return error.into(),
-            MountedEnd::Asks { questions, state, .. } => {
-                return Ok(ToolResult::asking(Era::of(version), &questions, state)).into();
+            MountedEnd::Asks { questions, state } => {
+                return Ok(CallResult::asking(Era::of(version), &questions, state)).into();
             }
         };
         let (answer, room) = match answer {
@@ -197,26 +199,26 @@ impl Server {
         answer: Result<ToolAnswer, SurfaceError>,
         started: Moment,
         version: &ProtocolVersion,
-    ) -> (ToolResult, CallOutcome) {
+    ) -> (CallResult, CallOutcome) {
         let era = Era::of(version);
         let mut envelope = self.envelope(started, version);
         let (result, outcome) = match answer {
             Ok(ToolAnswer::Relayed(result)) => {
-                return (ToolResult::relayed(era, result), CallOutcome::Done);
+                return (CallResult::relayed(era, result), CallOutcome::Done);
             }
             Ok(ToolAnswer::Watching(_)) => {
                 let error = SurfaceError::Internal("a tool tells changes".to_owned());
                 return self.result(Err(error), started, version);
             }
             Ok(ToolAnswer::Own(Answer { result, text })) => {
-                (ToolResult::success(era, text, result), CallOutcome::Done)
+                (CallResult::success(era, text, result), CallOutcome::Done)
             }
             Err(error) => {
                 let wire = ErrorWire::from(&error);
                 wire.note_in(&mut envelope);
                 let result = match error.question() {
                     Some(PersonQuestion { text, state }) => {
-                        ToolResult::asking(era, &questions(text), state.clone())
+                        CallResult::asking(era, &questions(text), state.clone())
                     }
                     None => wire.result(era),
                 };

@@ -7,7 +7,7 @@ use rmcp::model::LoggingLevel;
 use rmcp::model::RequestMetaObject;
 use serde::Deserialize as _;
 
-use crate::mcp::call::Era;
+use crate::mcp::era::Era;
 use crate::mcp::server::Server;
 use crate::mount::eras::LOG_LEVEL;
 use crate::mount::log::LogLevel;

@@ -3,34 +3,31 @@
 use std::sync::Arc;
 
 use rmcp::model::{
-    CacheScope, CompleteRequestParams, CompletionInfo, GetPromptRequestParams, GetPromptResponse,
-    GetPromptResult, InputRequiredResult, ReadResourceRequestParams, ReadResourceResponse,
-    ReadResourceResult, Reference, ResultType,
+    CompleteRequestParams, CompleteResult, CompletionInfo, GetPromptRequestParams,
+    GetPromptResponse, GetPromptResult, ReadResourceRequestParams, ReadResourceResponse,
+    ReadResourceResult, Reference, RequestId,
 };
 use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer};
 use serde::Deserialize;
-use serde::de::DeserializeOwned;
 use serde_json::json;
 use serde_json::value::{RawValue, to_raw_value};
 
-use crate::core::mount::MountName;
 use crate::core::mount::naming::mount_of_address;
 use crate::core::policy::Standing;
 use crate::gateway::CallOutcome;
-use crate::mcp::answer_memory::AnswerSpace;
-use crate::mcp::call::{CallHandler, Era, InputResponses, WrittenParams};
+use crate::mcp::call::{CallHandler, InputResponses, WrittenParams};
+use crate::mcp::call_result::{CallAnswer, CallError, CallResult};
 use crate::mcp::elicitation::Returned;
+use crate::mcp::era::Era;
+use crate::mcp::error::mounts;
 use crate::mcp::notifications::{ChangeNotices, mounted_updates};
 use crate::mcp::outbox::budget::ReservedSpace;
+use crate::mcp::server::Server;
 use crate::mcp::server::counted::Counted;
 use crate::mcp::server::mounted_call::{MountedAnswer, MountedEnd, MountedRequest};
 use crate::mcp::server::request_meta::{approval_wait, meta_for_server};
-use crate::mcp::server::{LARGE_READ_ROOM, Server};
 use crate::mcp::shared::ServerShared;
-use crate::mount::error::MountError;
-use crate::mount::json::reading::read_whole;
-use crate::mount::json::{ExactJson, ExactObject};
 use crate::mount::protocol::ServerParams;
 use crate::mount::watches::ResourceWatch;
 use crate::surface::call::{Call, Touched};
@@ -42,12 +39,6 @@ use crate::surface::person::ClientPerson;
 use crate::surface::tool::relay::MountRequest;
 use crate::surface::tool::{ToolAnswer, ToolEntry};
 use crate::wire::error::ErrorWire;
-
-/// What a server answers to `completion/complete`.
-#[derive(Debug, Deserialize)]
-struct Completed {
-    completion: CompletionInfo,
-}
 
 /// What of a request a server gets as its client wrote it.
 #[derive(Debug, Default, Deserialize)]
@@ -71,33 +62,10 @@ fn of_address(own: &str) -> CallArguments {
     CallArguments::Written(WrittenArguments::of(&json!({"uri": own})))
 }
 
-/// How a server answers for a client.
-enum RelayedContent<T> {
-    /// With the memory for the answer.
-    Done(T, AnswerSpace),
-    /// The client is to ask again with its answers.
-    Asks(InputRequiredResult),
-}
-
 impl Server {
-    /// The lists of all mounts that the caller sees. What is not of the protocol is left out.
-    pub(super) async fn mount_list<T: DeserializeOwned>(
-        &self,
-        standing: &Standing,
-        (list, request): (ContentList, MountRequest),
-    ) -> Result<Vec<T>, ErrorData> {
-        let gateway = &self.shared.gateway;
-        let mounts = content_mounts(gateway.daemon(), standing, request);
-        if mounts.is_empty() {
-            return Ok(Vec::new());
-        }
-        gateway.admit(standing)?;
-        let found = mount_content(gateway.daemon(), mounts, &standing.caller, list).await;
-        let listed = found.into_iter().map(|it| serde_json::from_str(&it.definition.to_string()));
-        Ok(listed.filter_map(Result::ok).collect())
-    }
-
     /// Reads a resource of a mount; `None` if the address is that of none.
+    ///
+    /// The result stands for that of the server, which answers the request; so it is with all that follows here.
     pub(super) async fn read_mounted(
         &self,
         request: &ReadResourceRequestParams,
@@ -110,19 +78,10 @@ impl Server {
         let WrittenRequest { answers, .. } = WrittenRequest::of(context);
         let returned = Returned { answers, state: request.request_state.clone() };
         let arguments = of_address(own);
-        let relayed =
-            self.relayed::<ReadResourceResult>(entry, (standing, arguments), returned, context);
-        Some(match relayed.await {
-            Ok(RelayedContent::Done(mut result, space)) => {
-                // The library takes it out for clients of the older era.
-                result.result_type = Some(ResultType::COMPLETE);
-                let room = self.connection.outbox.room(LARGE_READ_ROOM).await;
-                self.connection.outbox.attach(&context.id, room.with_answer(space));
-                Ok(result.with_ttl_ms(0).with_cache_scope(CacheScope::Private).into())
-            }
-            Ok(RelayedContent::Asks(result)) => Ok(ReadResourceResponse::InputRequired(result)),
-            Err(error) => Err(error),
-        })
+        let read = self.relayed(entry, (standing, arguments), returned, context).await;
+        // Whether it may be read can change at any time.
+        let answered = read.map(|it| self.answer(context, it.map(CallResult::uncached)));
+        Some(answered.map(|()| ReadResourceResult::new(Vec::new()).into()))
     }
 
     /// Fills in a prompt of a mount; `None` if the name is that of none.
@@ -138,18 +97,9 @@ impl Server {
         let WrittenRequest { arguments, answers, .. } = WrittenRequest::of(context);
         let arguments = arguments.map(CallArguments::from).unwrap_or_default();
         let returned = Returned { answers, state: request.request_state.clone() };
-        let relayed =
-            self.relayed::<GetPromptResult>(entry, (standing, arguments), returned, context);
-        Some(relayed.await.map(|relayed| match relayed {
-            RelayedContent::Done(mut result, space) => {
-                let room = ReservedSpace::of_answer(space);
-                self.connection.outbox.attach(&context.id, room);
-                // As above.
-                result.result_type = Some(ResultType::COMPLETE);
-                GetPromptResponse::Complete(result)
-            }
-            RelayedContent::Asks(result) => GetPromptResponse::InputRequired(result),
-        }))
+        let filled = self.relayed(entry, (standing, arguments), returned, context).await;
+        let answered = filled.map(|it| self.answer(context, it));
+        Some(answered.map(|()| GetPromptResult::new(Vec::new()).into()))
     }
 
     /// Completes an argument of a prompt or template of a mount; `None` if it is that of none.
@@ -157,7 +107,7 @@ impl Server {
         &self,
         request: &CompleteRequestParams,
         context: &RequestContext<RoleServer>,
-    ) -> Option<Result<CompletionInfo, ErrorData>> {
+    ) -> Option<Result<CompleteResult, ErrorData>> {
         let standing = self.standing(&context.meta);
         let (mount, own, of) = match &request.r#ref {
             Reference::Resource(template) => {
@@ -182,15 +132,10 @@ impl Server {
             }
         }
         let arguments = to_raw_value(&params).map(CallArguments::from).unwrap_or_default();
-        let asked = (standing, arguments);
-        Some(match self.relayed::<Completed>(entry, asked, Returned::default(), context).await {
-            Ok(RelayedContent::Done(it, _)) => Ok(it.completion),
-            // While a person types, no server asks.
-            Ok(RelayedContent::Asks(_)) => {
-                Err(ErrorData::internal_error("a completion asks", None))
-            }
-            Err(error) => Err(error),
-        })
+        let returned = Returned::default();
+        let completed = self.relayed(entry, (standing, arguments), returned, context).await;
+        let answered = completed.map(|it| self.answer(context, it));
+        Some(answered.map(|()| CompleteResult::new(CompletionInfo::default())))
     }
 
     /// The mount of a prompt that clients know by this name, and the prompt. Names of mounts have no `_`, so that the
@@ -211,17 +156,16 @@ impl Server {
     }
 
     /// Asks a server for this on the path of all calls.
-    async fn relayed<T: DeserializeOwned>(
+    async fn relayed(
         &self,
         entry: ToolEntry,
         (standing, arguments): (Standing, CallArguments),
         returned: Returned,
         context: &RequestContext<RoleServer>,
-    ) -> Result<RelayedContent<T>, ErrorData> {
+    ) -> Result<CallAnswer, ErrorData> {
         let no_mount = || ErrorData::internal_error("a mount offers what is no mount's", None);
         let tool = entry.mount().cloned().ok_or_else(no_mount)?;
         let era = Era::of(&self.revision(&context.meta)?);
-        let mount = tool.mount.name().clone();
         let arguments = CallArguments::Written(arguments.for_server()?);
         let request = MountedRequest {
             // Clients complete while a person types.
@@ -247,32 +191,39 @@ impl Server {
             }
         };
         match end {
-            MountedEnd::Links(error) => Err(error.into()),
+            MountedEnd::Links(error) => Ok(Err(CallError::Relayed(error))),
+            MountedEnd::Asks { questions, state } => {
+                Ok(Ok(CallResult::asking(era, &questions, state)))
+            }
             MountedEnd::Ended(answer, mut counted) => {
-                let read = answer.and_then(|MountedAnswer { answer, space }| {
-                    Ok((read::<T>(mount, answer)?, space))
+                let relayed = answer.and_then(|MountedAnswer { answer, space }| match answer {
+                    ToolAnswer::Relayed(result) => Ok((result, space)),
+                    ToolAnswer::Own(_) | ToolAnswer::Watching(_) => {
+                        Err(SurfaceError::Internal("a mount answers what is no mount's".to_owned()))
+                    }
                 });
-                counted.outcome = match &read {
+                counted.outcome = match &relayed {
                     Ok(_) => CallOutcome::Done,
                     Err(error) => CallOutcome::Failed(ErrorWire::from(error).code()),
                 };
-                let (content, space) = read?;
-                Ok(RelayedContent::Done(content, space))
-            }
-            MountedEnd::Asks { questions, state, number } => {
-                let mut asking = ExactObject::default();
-                asking.insert("resultType", ExactJson::of(&"input_required"));
-                asking.insert("inputRequests", ExactJson::Object(questions));
-                asking.insert("requestState", ExactJson::Text(state));
-                serde_json::from_str(&asking.to_string()).map(RelayedContent::Asks).map_err(
-                    |error| {
-                        self.parked.forget(number);
-                        let problem = format!("the server asks what is malformed: {error}");
-                        ErrorData::internal_error(problem, None)
-                    },
-                )
+                let (result, space) = relayed.map_err(|error| self.failed(&context.id, error))?;
+                self.connection.outbox.attach(&context.id, ReservedSpace::of_answer(space));
+                Ok(Ok(CallResult::relayed(era, result)))
             }
         }
+    }
+
+    /// Answers a request as a server has.
+    fn answer(&self, context: &RequestContext<RoleServer>, answer: CallAnswer) {
+        self.connection.outbox.set_answer(&context.id, answer);
+    }
+
+    /// The error of a request for the library. That of a server answers the request as it is.
+    pub(super) fn failed(&self, id: &RequestId, error: SurfaceError) -> ErrorData {
+        if let Some(relayed) = mounts::relayed(&error) {
+            self.connection.outbox.set_answer(id, Err(CallError::Relayed(relayed)));
+        }
+        error.into()
     }
 
     /// Has the server of a mount tell the changes of a resource, on the path of all calls; `None` if the address is that
@@ -319,15 +270,4 @@ async fn begin_watch(
         Err(error) => CallOutcome::Failed(ErrorWire::from(error).code()),
     };
     begun
-}
-
-/// The result of a server as the protocol has it.
-fn read<T: DeserializeOwned>(mount: MountName, answer: ToolAnswer) -> Result<T, SurfaceError> {
-    let ToolAnswer::Relayed(result) = answer else {
-        return Err(SurfaceError::Internal("a mount answers what is no mount's".to_owned()));
-    };
-    read_whole(result.get()).map_err(|error| {
-        let problem = format!("its result is malformed: {error}");
-        MountError::Malformed { mount, problem }.into()
-    })
 }

@@ -19,8 +19,10 @@ use crate::core::policy::Standing;
 use crate::core::policy::approvals::Fingerprint;
 use crate::gateway::CallOutcome;
 use crate::mcp::answer_memory::AnswerSpace;
-use crate::mcp::call::{Era, InputResponses, RelayedError};
+use crate::mcp::call::InputResponses;
+use crate::mcp::call_result::RelayedError;
 use crate::mcp::elicitation::Returned;
+use crate::mcp::era::Era;
 use crate::mcp::server::Server;
 use crate::mcp::server::call_lane::CallLane;
 use crate::mcp::server::counted::Counted;
@@ -90,8 +92,6 @@ pub(super) enum MountedEnd {
     Asks {
         questions: ExactObject,
         state: String,
-        /// Of the call that waits.
-        number: u64,
     },
 }
 
@@ -232,11 +232,6 @@ impl ParkedCalls {
         number
     }
 
-    /// Ends a call whose questions cannot be put to its client.
-    pub(super) fn forget(&self, number: u64) {
-        drop(self.take(number));
-    }
-
     fn take(&self, number: u64) -> Option<MountedCall> {
         self.lock().calls.remove(&number)
     }
@@ -273,7 +268,7 @@ impl Server {
                     let judge = &self.shared.gateway.daemon().judge;
                     let state = of.map(|of| judge.seal_question(number, &of, STATE_TTL));
                     let state = state.unwrap_or_default();
-                    return MountedEnd::Asks { questions, state, number };
+                    return MountedEnd::Asks { questions, state };
                 }
                 MountedStep::Ended(answer) => {
                     while let Ok(news) = call.told.try_recv() {

@@ -10,7 +10,7 @@ use crate::core::mount::MountTrust;
 use crate::core::policy::Standing;
 use crate::gateway::CallOutcome;
 use crate::mcp::asking::{PendingRequest, check_offered};
-use crate::mcp::call::RelayedError;
+use crate::mcp::call_result::RelayedError;
 use crate::mcp::connection::Connection;
 use crate::mcp::server::after_questions::AfterQuestions;
 use crate::mcp::server::counted::Counted;
@@ -107,6 +107,7 @@ impl ClientAsker {
                 }
             }
         }
+        let data = Some(ExactJson::Object(data));
         Some(RelayedError { code: LINK_NEEDED, message, data })
     }
 

@@ -6,7 +6,7 @@ use rmcp::model::RequestMetaObject;
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
-use crate::mcp::call::Era;
+use crate::mcp::era::Era;
 use crate::mcp::server::Server;
 use crate::mcp::server::questions::{ClientAsker, ClientWay};
 use crate::mount::asking::{ANSWER_WAIT, CallAsker};

@@ -3,9 +3,9 @@
 use serde_json::value::RawValue;
 use tokio::time::Instant;
 
-use crate::mount::asking::{QUESTION_BYTES_MAX, check_link};
+use crate::mount::asking::check_link;
 use crate::mount::eras::{ResultKind, ServerEra};
-use crate::mount::error::{LINK_NEEDED, MountError, links};
+use crate::mount::error::{DATA_MAX, LINK_NEEDED, MountError, links};
 use crate::mount::json::{ExactJson, ExactObject};
 use crate::mount::link::lines::LostAnswer;
 use crate::mount::protocol::ServerRefusal;
@@ -126,11 +126,15 @@ impl MountTask {
     pub(super) fn refused(&self, refusal: ServerRefusal) -> MountError {
         let ServerRefusal { code, message, data } = refusal;
         let mount = self.shared.name.clone();
-        match data {
+        match data.filter(|data| data.to_string().len() <= DATA_MAX) {
             Some(ExactJson::Object(data)) if code == Some(LINK_NEEDED) && are_links(&data) => {
                 MountError::LinkNeeded { mount, message, data }
             }
-            Some(_) | None => MountError::Refused { mount, code, message },
+            // Links that open no page reach nobody.
+            data => {
+                let data = data.filter(|_| code != Some(LINK_NEEDED));
+                MountError::Refused { mount, code, message, data }
+            }
         }
     }
 
@@ -143,6 +147,5 @@ impl MountTask {
 
 /// Whether the data of an error are links that a client may be shown.
 fn are_links(data: &ExactObject) -> bool {
-    let fits = data.to_string().len() <= QUESTION_BYTES_MAX;
-    fits && links(data).next().is_some() && links(data).all(|link| check_link(link).is_ok())
+    links(data).next().is_some() && links(data).all(|link| check_link(link).is_ok())
 }

@@ -15,7 +15,7 @@ use crate::surface::call_arguments::WrittenArguments;
 use crate::surface::error::SurfaceError;
 use crate::surface::mount_lease::LeasedCall;
 use crate::surface::tool::addresses::{exposed, of_prompt, of_resource, of_tool};
-use crate::surface::tool::untrusted::{marked, shown, visible_members};
+use crate::surface::tool::untrusted::{marked, shown, visible, visible_members};
 use crate::surface::tool::{ToolAccess, ToolBody, ToolEntry};
 
 /// The argument with the id of the lease of a mount.
@@ -189,6 +189,9 @@ fn untrusted(tool: &MountedTool, mut error: MountError) -> MountError {
     }
     if let MountError::LinkNeeded { data, .. } = &mut error {
         *data = visible_members(std::mem::take(data));
+    }
+    if let MountError::Refused { data, .. } = &mut error {
+        *data = data.take().map(visible);
     }
     error
 }

@@ -17,7 +17,7 @@ use tokio::sync::mpsc;
 use crate::mcp::connection::Connection;
 use crate::mcp::outbox::{Closed, Delivery, PushLane, PushReceipt};
 use crate::transport::connection::in_flight::InFlight;
-use crate::transport::framing::message_line;
+use crate::transport::framing::{call_line, message_line};
 
 /// The sending end of the channel to the library.
 #[derive(Debug)]
@@ -102,10 +102,18 @@ impl LibraryTransport {
         };
         // A request may be cancelled here before the library learns of it. Then no answer is sent.
         let awaited = id.is_none_or(|id| self.in_flight.end(id));
-        if awaited && self.connection.outbox.reply(id, message_line(&message, id)).is_err() {
+        if awaited && self.connection.outbox.reply(id, self.answer_line(&message, id)).is_err() {
             tracing::trace!(connection = self.connection.id.0, "an answer came too late");
         }
         None
+    }
+
+    /// The line of an answer: the library's, unless another one was set for its request.
+    fn answer_line(&self, message: &ServerJsonRpcMessage, id: Option<&RequestId>) -> Bytes {
+        match id.and_then(|id| Some((id, self.connection.outbox.take_answer(id)?))) {
+            Some((id, answer)) => call_line(&mut Vec::new(), id, &answer),
+            None => message_line(message, id),
+        }
     }
 
     /// The lane of a message. `None` when its request has ended.

@@ -32,7 +32,7 @@ use crate::transport::connection::intake::{Incoming, Intake};
 use crate::transport::connection::library::Library;
 use crate::transport::framing::lines::LineReader;
 use crate::transport::framing::{
-    AUTHENTICATE_METHOD, ClientAnswer, MessageRefusal, error_line, result_line,
+    AUTHENTICATE_METHOD, ClientAnswer, MessageRefusal, call_line, error_line,
 };
 use crate::transport::limits::Limits;
 
@@ -176,8 +176,7 @@ impl<'a, H: CallHandler + Sync, R: AsyncRead + Send + Unpin> RequestReader<'a, H
             Ok(()) => self.greet(),
             Err(Full::IdInUse) => return self.refuse(&MessageRefusal::IdInUse(id)),
             Err(Full::Busy) => {
-                let busy = busy_call(&params);
-                let line = result_line(&mut self.buffer, &id, &busy);
+                let line = call_line(&mut self.buffer, &id, &Ok(busy_call(&params)));
                 return self.reply(None, line);
             }
         }
@@ -196,10 +195,7 @@ impl<'a, H: CallHandler + Sync, R: AsyncRead + Send + Unpin> RequestReader<'a, H
 
     fn answer(&mut self, id: &RequestId, reply: Option<Reply>) {
         if let Some(Reply { result, room }) = reply {
-            let line = match result {
-                Ok(result) => result_line(&mut self.buffer, id, &result),
-                Err(error) => error_line(Some(id), &error),
-            };
+            let line = call_line(&mut self.buffer, id, &result);
             self.in_flight.end(id);
             self.reply(room, line);
         }

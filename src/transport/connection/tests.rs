@@ -18,8 +18,10 @@ use tokio::time::Instant;
 
 use super::*;
 use crate::core::ids::ConnectionId;
-use crate::mcp::call::{CallParams, Era, Reply, ToolCall, ToolResult};
+use crate::mcp::call::{CallParams, Reply, ToolCall};
+use crate::mcp::call_result::CallResult;
 use crate::mcp::connection::Connection;
+use crate::mcp::era::Era;
 use crate::mcp::outbox::{Delivery, PushLane, UnsentLimits};
 use crate::session::request_order::TurnSlot;
 use crate::transport::framing;
@@ -92,7 +94,7 @@ impl CallHandler for Probe {
         let named = params.meta.as_ref().and_then(|meta| meta.protocol_version());
         let era = if named.is_some() { Era::Modern } else { Era::Legacy };
         let structured = Box::new(json!({}));
-        Reply { result: Ok(ToolResult::success(era, text, structured)), room }
+        Reply { result: Ok(CallResult::success(era, text, structured)), room }
     }
 }
 
