@@ -156,7 +156,9 @@ async fn list(context: &Context) -> Result<CommandReport, CliFailure> {
         );
     }
     notes.extend(list.mounts.iter().flat_map(|it| {
-        it.left_out.iter().map(move |tool| format!("{} leaves out the tool {tool}", it.name))
+        let tool = move |tool| format!("{} leaves out the tool {tool}", it.name);
+        let output = move |tool| format!("{} leaves out the outputSchema of {tool}", it.name);
+        it.left_out.iter().map(tool).chain(it.outputs_left_out.iter().map(output))
     }));
     notes.extend(list.contested.iter().map(|it| {
         format!("the name {} is wanted by {}, so none has it", it.name, it.tools.join(" and "))

@@ -1,12 +1,13 @@
 //! Requests that the daemon makes to a client, and their answers.
 
 use std::collections::HashMap;
+use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::{Notify, oneshot};
 use uuid::Uuid;
 
-use crate::mount::asking::AskAnswer;
+use crate::mount::asking::{AskAnswer, AskRefusal};
 
 /// What the ids of all these requests begin with.
 pub const ID_PREFIX: &str = "termgate-";
@@ -29,6 +30,13 @@ impl ClientRequests {
         if let Some(waiting) = self.lock().remove(id) {
             let _ = waiting.send(answer);
         }
+    }
+
+    /// The client has answered with what cannot be read. Returns whether it was the answer to a request.
+    pub fn refuse(&self, id: &str, problem: &impl fmt::Display) -> bool {
+        let waiting = self.lock().remove(id);
+        let refused = || AskRefusal::refused(format!("the client's answer is refused: {problem}"));
+        waiting.map(|waiting| waiting.send(Err(refused()))).is_some()
     }
 
     /// Expects the answer to one more request. Returns the id of the request; `None` if too many wait.

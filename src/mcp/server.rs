@@ -9,6 +9,7 @@ mod calling;
 mod counted;
 mod listing;
 mod logging;
+mod malformed;
 mod mounted;
 mod mounted_call;
 mod operating;
@@ -46,6 +47,7 @@ use crate::mcp::prompt::INSTRUCTIONS;
 use crate::mcp::request_class::OBSERVE_METHOD;
 use crate::mcp::server::after_questions::AfterQuestions;
 use crate::mcp::server::logging::WantedLevel;
+use crate::mcp::server::malformed::malformed;
 use crate::mcp::server::mounted_call::ParkedCalls;
 use crate::mcp::server::prompting::{filled, listed_prompts};
 use crate::mcp::server::reading::listed_templates;
@@ -388,7 +390,10 @@ impl ServerHandler for Server {
     ) -> Result<CustomResult, ErrorData> {
         match request.method.as_str() {
             OBSERVE_METHOD => self.observe(request.params, context).await,
-            _ => self.for_operators(request, context).await,
+            method => match malformed(method, request.params.as_ref()) {
+                Some(error) => Err(error),
+                None => self.for_operators(request, context).await,
+            },
         }
     }
 }

@@ -156,10 +156,31 @@ pub fn check_link(question: &ExactObject) -> Result<(), AskRefusal> {
         url.get(..scheme.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(scheme))
     };
     // Browsers leave control characters out, so what they open would be another address.
-    if (has("http://") || has("https://")) && !url.contains(char::is_control) {
-        return Ok(());
+    if !(has("http://") || has("https://")) || url.contains(char::is_control) {
+        return Err(AskRefusal::malformed("the url must begin with http:// or https://"));
     }
-    Err(AskRefusal::malformed("the url must begin with http:// or https://"))
+    if host(url).is_empty() {
+        return Err(AskRefusal::malformed("the url must name a host"));
+    }
+    Ok(())
+}
+
+/// The host of an address of the web.
+fn host(url: &str) -> &str {
+    let rest = url.split_once("//").map(|(_, rest)| rest).unwrap_or_default();
+    let authority = rest.split(['/', '\\', '?', '#']).next().unwrap_or_default();
+    let place = authority.rsplit('@').next().unwrap_or_default();
+    // Only the address of version 6 has colons.
+    if place.starts_with('[') { place } else { place.split(':').next().unwrap_or_default() }
+}
+
+/// Checks that the name of a link is one, so that it can have that of its mount before it.
+///
+/// # Errors
+/// What the server is told.
+pub fn check_link_id(question: &ExactObject) -> Result<(), AskRefusal> {
+    let is_name = question.get(LINK_ID).is_none_or(|id| id.as_text().is_some());
+    if is_name { Ok(()) } else { Err(AskRefusal::malformed("the elicitationId must be a text")) }
 }
 
 /// Whom a server may ask during a call.
@@ -257,12 +278,29 @@ mod tests {
             let question = ExactJson::of(&question).try_into().unwrap();
             check_link(&question).map_or_else(|refusal| refusal.code, |()| 0)
         };
-        for url in ["https://a.example/x?y", "HTTP://a", "https://\u{e4}.example"] {
+        for url in [
+            "https://a.example/x?y",
+            "HTTP://a",
+            "https://\u{e4}.example",
+            "http://[::1]:80/",
+            "http://a:b@c",
+        ] {
             assert_eq!(code(json!({"url": url})), 0, "{url}");
         }
-        for url in
-            ["javascript:alert(1)", "file:///etc/passwd", " https://a", "https:", "", "http://a\nb"]
-        {
+        for url in [
+            "javascript:alert(1)",
+            "file:///etc/passwd",
+            " https://a",
+            "https:",
+            "",
+            "http://a\nb",
+            "https:///x",
+            "https://",
+            "https://?x",
+            "http://:80/",
+            "http://a@:80",
+            "http://\\x",
+        ] {
             assert_eq!(code(json!({"url": url})), -32602, "{url}");
         }
         assert_eq!(code(json!({})), -32602);

@@ -34,11 +34,19 @@ const FILE_MAX: u64 = 16 * 1024 * 1024;
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ToolSet {
     tools: BTreeMap<Arc<str>, Arc<ExactJson>>,
-    /// The tools of the server that nobody can use, also those that cannot even be read and are not among the tools.
-    left_out: Vec<LeftOutTool>,
+    left_out: LeftOut,
 }
 
-/// A tool that a server lists and that is left out.
+/// What clients are not told of the tools of a server.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LeftOut {
+    /// Those that nobody can use, also those that cannot even be read and are not among the tools.
+    pub tools: Vec<LeftOutTool>,
+    /// Those whose `outputSchema` alone is left out.
+    pub outputs: Vec<LeftOutTool>,
+}
+
+/// A tool that a server lists and of which all or a part is left out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LeftOutTool {
     /// The server's own name for it, if it has one.
@@ -86,14 +94,15 @@ impl ToolSet {
         if definitions.len() > TOOLS_MAX {
             return Err(DefinitionsError::TooMany);
         }
-        let (mut tools, mut left_out) = (BTreeMap::new(), Vec::new());
+        let (mut tools, mut left_out) = (BTreeMap::new(), LeftOut::default());
         for definition in definitions {
             let name = definition.get("name").and_then(ExactJson::as_text);
             let name: Arc<str> = Arc::from(name.ok_or(DefinitionsError::Nameless)?);
-            if let Err(problem) = offered_tool(&definition) {
-                let (name, problem) = (name.to_string(), problem.to_string());
-                left_out.push(LeftOutTool { name, problem });
-            }
+            let (problem, of) = match offered_tool(&definition) {
+                Ok(tool) => (tool.output.map(|it| it.to_string()), &mut left_out.outputs),
+                Err(problem) => (Some(problem.to_string()), &mut left_out.tools),
+            };
+            of.extend(problem.map(|problem| LeftOutTool { name: name.to_string(), problem }));
             if tools.insert(Arc::clone(&name), Arc::new(definition)).is_some() {
                 return Err(DefinitionsError::Twice(name.to_string()));
             }
@@ -108,18 +117,18 @@ impl ToolSet {
 
     /// The names of the tools that clients can use.
     pub fn offered(&self) -> impl Iterator<Item = &Arc<str>> {
-        let is_left_out = |name: &str| self.left_out.iter().any(|it| it.name == name);
+        let is_left_out = |name: &str| self.left_out.tools.iter().any(|it| it.name == name);
         self.tools.keys().filter(move |name| !is_left_out(name))
     }
 
     /// The same set, of a list with these tools that cannot be read.
     #[must_use]
     pub fn without(mut self, unread: Vec<LeftOutTool>) -> Self {
-        self.left_out.extend(unread);
+        self.left_out.tools.extend(unread);
         self
     }
 
-    pub fn left_out(&self) -> &[LeftOutTool] {
+    pub fn left_out(&self) -> &LeftOut {
         &self.left_out
     }
 

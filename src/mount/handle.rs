@@ -13,7 +13,7 @@ use crate::core::ids::ConnectionId;
 use crate::core::mount::{MountName, MountSettings};
 use crate::mount::asking::CallAsker;
 use crate::mount::declared::{DeclaredCapabilities, ServerNews};
-use crate::mount::definitions::{LeftOutTool, ToolSet};
+use crate::mount::definitions::{LeftOut, ToolSet};
 use crate::mount::eras::ServerEra;
 use crate::mount::error::{ManageError, MountError};
 use crate::mount::fence::{CallLease, Fence};
@@ -62,8 +62,8 @@ pub struct MountView {
     pub problem: Option<String>,
     /// How often its lists have changed.
     pub changes: ListChanges,
-    /// The tools that it lists and that nobody can use.
-    pub left_out: Vec<LeftOutTool>,
+    /// What clients are not told of its tools.
+    pub left_out: LeftOut,
 }
 
 /// How often the lists of a server have changed, as far as it tells.
@@ -193,7 +193,7 @@ impl MountShared {
         tools: Arc<watch::Sender<MountTools>>,
         log: ServerLog,
     ) -> Self {
-        let left_out = tools.borrow().accepted.as_ref().map(|it| it.left_out().to_vec());
+        let left_out = tools.borrow().accepted.as_ref().map(|it| it.left_out().clone());
         let view = MountView { left_out: left_out.unwrap_or_default(), ..MountView::default() };
         Self {
             name,

@@ -2,7 +2,6 @@
 
 pub mod http;
 pub mod lines;
-mod long_message;
 pub mod process;
 mod socket;
 

@@ -3,6 +3,7 @@
 //! What is mended keeps its meaning. All else stays as the server wrote it.
 
 use crate::mount::json::{ExactJson, ExactObject};
+use crate::mount::output_schema::{self, SchemaFault};
 
 /// Why a tool cannot be offered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -16,10 +17,18 @@ pub enum UnofferedTool {
 }
 
 /// A tool as clients see it.
+#[derive(Debug)]
+pub struct OfferedTool {
+    pub definition: ExactJson,
+    /// Why it has no `outputSchema`, if the server gave one.
+    pub output: Option<SchemaFault>,
+}
+
+/// A tool as clients see it.
 ///
 /// # Errors
 /// [`UnofferedTool`] if clients cannot use it.
-pub fn offered_tool(definition: &ExactJson) -> Result<ExactJson, UnofferedTool> {
+pub fn offered_tool(definition: &ExactJson) -> Result<OfferedTool, UnofferedTool> {
     let mut tool = definition.as_object().cloned().ok_or(UnofferedTool::Input)?;
     let input = match tool.get("inputSchema").cloned() {
         None => ExactObject::default(),
@@ -30,18 +39,33 @@ pub fn offered_tool(definition: &ExactJson) -> Result<ExactJson, UnofferedTool> 
         }
     };
     tool.insert("inputSchema", ExactJson::Object(input_schema(input)?));
-    let output = tool.get("outputSchema").and_then(ExactJson::as_object).cloned();
-    match output.filter(|it| it.text("type") == Some("object")).map(with_members) {
-        Some(Ok(schema)) => tool.insert("outputSchema", ExactJson::Object(schema)),
-        Some(Err(_)) | None => drop(tool.remove("outputSchema")),
-    }
+    let output = tool.get("outputSchema").filter(|it| !is_null(it)).cloned().map(output_schema);
+    let output = match output.transpose() {
+        Ok(Some(schema)) => {
+            tool.insert("outputSchema", ExactJson::Object(schema));
+            None
+        }
+        Ok(None) => tool.remove("outputSchema").and(None),
+        Err(fault) => tool.remove("outputSchema").and(Some(fault)),
+    };
     without_malformed(&mut tool, is_tool_member);
     // It is about tasks, of which clients see nothing.
     tool.remove("execution");
     if let Some(ExactJson::Object(annotations)) = tool.get_mut("annotations") {
         without_malformed(annotations, is_hint);
     }
-    Ok(ExactJson::Object(tool))
+    Ok(OfferedTool { definition: ExactJson::Object(tool), output })
+}
+
+/// The schema of results, which clients compile.
+fn output_schema(schema: ExactJson) -> Result<ExactObject, SchemaFault> {
+    let ExactJson::Object(schema) = schema else { return Err(SchemaFault::NoObject) };
+    if schema.text("type") != Some("object") {
+        return Err(SchemaFault::NoObject);
+    }
+    let schema = with_members(schema).map_err(|_| SchemaFault::NoObject)?;
+    output_schema::check(&schema)?;
+    Ok(schema)
 }
 
 /// An entry of another list as clients see it; `None` if it has no name, which all need.
@@ -251,7 +275,8 @@ mod tests {
     }
 
     fn offered(members: &str) -> Result<String, UnofferedTool> {
-        offered_tool(&read(&format!(r#"{{"name":"a",{members}}}"#))).map(|it| it.to_string())
+        let tool = offered_tool(&read(&format!(r#"{{"name":"a",{members}}}"#)))?;
+        Ok(tool.definition.to_string())
     }
 
     #[test]
@@ -302,7 +327,7 @@ mod tests {
         ] {
             assert_eq!(offered(&format!(r#""inputSchema":{schema}"#)), Err(problem), "{schema}");
         }
-        assert_eq!(offered_tool(&read("[]")), Err(UnofferedTool::Input));
+        assert_eq!(offered_tool(&read("[]")).unwrap_err(), UnofferedTool::Input);
     }
 
     #[test]
@@ -314,6 +339,8 @@ mod tests {
             r#""outputSchema":true"#,
             r#""outputSchema":{"type":"object","properties":{"a":5}}"#,
             r#""outputSchema":{"type":"object","required":"a"}"#,
+            r#""outputSchema":{"type":"object","items":{"type":"text"}}"#,
+            r#""outputSchema":null"#,
             r#""title":5"#,
             r#""description":null"#,
             r#""annotations":[]"#,

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use crate::mount::asking::{AskAnswer, AskRefusal};
 use crate::mount::json::reading::RepeatedNames;
 use crate::mount::json::{ExactJson, ExactObject};
+use crate::mount::long_message::LongMessage;
 
 /// The method that calls a tool.
 pub const TOOL_CALL: &str = "tools/call";
@@ -77,7 +78,10 @@ struct AnyMessage {
 
 /// Reads a line; `None` if it is no message.
 pub fn parse(line: &[u8]) -> Option<ServerMessage> {
-    let AnyMessage { id, method, params, result, error } = serde_json::from_slice(line).ok()?;
+    let AnyMessage { id, method, params, result, error } = match serde_json::from_slice(line) {
+        Ok(message) => message,
+        Err(error) => return unreadable(line, &error),
+    };
     match (method, id) {
         (Some(method), Some(id)) => {
             let params = params.map(|it| ExactJson::read(&it, RepeatedNames::LeftOut)).transpose();
@@ -99,6 +103,18 @@ pub fn parse(line: &[u8]) -> Option<ServerMessage> {
             Some(ServerMessage::Answer { id: id?.as_literal()?.parse().ok()?, result })
         }
     }
+}
+
+/// An answer that is no JSON, such as one with `NaN` or in another encoding. Its request has no other.
+fn unreadable(line: &[u8], error: &serde_json::Error) -> Option<ServerMessage> {
+    let mut message = LongMessage::default();
+    message.feed(line);
+    let id = message.answered()?;
+    let problem = match str::from_utf8(line) {
+        Ok(_) => format!("its answer is no JSON: {error}"),
+        Err(error) => format!("its answer is not UTF-8: {error}"),
+    };
+    Some(ServerMessage::Answer { id, result: Err(ServerRefusal::malformed(problem)) })
 }
 
 /// The parameters of a request to a server, each as JSON.
@@ -216,6 +232,23 @@ mod tests {
             };
             assert_eq!((refusal.code, refusal.message.as_str()), (code, message), "{members}");
         }
+    }
+
+    #[test]
+    fn an_answer_that_is_no_json_ends_its_request() {
+        for (line, problem) in [
+            (&b"{\"id\":7,\"result\":{\"a\":\"\xe9\"}}"[..], "its answer is not UTF-8"),
+            (br#"{"id":7,"result":{"a":NaN}}"#, "its answer is no JSON"),
+            (br#"{"id":7,"result":{"id":8}"#, "its answer is no JSON"),
+        ] {
+            let parsed = parse(line);
+            let message = match parsed {
+                Some(ServerMessage::Answer { id: 7, result: Err(refusal) }) => refusal.message,
+                other => format!("{other:?}"),
+            };
+            assert!(message.starts_with(problem), "{message}");
+        }
+        assert!(parse(b"{\"id\":7,\"method\":\"\xe9\"}").is_none());
     }
 
     #[test]

@@ -122,7 +122,7 @@ pub fn lease_of(daemon: &Daemon, mount: &Mount, standing: &Standing) -> Option<L
 
 /// The entry of a tool; `None` if it cannot be offered.
 fn entry(name: Arc<str>, tool: MountedTool) -> Option<ToolEntry> {
-    let mut definition = offered_tool(&tool.definition).ok()?;
+    let mut definition = offered_tool(&tool.definition).ok()?.definition;
     if tool.mount.settings().trust != MountTrust::Trusted {
         definition = visible(definition);
     }

@@ -80,18 +80,31 @@ impl MessageRefusal {
         Some(json!(ErrorWire::from(code)))
     }
 
+    /// The id of the message.
+    pub fn id(&self) -> Option<&RequestId> {
+        match self {
+            Self::TooLarge { id, .. }
+            | Self::TooComplex { id, .. }
+            | Self::GaveWay(id)
+            | Self::NotAMessage(id) => id.as_ref(),
+            Self::BadParams { id, .. } | Self::NotFirst(id) | Self::IdInUse(id) => Some(id),
+            Self::NotJson => None,
+        }
+    }
+
     /// The JSON-RPC error line for the client.
     pub fn to_line(&self) -> Bytes {
-        let (code, id) = match self {
-            Self::NotJson => (ErrorCode::PARSE_ERROR, None),
-            Self::TooLarge { id, .. } | Self::TooComplex { id, .. } | Self::NotAMessage(id) => {
-                (ErrorCode::INVALID_REQUEST, id.as_ref())
-            }
-            Self::GaveWay(id) => (BUSY, id.as_ref()),
-            Self::IdInUse(id) | Self::NotFirst(id) => (ErrorCode::INVALID_REQUEST, Some(id)),
-            Self::BadParams { id, .. } => (ErrorCode::INVALID_PARAMS, Some(id)),
+        let code = match self {
+            Self::NotJson => ErrorCode::PARSE_ERROR,
+            Self::TooLarge { .. }
+            | Self::TooComplex { .. }
+            | Self::NotAMessage(_)
+            | Self::IdInUse(_)
+            | Self::NotFirst(_) => ErrorCode::INVALID_REQUEST,
+            Self::GaveWay(_) => BUSY,
+            Self::BadParams { .. } => ErrorCode::INVALID_PARAMS,
         };
-        error_line(id, &ErrorData::new(code, self.to_string(), self.details()))
+        error_line(self.id(), &ErrorData::new(code, self.to_string(), self.details()))
     }
 }
 

@@ -56,6 +56,9 @@ pub struct MountWire {
     /// Tools that the server lists and that nobody can use, with the reasons.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub left_out: Vec<String>,
+    /// Tools whose `outputSchema` clients are not told, with the reasons.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub outputs_left_out: Vec<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tools: Vec<MountToolWire>,
     /// What the server declared that it can, when it was last greeted: `tools`, `resources` and so on.

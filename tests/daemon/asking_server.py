@@ -18,6 +18,12 @@ def note(text):
         heard.write(text + "\n")
 
 
+def encoded(message, **how):
+    """The bytes of a message: not of UTF-8 for LATIN1, and no JSON for NAN."""
+    written = json.dumps(message, **how).encode()
+    return written.replace(b"LATIN1", "\u00e9".encode("latin-1")).replace(b'"NAN"', b"NaN")
+
+
 def result(id, result):
     return {"jsonrpc": "2.0", "id": id, "result": result}
 
@@ -118,8 +124,8 @@ def told(arguments):
 def lines():
     def say(message):
         with lock:
-            sys.stdout.write(json.dumps(message, ensure_ascii=False) + "\n")
-            sys.stdout.flush()
+            sys.stdout.buffer.write(encoded(message, ensure_ascii=False) + b"\n")
+            sys.stdout.buffer.flush()
 
     for line in sys.stdin:
         message = json.loads(line)
@@ -159,7 +165,7 @@ class Http(BaseHTTPRequestHandler):
         pass
 
     def plain(self, status, message=None, headers=()):
-        body = b"" if message is None else json.dumps(message).encode()
+        body = b"" if message is None else encoded(message)
         self.send_response(status)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(body)))
@@ -175,7 +181,7 @@ class Http(BaseHTTPRequestHandler):
         self.end_headers()
 
     def event(self, message):
-        part = f"data: {json.dumps(message)}\n\n".encode()
+        part = b"data: %s\n\n" % encoded(message)
         with lock:
             self.wfile.write(b"%x\r\n%s\r\n" % (len(part), part))
             self.wfile.flush()

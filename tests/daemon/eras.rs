@@ -61,14 +61,26 @@ async fn a_request_without_greeting_and_revision_is_refused() {
 }
 
 #[tokio::test]
-async fn parameters_of_another_form_are_told_from_no_method_by_the_words_alone() {
+async fn parameters_of_another_form_are_told_from_no_method() {
     let daemon = TestDaemon::read_only().await;
-    let mut wire = daemon.client(Era::Legacy).await;
-    for (method, params) in [("resources/read", json!({"uri": 7})), ("resources/eat", json!({}))] {
-        let refused = wire.request(method, params).await.unwrap_err();
-        assert_eq!(refused["code"], METHOD_NOT_FOUND, "{method}");
-        let words = format!("no method is named `{method}`, or its parameters are of another form");
-        assert!(refused["message"].as_str().unwrap().ends_with(&words), "{refused}");
+    for era in Era::BOTH {
+        let mut wire = daemon.client(era).await;
+        for (method, params, problem) in [
+            ("resources/read", json!({"uri": 7}), "expected a string"),
+            ("logging/setLevel", json!({"level": "loud"}), "unknown variant `loud`"),
+            ("prompts/get", json!({}), "missing field `name`"),
+            ("resources/subscribe", json!({}), "missing field `uri`"),
+        ] {
+            let refused = wire.request(method, params).await.unwrap_err();
+            assert_eq!(refused["code"], INVALID_PARAMS, "{method}");
+            let message = refused["message"].as_str().unwrap();
+            assert!(message.starts_with(&format!("invalid params for {method}: ")), "{refused}");
+            assert!(message.contains(problem), "{refused}");
+        }
+        let refused = wire.request("resources/eat", json!({})).await.unwrap_err();
+        assert_eq!(refused["code"], METHOD_NOT_FOUND);
+        let words = "no method is named `resources/eat`";
+        assert!(refused["message"].as_str().unwrap().contains(words), "{refused}");
     }
     daemon.stop().await;
 }

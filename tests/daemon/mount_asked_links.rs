@@ -73,16 +73,22 @@ async fn all_clients_that_were_sent_to_one_link_hear_that_it_was_followed() {
 }
 
 #[tokio::test]
-async fn a_link_that_opens_no_page_is_refused_to_the_server() {
+async fn a_link_that_opens_no_page_or_has_no_name_is_refused_to_the_server() {
     let server = Asking::start("lines").await;
     let daemon = server.mounted().await;
     let mut client = Client::new(&daemon, Era::Legacy, all()).await;
-    for url in ["javascript:alert(1)", "file:///etc/passwd"] {
+    for (member, value) in [
+        ("url", json!("javascript:alert(1)")),
+        ("url", json!("file:///etc/passwd")),
+        ("url", json!("https:///x")),
+        ("elicitationId", json!(7)),
+        ("elicitationId", json!(["1"])),
+    ] {
         let mut question = link("1");
-        question[0]["params"]["url"] = json!(url);
+        question[0]["params"][member] = value.clone();
         let call = client.send("tools/call", asking(question)).await;
         let said = answers(&client.wire.answer(call).await);
-        assert_eq!(said[0]["error"]["code"], -32602, "{url}: {said}");
+        assert_eq!(said[0]["error"]["code"], -32602, "{value}: {said}");
     }
     assert_eq!(client.wire.receiver.kept().count(), 0);
     daemon.stop().await;
@@ -103,7 +109,9 @@ async fn a_call_that_needs_a_link_to_be_opened_says_so_in_the_form_of_its_client
     let mut knows = Client::new(&daemon, Era::Legacy, all()).await;
     let id = knows.send("tools/call", call.clone()).await;
     let refused = knows.wire.receiver.answer(id).await.unwrap_err();
-    assert_eq!(refused, wanted["error"]);
+    let mut shown = wanted["error"].clone();
+    shown["data"]["elicitations"][0]["elicitationId"] = json!("fake/1");
+    assert_eq!(refused, shown);
     for (era, capabilities) in
         [(Era::Legacy, json!({"elicitation": {"form": {}}})), (Era::Modern, all())]
     {
@@ -113,11 +121,15 @@ async fn a_call_that_needs_a_link_to_be_opened_says_so_in_the_form_of_its_client
         assert_eq!(error_code(&ended), "upstream_error", "{era:?}");
         assert!(ended.to_string().contains("https://a.example/x"), "{era:?}: {ended}");
     }
-    let other = json!({"name": "fake__refuse", "arguments": link_error("javascript:x")});
-    let id = knows.send("tools/call", other).await;
-    let ended = knows.wire.answer(id).await;
-    assert_eq!(error_code(&ended), "upstream_error");
-    assert!(!ended.to_string().contains("javascript"), "{ended}");
+    let mut unnamed = link_error("https://a.example/x");
+    unnamed["error"]["data"]["elicitations"][0]["elicitationId"] = json!(7);
+    for error in [link_error("javascript:x"), unnamed] {
+        let other = json!({"name": "fake__refuse", "arguments": error});
+        let id = knows.send("tools/call", other).await;
+        let ended = knows.wire.answer(id).await;
+        assert_eq!(error_code(&ended), "upstream_error");
+        assert!(!ended.to_string().contains("elicitations"), "{ended}");
+    }
     daemon.stop().await;
 }
 

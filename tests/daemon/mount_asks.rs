@@ -326,6 +326,29 @@ async fn a_malformed_answer_of_the_client_ends_the_question() {
 }
 
 #[tokio::test]
+async fn an_answer_that_cannot_be_handed_on_is_an_error_for_the_server_at_once() {
+    for kind in KINDS {
+        let server = Asking::start(kind).await;
+        let daemon = server.mounted().await;
+        let mut client = Client::new(&daemon, Era::Legacy, all()).await;
+        let deep = format!("{}{}", "[".repeat(500), "]".repeat(500));
+        let long = format!("\"{}\"", "x".repeat(1024 * 1024));
+        for (what, problem) in [(deep, "too complex"), (long, "too large")] {
+            let id = client.send_asking(json!([{"method": ROOTS}])).await;
+            let asked = client.asked(ROOTS).await;
+            let answer = json!({"jsonrpc": "2.0", "id": asked.id, "result": {"roots": "WHAT"}});
+            let line = answer.to_string().replace("\"WHAT\"", &what);
+            client.wire.sender.raw(format!("{line}\n").as_bytes()).await;
+            let said = answers(&client.wire.answer(id).await);
+            assert_eq!(said[0]["error"]["code"], -32000, "{kind}: {said}");
+            assert!(said.to_string().contains(problem), "{kind}: {said}");
+        }
+        assert_eq!(client.wire.receiver.kept().count(), 0, "an answer was answered");
+        daemon.stop().await;
+    }
+}
+
+#[tokio::test]
 async fn a_server_without_a_call_has_nobody_to_ask() {
     let server = Asking::start("lines").await;
     let daemon = server.mounted().await;

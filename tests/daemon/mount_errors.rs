@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 use termgate::core::mount::MountTrust;
 
 use crate::daemon::harness::{Era, error_code};
+use crate::daemon::mount_asks::{Asking, Client, FORM, all, asking};
 use crate::daemon::mount_exact::Exact;
 
 /// Data of an error that a library of JSON would write in another way.
@@ -93,4 +94,31 @@ async fn an_error_without_a_code_of_the_protocol_or_with_much_data_is_told_in_ot
     assert_eq!(error_code(&refused), "upstream_error");
     assert_eq!(refused["structuredContent"].get("details"), None::<&Value>, "{refused}");
     daemon.stop().await;
+}
+
+#[tokio::test]
+async fn an_answer_that_cannot_be_read_ends_its_call_at_once() {
+    for kind in ["lines", "http"] {
+        let mut server = Asking::start(kind).await;
+        // An hour: it is not this that ends the calls.
+        server.settings.call_timeout = std::time::Duration::from_secs(3_600);
+        let daemon = server.mounted().await;
+        let mut client = Client::new(&daemon, Era::Legacy, all()).await;
+        for (text, problem) in [("LATIN1", "not UTF-8"), ("NAN", "no JSON")] {
+            let error = json!({"error": {"code": -5, "message": "x", "data": text}});
+            let refused = client.wire.call("fake__refuse", error).await;
+            assert_eq!(error_code(&refused), "upstream_error", "{kind}");
+            assert!(refused.to_string().contains(problem), "{kind}: {refused}");
+            // In a stream of events, over HTTP.
+            let form = json!({"message": "Who?", "requestedSchema": {"type": "object"}});
+            let question = json!([{"method": FORM, "params": form}]);
+            let call = client.send("tools/call", asking(question)).await;
+            let asked = client.asked(FORM).await;
+            client.answers(&asked.id, &json!({"action": "accept", "content": {"a": text}})).await;
+            let refused = client.wire.answer(call).await;
+            assert_eq!(error_code(&refused), "upstream_error", "{kind}");
+            assert!(refused.to_string().contains(problem), "{kind}: {refused}");
+        }
+        daemon.stop().await;
+    }
 }

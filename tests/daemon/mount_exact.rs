@@ -292,6 +292,10 @@ async fn an_odd_definition_breaks_no_list_and_changes_no_other_tool() {
         odd("any", r#""inputSchema":{"anyOf":[{"required":["a"]}]}"#),
         odd("member", r#""inputSchema":{"properties":{"a":true}}"#),
         odd("output", &format!(r#"{whole},"outputSchema":{{"type":"array"}}"#)),
+        odd(
+            "reference",
+            &format!(r##"{whole},"outputSchema":{{"type":"object","items":{{"$ref":"#/x"}}}}"##),
+        ),
         odd("text", r#""inputSchema":{"type":"string"}"#),
         odd("whole", whole),
     ];
@@ -316,11 +320,19 @@ async fn an_odd_definition_breaks_no_list_and_changes_no_other_tool() {
                 json!({"type": "object", "properties": {"a": {}}}),
                 json!({"type": "object", "properties": {"z": {}, "a": {}}}),
             );
-            let expected =
-                [("any", &any), ("member", &member), ("output", &whole), ("whole", &whole)];
+            let expected = [
+                ("any", &any),
+                ("member", &member),
+                ("output", &whole),
+                ("reference", &whole),
+                ("whole", &whole),
+            ];
             assert_eq!(listed, expected.map(|(name, schema)| (name, schema, None)), "{trust:?}");
             let mount = view(&mut daemon.operator().await).await;
-            assert_eq!(mount["accepted"], 4);
+            assert_eq!(mount["accepted"], 5);
+            let outputs = mount["outputs_left_out"].to_string();
+            assert!(outputs.contains("reference: `/items/$ref` refers to"), "{outputs}");
+            assert!(outputs.contains("output: it is no schema of an object"), "{outputs}");
             let left_out = mount["left_out"].to_string();
             assert!(left_out.contains("text: its `inputSchema`"), "{left_out}");
             let called = client.call("fake__output", json!({})).await;
@@ -428,12 +440,14 @@ async fn links_that_a_server_wants_opened_keep_their_digits_and_their_order() {
         let mut client = Client::new(&daemon, Era::Legacy, all()).await;
         client.send("tools/call", json!({"name": "fake__echo"})).await;
         let line = client.wire.receiver.line_with("not yet").await;
-        let wanted = written.replace(r#""message":"Log in""#, message);
+        let named =
+            |text: &str| text.replace(r#""elicitationId":"1""#, r#""elicitationId":"fake/1""#);
+        let wanted = named(&written.replace(r#""message":"Log in""#, message));
         assert!(line.contains(&wanted), "{line}");
         server.says("prompts.get", &error("1e400"));
         client.send("prompts/get", json!({"name": "fake__greet"})).await;
         let line = client.wire.receiver.line_with("1e400").await;
-        let wanted = error("1e400").replace(r#""message":"Log in""#, message);
+        let wanted = named(&error("1e400").replace(r#""message":"Log in""#, message));
         assert!(line.contains(&wanted), "{line}");
         daemon.stop().await;
     }

@@ -300,7 +300,6 @@ pub(super) fn parameters<T: DeserializeOwned>(params: Option<Value>) -> Result<T
 }
 
 pub(super) fn unknown_method(method: &str) -> ErrorData {
-    let message =
-        said(format!("no method is named `{method}`, or its parameters are of another form"));
+    let message = said(format!("no method is named `{method}`"));
     ErrorData::new(ErrorCode::METHOD_NOT_FOUND, message, None)
 }

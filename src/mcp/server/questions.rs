@@ -98,13 +98,13 @@ impl ClientAsker {
         let (gateway, judged) = (&self.shared.gateway, judged(ask, &asked));
         let begun = gateway.begin_question(&self.standing, (&self.tool, ask), judged);
         begun.await.ok()?.conclude(None);
-        if mount.settings().trust != MountTrust::Trusted
-            && let Some(ExactJson::List(links)) = data.get_mut(LINKS)
-        {
+        if let Some(ExactJson::List(links)) = data.get_mut(LINKS) {
             for link in links {
-                if let ExactJson::Object(link) = link {
+                let ExactJson::Object(link) = link else { continue };
+                if mount.settings().trust != MountTrust::Trusted {
                     name_asker(mount, link);
                 }
+                name_link(mount, link);
             }
         }
         let data = Some(ExactJson::Object(data));
@@ -156,8 +156,15 @@ fn name_asker(mount: &Mount, params: &mut ExactObject) {
     params.insert("message", ExactJson::Text(message));
 }
 
-/// A question as the client sees it: its link has the name of the mount, so that no other server can tell of it. Unless the
-/// server is trusted, all characters are visible and the name is also before the question.
+/// Gives a link the name of the mount, so that no other server can tell of it.
+fn name_link(mount: &Mount, params: &mut ExactObject) {
+    if let Some(link) = params.text(LINK_ID) {
+        let link = format!("{}/{link}", mount.name());
+        params.insert(LINK_ID, ExactJson::Text(link));
+    }
+}
+
+/// A question as the client sees it. Unless the server is trusted, all characters are visible and the name is also before the question.
 fn shown(mount: &Mount, ask: ServerAsk, mut params: ExactObject) -> ExactObject {
     // Tokens in it are of the server's connection.
     params.remove("_meta");
@@ -167,10 +174,7 @@ fn shown(mount: &Mount, ask: ServerAsk, mut params: ExactObject) -> ExactObject 
             name_asker(mount, &mut params);
         }
     }
-    if let Some(link) = params.text(LINK_ID) {
-        let link = format!("{}/{link}", mount.name());
-        params.insert(LINK_ID, ExactJson::Text(link));
-    }
+    name_link(mount, &mut params);
     params.insert("_meta", ExactJson::of(&json!({MOUNT_KEY: mount.name().as_str()})));
     params
 }

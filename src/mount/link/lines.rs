@@ -6,8 +6,8 @@ use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWrite
 use tokio::sync::mpsc;
 
 use crate::mount::fence::EpochGate;
-use crate::mount::link::long_message::LongMessage;
 use crate::mount::log::LOG_LINE_MAX;
+use crate::mount::long_message::LongMessage;
 
 /// The longest message of a server, in bytes.
 pub const MESSAGE_MAX: usize = 8 * 1024 * 1024;

@@ -3,7 +3,7 @@
 use serde_json::value::RawValue;
 use tokio::time::Instant;
 
-use crate::mount::asking::check_link;
+use crate::mount::asking::{check_link, check_link_id};
 use crate::mount::eras::{ResultKind, ServerEra};
 use crate::mount::error::{DATA_MAX, LINK_NEEDED, MountError, links};
 use crate::mount::json::{ExactJson, ExactObject};
@@ -147,5 +147,6 @@ impl MountTask {
 
 /// Whether the data of an error are links that a client may be shown.
 fn are_links(data: &ExactObject) -> bool {
-    links(data).next().is_some() && links(data).all(|link| check_link(link).is_ok())
+    let is_right = |link| check_link(link).and_then(|()| check_link_id(link)).is_ok();
+    links(data).next().is_some() && links(data).all(is_right)
 }

@@ -8,7 +8,7 @@ use tokio::time::Instant;
 use crate::core::mount::MountMode;
 use crate::mount::asking::{
     ANSWER_BYTES_MAX, ANSWER_WAIT, AskAnswer, AskRefusal, LaterNews, OPEN_MAX, QUESTION_BYTES_MAX,
-    QUESTIONS_MAX, ServerAsk, ServerQuestion, asking_call, check_link, mode,
+    QUESTIONS_MAX, ServerAsk, ServerQuestion, asking_call, check_link, check_link_id, mode,
 };
 use crate::mount::fence::{CallLease, EpochGate};
 use crate::mount::json::{ExactJson, ExactObject};
@@ -200,8 +200,11 @@ impl PendingCall {
         }
         for (ask, params) in questions {
             check_length(params)?;
-            if *ask == ServerAsk::Elicitation && mode(params) == "url" {
-                check_link(params)?;
+            if *ask == ServerAsk::Elicitation {
+                check_link_id(params)?;
+                if mode(params) == "url" {
+                    check_link(params)?;
+                }
             }
         }
         Ok(())

@@ -8,7 +8,7 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use crate::mount::declared::DeclaredCapabilities;
-use crate::mount::definitions::{LeftOutTool, ToolSet};
+use crate::mount::definitions::{LeftOut, LeftOutTool, ToolSet};
 use crate::mount::error::ManageError;
 use crate::mount::protocol::ServerRefusal;
 use crate::mount::server::MountTask;
@@ -19,11 +19,16 @@ use crate::mount::server::running::RunningServer;
 impl MountTask {
     /// Compares the tools of the server with those that were accepted. The first ones are accepted.
     pub(super) fn learn(&mut self, tools: ToolSet) -> Result<(), String> {
-        for LeftOutTool { name, problem } in tools.left_out() {
+        let LeftOut { tools: left_out, outputs } = tools.left_out();
+        for LeftOutTool { name, problem } in left_out {
             let told = format!("[termgate] the tool `{name}` is left out: {problem}");
             self.shared.log.add(told.as_bytes());
         }
-        self.shared.view.send_modify(|view| view.left_out = tools.left_out().to_vec());
+        for LeftOutTool { name, problem } in outputs {
+            let told = format!("[termgate] the `outputSchema` of `{name}` is left out: {problem}");
+            self.shared.log.add(told.as_bytes());
+        }
+        self.shared.view.send_modify(|view| view.left_out = tools.left_out().clone());
         let (tools, accepted) = (Arc::new(tools), self.shared.tools.borrow().accepted.clone());
         (self.listed, self.compared) = (Some(Arc::clone(&tools)), None);
         let Some(accepted) = accepted else {

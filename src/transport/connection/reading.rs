@@ -249,6 +249,12 @@ impl<'a, H: CallHandler + Sync, R: AsyncRead + Send + Unpin> RequestReader<'a, H
 
     fn refuse(&self, refusal: &MessageRefusal) {
         tracing::debug!(connection = self.connection.id.0, %refusal, "message refused");
+        if let Some(RequestId::String(id)) = refusal.id()
+            && self.connection.asked.refuse(id, refusal)
+        {
+            // An answer is not answered.
+            return;
+        }
         self.reply(None, refusal.to_line());
     }
 

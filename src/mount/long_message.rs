@@ -1,4 +1,5 @@
-//! Which request a message answers that is too long to be kept: it is read on as it comes, in little memory.
+//! Which request a message answers that is too long to be kept, or cannot be read: it is read as it comes, in little
+//! memory.
 
 /// The longest name and value of a member that is looked at, in bytes.
 const WORD_MAX: usize = 24;
@@ -7,7 +8,7 @@ const WORD_MAX: usize = 24;
 ///
 /// It need not be well-formed: then what is found may be wrong, as the whole would be.
 #[derive(Debug, Default)]
-pub(super) struct LongMessage {
+pub struct LongMessage {
     /// How many lists and objects are open.
     depth: usize,
     /// Its first character that is no space.
@@ -24,17 +25,17 @@ pub(super) struct LongMessage {
 
 impl LongMessage {
     /// Reads on.
-    pub(super) fn feed(&mut self, bytes: &[u8]) {
+    pub fn feed(&mut self, bytes: &[u8]) {
         bytes.iter().for_each(|byte| self.take(*byte));
     }
 
     /// Whether it begins as a message does.
-    pub(super) fn may_be_one(&self) -> bool {
+    pub fn may_be_one(&self) -> bool {
         self.first.is_none_or(|first| first == b'{')
     }
 
     /// The request that it answers, once it is whole.
-    pub(super) fn answered(&self) -> Option<u64> {
+    pub fn answered(&self) -> Option<u64> {
         self.id.filter(|_| !self.has_method)
     }
 
