@@ -329,7 +329,7 @@ impl ServerHandler for Server {
         let subscribed =
             self.subscriptions.watch(&standing, &self.connection, &request.uri, watching);
         tokio::select! {
-            subscribed = subscribed => subscribed.map_err(|error| self.failed(&context.id, error)),
+            subscribed = subscribed => subscribed.map_err(|error| self.failed(&context, error)),
             () = context.ct.cancelled() => Err(ErrorData::internal_error("cancelled", None)),
         }
     }
@@ -365,7 +365,7 @@ impl ServerHandler for Server {
         let standing = self.standing(&request.meta);
         let watching = |uri: &str| self.watching(uri, &standing);
         let listened = self.acknowledged.listen(wire, &context, watching).await;
-        listened.map_err(|error| self.failed(&request.id, error))
+        listened.map_err(|error| self.failed(request, error))
     }
 
     async fn complete(

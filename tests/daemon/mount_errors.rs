@@ -43,9 +43,10 @@ async fn what_is_refused_beside_tools_has_the_code_the_message_and_the_data_of_t
                 ("completion/complete", json!({"ref": of, "argument": argument})),
             ] {
                 client.send(method, params).await;
-                let line = client.receiver.line_with("-32002").await;
+                let line = client.receiver.line_with("\"error\"").await;
+                let code = if era == Era::Modern { -32602 } else { -32002 };
                 let error =
-                    format!(r#""error":{{"code":-32002,"message":"{message}","data":{data}}}"#);
+                    format!(r#""error":{{"code":{code},"message":"{message}","data":{data}}}"#);
                 assert!(line.contains(&error), "{method} {trust:?}: {line}");
             }
         }

@@ -1,21 +1,21 @@
 //! `mounts import`: adds the servers of another client's file to the mounts file of the user.
 
+mod foreign_file;
+
 use std::env;
-use std::fs;
 use std::path::{self, Path, PathBuf};
 
 use clap::Args;
 use serde_json::{Map, Value, json};
 
 use crate::cli::failure::CliFailure;
-use crate::cli::install::format::{Members, json_text};
+use crate::cli::install::format::Members;
 use crate::cli::mounts::edit::{MountRights, MountsEdit, MountsFileChoice, added};
+use crate::cli::mounts::import::foreign_file::ForeignFile;
 use crate::config::mounts;
 use crate::core::invisible::written_out;
 use crate::core::mount::{MOUNTS_MAX, MountName, MountSettings, MountTable, NAME_MAX};
-
-/// Where clients have their servers in their files.
-const CONTAINERS: [&str; 4] = ["/mcpServers", "/servers", "/context_servers", "/mcp/servers"];
+use crate::mount::json::{ExactJson, ExactObject};
 
 /// Where they say what kind a server is.
 const KINDS: [&str; 3] = ["type", "transport", "transportType"];
@@ -54,13 +54,6 @@ pub struct ImportMounts {
     file: MountsFileChoice,
 }
 
-/// A file of another client.
-struct ForeignFile {
-    servers: Vec<(String, Value)>,
-    /// What is to be said of the file.
-    notes: Vec<String>,
-}
-
 /// A server as another client has it, in the keys of a mount.
 #[derive(Debug, Default, PartialEq)]
 struct ForeignServer {
@@ -73,7 +66,7 @@ struct ForeignServer {
 
 impl ImportMounts {
     pub(super) fn run(&self) -> Result<MountsEdit, CliFailure> {
-        let ForeignFile { mut servers, mut notes } = read(&self.from)?;
+        let ForeignFile { mut servers, mut notes } = ForeignFile::read(&self.from)?;
         // A server keeps its name, whatever those before it are called.
         servers.sort_by_key(|(name, _)| name.parse::<MountName>().is_err());
         let before = self.file.open()?;
@@ -85,7 +78,8 @@ impl ImportMounts {
         let (mut skipped, mut remarks) = (Vec::new(), Vec::new());
         for (name, server) in &servers {
             let shown = written_out(name, char::is_control);
-            let taken = ForeignServer::of(server).and_then(|mut foreign| {
+            let foreign = server.as_ref().map_err(String::clone).and_then(ForeignServer::of);
+            let taken = foreign.and_then(|mut foreign| {
                 foreign.members.extend(self.rights.members());
                 foreign.add_place(place.as_deref());
                 let (id, settings) = foreign.mount(name, (&known, &all))?;
@@ -125,44 +119,19 @@ impl ImportMounts {
     }
 }
 
-fn read(from: &Path) -> Result<ForeignFile, CliFailure> {
-    let wrong = |problem: String| CliFailure::Usage(format!("{}: {problem}", from.display()));
-    let text = fs::read_to_string(from).map_err(|error| wrong(error.to_string()))?;
-    let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
-    let value = json_text::value(text).map_err(|error| wrong(error.to_string()))?;
-    let lists: Vec<_> = CONTAINERS.into_iter().filter_map(|it| value.pointer(it)).collect();
-    if lists.is_empty() {
-        return Err(wrong("it has no servers: neither `mcpServers` nor `servers`".to_owned()));
-    }
-    let mut all = Vec::new();
-    for list in lists {
-        let list = list.as_object().ok_or_else(|| wrong("its servers have no names".to_owned()))?;
-        all.extend(list.iter().map(|(name, server)| (name.clone(), server.clone())));
-    }
-    let mut notes = Vec::new();
-    if all.is_empty() {
-        notes.push(format!("nothing to add: {} has no servers", from.display()));
-    }
-    if value.get("projects").is_some_and(Value::is_object) {
-        notes.push("servers of projects, in projects.PATH.mcpServers, are not read".to_owned());
-    }
-    Ok(ForeignFile { servers: all, notes })
-}
-
 impl ForeignServer {
     /// Reads a server.
     ///
     /// # Errors
     /// Why it cannot be a mount.
-    fn of(server: &Value) -> Result<Self, String> {
-        let server = server.as_object().ok_or("it is no object")?;
-        let is = |key: &str, value: bool| server.get(key) == Some(&json!(value));
-        if is("disabled", true) || is("enabled", false) {
+    fn of(server: &ExactObject) -> Result<Self, String> {
+        let is = |key: &str, value| server.get(key).and_then(ExactJson::as_literal) == Some(value);
+        if is("disabled", "true") || is("enabled", "false") {
             return Err("it is disabled".to_owned());
         }
         let mut foreign = Self::default();
         let used: &[&str] = if is_http(server)? {
-            let mut urls = ADDRESSES.into_iter().filter_map(|key| server.get(key)?.as_str());
+            let mut urls = ADDRESSES.into_iter().filter_map(|key| server.text(key));
             let url = urls.next().ok_or("it has no url")?;
             foreign.members.push(("url", json!(with_variables(url)?)));
             foreign.add_texts("headers", server)?;
@@ -177,7 +146,10 @@ impl ForeignServer {
         let known = |key: &str| {
             used.contains(&key) || KINDS.contains(&key) || ["disabled", "enabled"].contains(&key)
         };
-        let ignored = server.keys().filter(|key| !known(key));
+        let mut ignored: Vec<_> =
+            server.iter().map(|(key, _)| key).filter(|key| !known(key)).collect();
+        ignored.sort_unstable();
+        let ignored = ignored.into_iter();
         foreign.notes.extend(
             ignored.map(|key| format!("{} is ignored", written_out(key, char::is_control))),
         );
@@ -185,26 +157,23 @@ impl ForeignServer {
     }
 
     /// Adds a text. Returns nothing if the server has none.
-    fn add_word(
-        &mut self,
-        key: &'static str,
-        server: &Map<String, Value>,
-    ) -> Result<Option<()>, String> {
-        let Some(word) = server.get(key).filter(|it| !it.is_null()) else { return Ok(None) };
-        let word = word.as_str().ok_or_else(|| format!("its {key} is no text"))?;
+    fn add_word(&mut self, key: &'static str, server: &ExactObject) -> Result<Option<()>, String> {
+        let Some(word) = given(server, key) else { return Ok(None) };
+        let word = word.as_text().ok_or_else(|| format!("its {key} is no text"))?;
         self.members.push((key, json!(with_variables(word)?)));
         Ok(Some(()))
     }
 
-    fn add_args(&mut self, server: &Map<String, Value>) -> Result<(), String> {
-        let Some(args) = server.get("args").filter(|it| !it.is_null()) else { return Ok(()) };
-        let args = args.as_array().ok_or("its args are no list")?;
+    fn add_args(&mut self, server: &ExactObject) -> Result<(), String> {
+        let Some(args) = given(server, "args") else { return Ok(()) };
+        let ExactJson::List(args) = args else { return Err("its args are no list".to_owned()) };
         let args: Option<Vec<String>> = args.iter().map(text).collect();
         let args = args.ok_or("one of its args is neither a text nor a number")?;
         let args: Result<Vec<String>, String> = args.iter().map(|it| with_variables(it)).collect();
         let mut args = args?;
         // Programs such as mcp-remote replace the variables of their own environment themselves.
-        for name in server.get("env").and_then(Value::as_object).into_iter().flat_map(Map::keys) {
+        let env = server.get("env").and_then(ExactJson::as_object).into_iter();
+        for (name, _) in env.flat_map(ExactObject::iter) {
             for arg in &mut args {
                 *arg = arg.replace(&format!("${{{name}}}"), &format!("{LITERAL}{{{name}}}"));
             }
@@ -214,15 +183,15 @@ impl ForeignServer {
     }
 
     /// Adds named texts. Without a value there is none.
-    fn add_texts(&mut self, key: &'static str, server: &Map<String, Value>) -> Result<(), String> {
-        let Some(texts) = server.get(key).filter(|it| !it.is_null()) else { return Ok(()) };
+    fn add_texts(&mut self, key: &'static str, server: &ExactObject) -> Result<(), String> {
+        let Some(texts) = given(server, key) else { return Ok(()) };
         let texts = texts.as_object().ok_or_else(|| format!("its {key} has no names"))?;
         let mut taken = Map::new();
-        for (name, value) in texts.iter().filter(|(_, value)| !value.is_null()) {
+        for (name, value) in texts.iter().filter(|(_, value)| !is_null(value)) {
             let shown = written_out(name, char::is_control);
             let value = text(value)
                 .ok_or_else(|| format!("{key}.{shown} is neither a text nor a number"))?;
-            taken.insert(name.clone(), json!(with_variables(&value)?));
+            taken.insert(name.to_owned(), json!(with_variables(&value)?));
         }
         self.members.push((key, Value::Object(taken)));
         Ok(())
@@ -301,19 +270,28 @@ fn place_of(file: &Path) -> Option<PathBuf> {
     (!configuration && !is_own && !is_desktop).then(|| place.to_owned())
 }
 
-/// A value as the text that clients make of it.
-fn text(value: &Value) -> Option<String> {
+fn is_null(value: &ExactJson) -> bool {
+    value.as_literal() == Some("null")
+}
+
+/// A member that is there and not `null`.
+fn given<'a>(server: &'a ExactObject, key: &str) -> Option<&'a ExactJson> {
+    server.get(key).filter(|it| !is_null(it))
+}
+
+/// A value as a text. Numbers keep their digits.
+fn text(value: &ExactJson) -> Option<String> {
     match value {
-        Value::String(text) => Some(text.clone()),
-        Value::Number(_) | Value::Bool(_) => Some(value.to_string()),
-        Value::Null | Value::Array(_) | Value::Object(_) => None,
+        ExactJson::Text(text) => Some(text.clone()),
+        ExactJson::Literal(literal) => (!is_null(value)).then(|| literal.to_string()),
+        ExactJson::List(_) | ExactJson::Object(_) => None,
     }
 }
 
 /// Whether a server is reached by HTTP; else it is a program.
-fn is_http(server: &Map<String, Value>) -> Result<bool, String> {
-    match KINDS.into_iter().find_map(|key| server.get(key)?.as_str()) {
-        None => Ok(ADDRESSES.into_iter().any(|key| server.contains_key(key))),
+fn is_http(server: &ExactObject) -> Result<bool, String> {
+    match KINDS.into_iter().find_map(|key| server.text(key)) {
+        None => Ok(ADDRESSES.into_iter().any(|key| server.get(key).is_some())),
         Some("stdio" | "local") => Ok(false),
         Some("http" | "streamable-http" | "streamable_http" | "streamableHttp") => Ok(true),
         Some("sse") => Err("its transport `sse` is not supported; many such servers have an \

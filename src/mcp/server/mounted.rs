@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use rmcp::model::{
-    CompleteRequestParams, CompleteResult, CompletionInfo, GetPromptRequestParams,
+    CompleteRequestParams, CompleteResult, CompletionInfo, ErrorCode, GetPromptRequestParams,
     GetPromptResponse, GetPromptResult, ReadResourceRequestParams, ReadResourceResponse,
-    ReadResourceResult, Reference, RequestId,
+    ReadResourceResult, Reference,
 };
 use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer};
@@ -206,7 +206,7 @@ impl Server {
                     Ok(_) => CallOutcome::Done,
                     Err(error) => CallOutcome::Failed(ErrorWire::from(error).code()),
                 };
-                let (result, space) = relayed.map_err(|error| self.failed(&context.id, error))?;
+                let (result, space) = relayed.map_err(|error| self.failed(context, error))?;
                 self.connection.outbox.attach(&context.id, ReservedSpace::of_answer(space));
                 Ok(Ok(CallResult::relayed(era, result)))
             }
@@ -219,9 +219,18 @@ impl Server {
     }
 
     /// The error of a request for the library. That of a server answers the request as it is.
-    pub(super) fn failed(&self, id: &RequestId, error: SurfaceError) -> ErrorData {
-        if let Some(relayed) = mounts::relayed(&error) {
-            self.connection.outbox.set_answer(id, Err(CallError::Relayed(relayed)));
+    pub(super) fn failed(
+        &self,
+        context: &RequestContext<RoleServer>,
+        error: SurfaceError,
+    ) -> ErrorData {
+        if let Some(mut relayed) = mounts::relayed(&error) {
+            let is_unknown = relayed.code == i64::from(ErrorCode::RESOURCE_NOT_FOUND.0);
+            if is_unknown && Self::is_modern(context) {
+                // The newer era has no code of its own for this.
+                relayed.code = i64::from(ErrorCode::INVALID_PARAMS.0);
+            }
+            self.answer(context, Err(CallError::Relayed(relayed)));
         }
         error.into()
     }

@@ -4,7 +4,7 @@
 //! order in these files.
 
 use jsonc_parser::ParseOptions;
-use jsonc_parser::cst::{CstInputValue, CstObject, CstObjectProp, CstRootNode};
+use jsonc_parser::cst::{CstInputValue, CstNode, CstObject, CstObjectProp, CstRootNode};
 use serde_json::Value;
 
 use crate::cli::install::format::{Emptied, FileFormatError, Members, Spot};
@@ -19,10 +19,40 @@ pub fn has_container(text: &str, name: &str) -> Result<bool, FileFormatError> {
     Ok(container(&parse(text)?, name)?.is_some())
 }
 
-/// The value of the whole text.
-pub fn value(text: &str) -> Result<Value, FileFormatError> {
-    let value = parse(text)?.value().and_then(|value| value.to_serde_value());
-    value.ok_or_else(|| FileFormatError::Malformed("it is empty".to_owned()))
+/// The entries of the object at this path as JSON without comments, in their order; `None` if there is no such member. Names
+/// may be repeated.
+pub fn entries(
+    text: &str,
+    path: &[&str],
+) -> Result<Option<Vec<(String, String)>>, FileFormatError> {
+    let empty = || FileFormatError::Malformed("it is empty".to_owned());
+    let mut value = parse(text)?.value().ok_or_else(empty)?;
+    for name in path {
+        let member = value.as_object().and_then(|object| object.get(name)?.value());
+        let Some(member) = member else { return Ok(None) };
+        value = member;
+    }
+    let object = value.as_object().ok_or_else(|| not_a_map(&path.join(".")))?;
+    let entry = |entry: CstObjectProp| Some((entry.decoded_name()?, plain(&entry.value()?)));
+    Ok(Some(object.properties().into_iter().filter_map(entry).collect()))
+}
+
+/// A value without comments and trailing commas. Texts and numbers stay as they are written.
+fn plain(value: &CstNode) -> String {
+    if let Some(object) = value.as_object() {
+        let member = |it: CstObjectProp| {
+            Some(format!("{}:{}", it.name()?.as_string_lit()?, plain(&it.value()?)))
+        };
+        let members: Vec<_> = object.properties().into_iter().filter_map(member).collect();
+        return format!("{{{}}}", members.join(","));
+    }
+    match value.as_array() {
+        Some(list) => {
+            let values: Vec<_> = list.elements().iter().map(plain).collect();
+            format!("[{}]", values.join(","))
+        }
+        None => value.to_string(),
+    }
 }
 
 /// Adds the entry at the end of its container.

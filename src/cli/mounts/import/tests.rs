@@ -1,5 +1,6 @@
 //! Files of other clients, and what becomes of their servers.
 
+use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
 use super::*;
@@ -188,6 +189,45 @@ fn what_cannot_be_a_mount_is_left_out_alone() {
         assert!(left.iter().any(|it| it.starts_with(expected)), "{expected}: {left:?}");
     }
     assert_eq!(left.len(), 15);
+}
+
+#[test]
+fn half_a_character_and_names_that_are_there_twice_lose_their_own_servers_alone() {
+    let importing = Importing::of(
+        r#"{"mcpServers": {
+            "good": {"command": "x", "args": ["\ud83d\ude00", "a\\ud800"]},
+            "half": {"command": "x", "args": ["\ud800"]},
+            "cut\udc00": {"command": "x"},
+            "fs": {"command": "a"},
+            "env": {"command": "x", "env": {"A": "1", "A": "2"}},
+            "fs": {"command": "b"}},
+          "servers": {"fs": {"command": "c"}}}"#,
+    );
+    let report = importing.run().unwrap();
+    assert_eq!(report.data["added"], json!(["fs", "good"]));
+    assert_eq!(program(importing.server("good")).args, ["\u{1f600}", "a\\ud800"]);
+    assert_eq!(program(importing.server("fs")).command, "c");
+    let skipped = [
+        "env: `env.A` is there twice",
+        "fs: the file has several servers of this name",
+        "fs: the file has several servers of this name",
+        "half: it has half a character",
+        "cut\u{fffd}: it has half a character",
+    ];
+    assert_eq!(report.data["skipped"], json!(skipped));
+}
+
+#[test]
+fn numbers_keep_their_digits() {
+    let importing = Importing::of(
+        r#"{"mcpServers": {"a": {"command": "x", "args": [123456789012345678901234567890, 1.10],
+            "env": {"A": 18446744073709551617, "B": 1e400, "C": -0.0 /* zero */,},},}}"#,
+    );
+    importing.run().unwrap();
+    let server = program(importing.server("a"));
+    assert_eq!(server.args, ["123456789012345678901234567890", "1.10"]);
+    let env: Vec<_> = server.env.values().map(String::as_str).collect();
+    assert_eq!(env, ["18446744073709551617", "1e400", "-0.0"]);
 }
 
 #[test]
