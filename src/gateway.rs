@@ -72,12 +72,17 @@ const OF_BOTH_SETS: [&str; 4] = ["acquire_lease", "renew_lease", "release_lease"
 /// How many refusals a second are recorded of each user. Calls that are done are not limited.
 const REFUSALS: Quota = Quota::new(20, 1);
 
+/// How many calls a second list and decide approvals, of each tenant.
+const APPROVALS: Quota = Quota::new(20, 20);
+
 #[derive(Debug)]
 pub struct Gateway {
     daemon: Arc<Daemon>,
     entries: Vec<Arc<ToolEntry>>,
     mounted: MountedEntriesCache,
     rates: Mutex<CallRates>,
+    /// Of the calls that list, approve and deny.
+    approval_rates: Mutex<CallRates>,
     calls: Calls,
     /// How many refusals are recorded, and how many of each tenant were left out since its last one.
     refusals: Mutex<(CallRates, BTreeMap<TenantId, u64>)>,
@@ -94,10 +99,11 @@ impl Gateway {
         code_of: fn(&SurfaceError) -> Code,
     ) -> Self {
         let refusals = Mutex::new((CallRates::new(own.clone(), REFUSALS), BTreeMap::new()));
+        let approval_rates = Mutex::new(CallRates::new(own.clone(), APPROVALS));
         let rates = Mutex::new(CallRates::new(own, per_second.clone()));
         let entries = crate::surface::entries().into_iter().map(Arc::new).collect();
         let (calls, mounted) = (Calls::default(), MountedEntriesCache::default());
-        Self { daemon, entries, mounted, rates, calls, refusals, code_of }
+        Self { daemon, entries, mounted, rates, approval_rates, calls, refusals, code_of }
     }
 
     /// Sets the limit of calls per second and tenant.
@@ -112,11 +118,17 @@ impl Gateway {
     /// # Errors
     /// Returns [`SurfaceError::RateLimited`] when the caller's tenant calls too often.
     pub fn admit(&self, standing: &Standing) -> Result<(), SurfaceError> {
+        self.admit_call(standing, ToolAccess::Read)
+    }
+
+    /// The same for a call: those that approve are counted alone, so that no others of their tenant keep them out.
+    fn admit_call(&self, standing: &Standing, access: ToolAccess) -> Result<(), SurfaceError> {
         if standing.door == Door::Operator {
             return Ok(());
         }
         let now = self.daemon.now();
-        let mut rates = self.rates.lock().unwrap_or_else(PoisonError::into_inner);
+        let rates = if access == ToolAccess::Approve { &self.approval_rates } else { &self.rates };
+        let mut rates = rates.lock().unwrap_or_else(PoisonError::into_inner);
         let taken = rates.take(now, &standing.caller.tenant);
         taken.map_err(|TooOften { retry_after }| SurfaceError::RateLimited { retry_after })
     }
@@ -162,7 +174,7 @@ impl Gateway {
         mut call: Call,
         mut arguments: CallArguments,
     ) -> Result<ToolAnswer, SurfaceError> {
-        self.admit(&call.standing)?;
+        self.admit_call(&call.standing, entry.access)?;
         // Whoever judges them reads them as the tool does.
         entry.unquote(&mut arguments);
         let recorded_by = RecordedBy::of(entry, &arguments);

@@ -24,6 +24,11 @@ impl Burst {
         Moment::from_boot(self.full_at.since_boot().saturating_sub(others))
     }
 
+    /// Whether all places are free.
+    pub fn is_full(&self, now: Moment) -> bool {
+        now >= self.full_at
+    }
+
     /// Takes a place if one is free.
     pub fn take(&mut self, now: Moment) -> bool {
         let is_free = now >= self.free_at();

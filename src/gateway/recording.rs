@@ -13,7 +13,7 @@ use crate::core::journal::{
 };
 use crate::core::policy::decision::DecisionId;
 use crate::core::policy::{PermittedAct, Standing};
-use crate::mount::json::ExactJson;
+use crate::mount::json::{ExactJson, ExactObject};
 use crate::session::error::SessionError;
 use crate::session::handle::Session;
 use crate::session::recorder::ActRecorder;
@@ -289,16 +289,29 @@ fn recordable(arguments: &CallArguments, knows: impl Fn(&str) -> bool) -> String
 
 /// As a server gets them.
 fn recordable_text(written: &WrittenArguments) -> String {
-    let mut recorded = written.members().clone();
-    recorded.remove(LEASE_ID);
+    without_secret_members(written.members().clone()).to_string()
+}
+
+/// The same without the id of a lease, and with the names alone of environment variables.
+pub(super) fn without_secret_members(mut members: ExactObject) -> ExactObject {
+    members.remove(LEASE_ID);
     for name in ENVIRONMENTS {
-        if let Some(variables) = recorded.get(name) {
+        if let Some(variables) = members.get(name) {
             let names = variables.as_object().map(|it| it.iter().map(|(name, _)| name));
             let names = names.map(Iterator::collect::<Vec<_>>);
-            recorded.insert(name, ExactJson::of(&names));
+            members.insert(name, ExactJson::of(&names));
         }
     }
-    recorded.to_string()
+    members
+}
+
+/// The value of an argument; of environment variables, their names alone.
+pub(super) fn without_secrets(name: &str, value: &Value) -> Value {
+    if !ENVIRONMENTS.contains(&name) {
+        return value.clone();
+    }
+    let names = value.as_object().map(|variables| variables.keys());
+    names.map_or(Value::Null, |names| names.map(String::as_str).collect())
 }
 
 fn recordable_values(arguments: &JsonObject, knows: impl Fn(&str) -> bool) -> String {
@@ -307,13 +320,7 @@ fn recordable_values(arguments: &JsonObject, knows: impl Fn(&str) -> bool) -> St
         if !knows(name) || name == LEASE_ID {
             continue;
         }
-        let value = if ENVIRONMENTS.contains(&name.as_str()) {
-            let variables = value.as_object().map(|variables| variables.keys());
-            variables.map_or(Value::Null, |names| names.map(String::as_str).collect())
-        } else {
-            value.clone()
-        };
-        recorded.insert(name.clone(), value);
+        recorded.insert(name.clone(), without_secrets(name, value));
     }
     Value::Object(recorded).to_string()
 }

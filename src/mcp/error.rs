@@ -127,6 +127,10 @@ impl From<&SurfaceError> for ErrorWire {
                 Self::because(Code::StorageError, error)
             }
             SurfaceError::Quota(_) => over_quota(error),
+            SurfaceError::TooManyAsked { retry_after } => {
+                let retry_after = retry_after.as_millis() as u64;
+                ErrorWire::because(Code::QuotaExceeded, error).retry_after(retry_after)
+            }
             SurfaceError::RateLimited { retry_after } => {
                 // Round up, so that a client that waits this long is not refused again.
                 let millis = retry_after.as_micros().div_ceil(1_000) as u64;
@@ -175,7 +179,8 @@ impl From<SurfaceError> for ErrorData {
             | SurfaceError::MountLease { .. }
             | SurfaceError::ManageMount(_)
             | SurfaceError::LeaseUnknown
-            | SurfaceError::Quota(_) => ErrorCode::INVALID_PARAMS,
+            | SurfaceError::Quota(_)
+            | SurfaceError::TooManyAsked { .. } => ErrorCode::INVALID_PARAMS,
             SurfaceError::RateLimited { .. } | SurfaceError::DaemonLeaves => BUSY,
             SurfaceError::Unreadable(_)
             | SurfaceError::UnreadableRecording(_)
@@ -200,9 +205,9 @@ fn denied(denial: Denial) -> ErrorWire {
 }
 
 fn ruled(refusal: &RuleRefusal) -> ErrorWire {
-    use WhyRefused::{AsksPerson, Denied, DeniedBy, Waits, WouldAsk};
+    use WhyRefused::{AsksPerson, Denied, DeniedBy, TooLong, Waits, WouldAsk};
     let (code, retry_after) = match &refusal.why {
-        Denied => (Code::PolicyDenied, None),
+        Denied | TooLong => (Code::PolicyDenied, None),
         DeniedBy { retry_after, .. } => (Code::PolicyDenied, Some(*retry_after)),
         Waits { .. } | AsksPerson(_) | WouldAsk => (Code::ApprovalRequired, None),
     };
@@ -217,6 +222,10 @@ fn ruled(refusal: &RuleRefusal) -> ErrorWire {
     }
     let mut wire = ErrorWire::because(code, refusal).details(details);
     wire.retry_after_ms = retry_after.map(|time| time.as_millis() as u64);
+    if let TooLong = refusal.why {
+        wire.hint =
+            "Write what is long to a file, which a person can read, and use that.".to_owned();
+    }
     let id = wire.details.as_ref().and_then(|details| details.approval_id.as_ref());
     let id = id.map(|id| format!(" {id}")).unwrap_or_default();
     wire.hint = wire.hint.replace(" APPROVAL_ID", &id);

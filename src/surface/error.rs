@@ -70,6 +70,9 @@ pub enum SurfaceError {
     /// A limit is reached; the word says of what.
     #[error("the limit of {0} is reached")]
     Quota(&'static str),
+    /// Too many calls wait for an approval, or were asked about just now.
+    #[error("too many calls wait for an approval")]
+    TooManyAsked { retry_after: Duration },
     /// The caller's tenant calls more often than it may.
     #[error("too many calls of one user in a second")]
     RateLimited {
@@ -112,12 +115,19 @@ pub enum WhyRefused {
     AsksPerson(PersonQuestion),
     /// It would have to be approved, and nobody was asked.
     WouldAsk,
+    /// It would have to be approved, and is longer than a person is shown.
+    TooLong,
 }
 
 impl fmt::Display for RuleRefusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.why {
             WhyRefused::DeniedBy { by, .. } => return write!(f, "{by} denied this"),
+            WhyRefused::TooLong => {
+                return f.write_str(
+                    "this must be approved, and is longer than the 8 KiB that a person is shown",
+                );
+            }
             WhyRefused::Denied
             | WhyRefused::Waits { .. }
             | WhyRefused::AsksPerson(_)
@@ -188,7 +198,8 @@ impl SurfaceError {
             WhyRefused::Denied
             | WhyRefused::DeniedBy { .. }
             | WhyRefused::Waits { .. }
-            | WhyRefused::WouldAsk => None,
+            | WhyRefused::WouldAsk
+            | WhyRefused::TooLong => None,
         }
     }
 

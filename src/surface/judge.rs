@@ -14,7 +14,7 @@ use crate::core::ids::{PrincipalId, SessionId, TenantId};
 use crate::core::moment::Moment;
 use crate::core::policy::approvals::{
     Approval, ApprovalAnswer, ApprovalError, ApprovalRequest, ApprovalScope, ApprovalState,
-    Approvals, Fingerprint,
+    Approvals, Fingerprint, Witness,
 };
 use crate::core::policy::decision::{Decision, DecisionId, DecisionLog};
 use crate::core::policy::denial::Denial;
@@ -22,7 +22,12 @@ use crate::core::policy::roles::{Role, Roles};
 use crate::core::policy::rules::PolicyRules;
 use crate::core::policy::rules::facts::CallFacts;
 use crate::core::policy::{Permit, PermittedAct, Reach, Standing};
+use crate::session::pty::processes::directory_in_front;
 use crate::session::registry::Registry;
+use crate::surface::answer::budget::ends;
+
+/// The longest description of a call in an event, in bytes of JSON.
+const TOLD_MAX: usize = 2_000;
 
 /// What a daemon's rules say, and who was asked.
 #[derive(Debug)]
@@ -99,7 +104,7 @@ impl Judge {
         by: &Caller,
         request: ApprovalRequest,
     ) -> ApprovalAnswer {
-        let (session, what) = (request.session, Arc::clone(&request.what));
+        let (session, what) = (request.session, Arc::from(ends(&request.what, TOLD_MAX)));
         let tenant = request.tenant.clone();
         let asked = self.approvals().ask(sessions.clock().now(), request);
         if let ApprovalAnswer::Waits { id, is_new: true, .. } = &asked {
@@ -119,6 +124,12 @@ impl Judge {
     /// What became of a call that asked; none if it is forgotten, or was used.
     pub fn state(&self, now: Moment, id: DecisionId) -> Option<ApprovalState> {
         self.approvals().state(now, id).cloned()
+    }
+
+    /// A call begins, or ceases, to wait under this id.
+    pub fn on_wait(&self, id: DecisionId, waits: bool) {
+        self.approvals().on_wait(id, waits);
+        self.tell();
     }
 
     /// Forgets a call that waits and that nobody makes any more.
@@ -235,9 +246,12 @@ impl Judge {
         self.tell();
     }
 
-    /// The calls that wait, the oldest first.
-    pub fn waiting(&self, now: Moment) -> Vec<Approval> {
-        self.approvals().list(now)
+    /// The calls that wait, in the order of [`Approvals::list`], but those that nobody waits in and whose terminal has
+    /// changed: to approve them lets nothing pass.
+    pub fn waiting(&self, sessions: &Registry) -> Vec<Approval> {
+        let mut waiting = self.approvals().list(sessions.clock().now());
+        waiting.retain(|call| call.waiters > 0 || is_as_it_was(sessions, &call.request));
+        waiting
     }
 
     /// Forgets the calls of somebody who has left for good.
@@ -289,6 +303,16 @@ impl<'a> Approver<'a> {
     fn label(&self) -> Arc<str> {
         Arc::from(self.0.caller.name().to_string())
     }
+}
+
+/// Whether the terminal of a call is as it was when it was made.
+fn is_as_it_was(sessions: &Registry, call: &ApprovalRequest) -> bool {
+    let session = call.session.and_then(|session| sessions.get(session));
+    session.is_none_or(|session| {
+        let (frame, reads_screen) = (session.frame(), call.witness.screen.is_some());
+        let directory = directory_in_front(&frame);
+        Witness::of(&frame, call.by.principal, directory, reads_screen) == call.witness
+    })
 }
 
 /// Whether somebody may approve or deny a call: not its own, and only where its roles say so.

@@ -192,12 +192,12 @@ impl Doors {
         let introduced = self.authority.introduce(&mut link, standing, source, limits).await;
         let Some((standing, pass)) = introduced else { return };
         let membership = self.membership(&standing, groups, pass.as_ref());
-        let Ok(_place) = self.tenant_place(membership.as_ref()) else {
-            return self.refusals.tell(&mut link).await;
-        };
         let standing = match &membership {
             Some(membership) => membership.standing(standing),
             None => standing,
+        };
+        let Ok(_place) = self.tenant_place(&standing, membership.as_ref()) else {
+            return self.refusals.tell(&mut link).await;
         };
         let right = Arc::new(ConnectionRight { pass, membership });
         let connection = Connection::new(standing.caller.connection, limits.unsent);
@@ -241,10 +241,17 @@ impl Doors {
     }
 
     /// Counts a connection for its tenant, if that has a name; others are counted for their user.
-    fn tenant_place(&self, membership: Option<&Membership>) -> Result<Option<Ticket>, NotAdmitted> {
+    fn tenant_place(
+        &self,
+        standing: &Standing,
+        membership: Option<&Membership>,
+    ) -> Result<Option<Ticket>, NotAdmitted> {
         let Some(tenant) = membership.and_then(Membership::named_tenant) else { return Ok(None) };
         let most = self.limits.borrow().users.clone();
-        let ticket = self.quota.enter(Party::Tenant(tenant.clone()), &most);
+        let ticket = self.quota.enter(Party::Tenant(tenant.clone()), &most).or_else(|| {
+            let approvers = Party::Approvers(tenant.clone());
+            standing.approves().then(|| self.quota.enter(approvers, &most)).flatten()
+        });
         if ticket.is_none() {
             tracing::warn!(%tenant, "too many connections of one tenant");
         }
@@ -341,7 +348,7 @@ fn standing(peer: &Peer, door: Door, party: Party, number: u64) -> Standing {
         tenant: match party {
             Party::Operators(uid) | Party::User(uid) => TenantId::of_uid(uid),
             Party::Session(shim) => TenantId::inside(shim),
-            Party::Tenant(tenant) => tenant,
+            Party::Tenant(tenant) | Party::Approvers(tenant) => tenant,
         },
         kind,
         label,

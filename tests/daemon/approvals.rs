@@ -257,7 +257,8 @@ async fn nobody_but_an_operator_sees_or_decides_approvals() {
         until("the daemon to hang up", hung_up).await;
         fs::remove_file(&said).unwrap();
     }
-    assert_eq!(waiting(&mut place.operator).await.len(), 1);
+    // Nobody has decided it.
+    place.approve(&id).await;
     place.daemon.stop().await;
 }
 
@@ -577,5 +578,66 @@ async fn nobody_is_asked_about_a_call_whose_caller_does_not_have_the_lease() {
     for (tool, arguments) in [("run", line), ("send_text", text), ("resize", size)] {
         assert_eq!(ada.error_code(tool, arguments).await, "approval_required", "{tool}");
     }
+    daemon.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_approver_sees_all_of_a_call_and_is_asked_about_none_that_is_longer() {
+    let mut place = Place::new().await;
+    let filler = "a".repeat(2_000);
+    let command = format!("touch x; echo {filler}; touch hidden; echo {filler}");
+    place.asks(&command).await;
+    assert_eq!(waiting(&mut place.operator).await[0]["what"], json!(command));
+    let command = format!("touch x; echo {}", "a".repeat(9_000));
+    let arguments = at_once(&place.session, &command);
+    let error = refused(&mut place.client, "run", arguments).await;
+    assert_eq!(error["error_code"], "policy_denied", "{error}");
+    assert!(error["hint"].as_str().unwrap().contains("to a file"), "{error}");
+    assert_eq!(waiting(&mut place.operator).await.len(), 1);
+    place.daemon.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn calls_that_wait_come_first_and_those_that_cannot_pass_any_more_are_not_listed() {
+    let mut place = Place::new().await;
+    let left = place.asks("touch left").await;
+    let call = json!({"session": place.session, "command": "touch waits"});
+    let running = place.client.send_call("run", call).await;
+    let listed = loop {
+        let listed = waiting(&mut place.operator).await;
+        if listed.len() == 2 {
+            break listed;
+        }
+        tokio::task::yield_now().await;
+    };
+    assert_eq!(listed[0]["what"], "touch waits");
+    assert_eq!(listed[1]["approval_id"], left);
+    let deny = json!({"approval_id": listed[0]["approval_id"]});
+    place.operator.structured("deny", deny).await;
+    place.client.answer(running).await;
+    let elsewhere = json!({"session": place.session, "command": "cd /"});
+    place.client.structured("run", elsewhere).await;
+    assert_eq!(waiting(&mut place.operator).await, [Value::Null; 0]);
+    place.daemon.stop().await;
+}
+
+#[tokio::test]
+async fn who_approves_and_who_looks_back_sees_no_values_of_variables() {
+    let daemon = daemon_with("[[rule]]\nname = 'new'\neffect = 'ask'\ntool = 'create_session'\n");
+    let daemon = daemon.await;
+    let (mut client, mut operator) = (daemon.client(Era::Modern).await, daemon.operator().await);
+    let mut call = json!({"command": "cat", "args": [], "env": {"API_TOKEN": "s3cret-1"}});
+    let error = refused(&mut client, "create_session", call.clone()).await;
+    let what = waiting(&mut operator).await[0]["what"].to_string();
+    assert!(what.contains("API_TOKEN") && !what.contains("s3cret"), "{what}");
+    let events = operator.structured("list_events", json!({})).await.to_string();
+    assert!(events.contains("API_TOKEN") && !events.contains("s3cret"), "{events}");
+    // It is one call with these values alone.
+    let approve = json!({"approval_id": error["details"]["approval_id"]});
+    operator.structured("approve", approve).await;
+    call["env"]["API_TOKEN"] = json!("s3cret-2");
+    assert_eq!(client.error_code("create_session", call.clone()).await, "approval_required");
+    call["env"]["API_TOKEN"] = json!("s3cret-1");
+    client.structured("create_session", call).await;
     daemon.stop().await;
 }

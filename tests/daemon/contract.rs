@@ -195,6 +195,8 @@ async fn decide(daemon: &TestDaemon, tools: &[Value], sessions: [Value; 2]) -> V
     let (mut agent, mut operator) = (daemon.client(Era::Modern).await, daemon.operator().await);
     let mut called = Vec::new();
     for (name, session) in ["approve", "deny"].into_iter().zip(sessions) {
+        // Who does not hold it is refused before anybody is asked.
+        operator.structured("preempt_lease", json!({"session": session})).await;
         let clear = json!({"session": session, "action": "clear_history"});
         let refused = agent.call("manage_session", clear).await;
         let id = &refused["structuredContent"]["details"]["approval_id"];

@@ -696,3 +696,20 @@ async fn other_rights_end_a_connection_at_once_and_sessions_keep_their_tenant_ov
     let check = home.run("config check");
     assert_eq!(check.status.code(), Some(2), "{check:?}");
 }
+
+#[tokio::test]
+async fn others_of_a_tenant_keep_no_approver_out() {
+    let limited = "
+        [tenant.web]
+        tokens = [\"ci\", \"boss\"]
+        limits = { connections = 2, calls_per_second = 1 }
+    ";
+    let house = House::new(limited).await;
+    let (mut one, _two) = (house.enter("ci").await, house.enter("ci").await);
+    let mut boss = house.enter("boss").await;
+    while one.call("list_sessions", json!({})).await["isError"] == false {}
+    for _ in 0..3 {
+        boss.structured("list_approvals", json!({})).await;
+    }
+    house.daemon.stop().await;
+}

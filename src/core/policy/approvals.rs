@@ -13,7 +13,8 @@ pub use crate::core::policy::approvals::request::{
     ApprovalRequest, Fingerprint, KnownCommand, Witness,
 };
 
-use crate::core::ids::PrincipalId;
+use crate::core::burst::Burst;
+use crate::core::ids::{PrincipalId, TenantId};
 use crate::core::moment::Moment;
 use crate::core::policy::decision::DecisionId;
 
@@ -34,6 +35,12 @@ const WAITING_MAX: usize = 16;
 const TENANT_MAX: usize = 64;
 const ALL_MAX: usize = 1_024;
 
+/// How soon a tenant may have one more call asked about, after as many as can wait: people decide no faster.
+const ONE_MORE: Duration = Duration::from_secs(1);
+
+/// When to try again where too many calls wait. When they end, nobody knows.
+const AGAIN_AFTER: Duration = Duration::from_secs(5);
+
 /// A call that was made and is not approved and used yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Approval {
@@ -42,6 +49,8 @@ pub struct Approval {
     pub request: ApprovalRequest,
     pub expires_at: Moment,
     pub state: ApprovalState,
+    /// How many calls wait for it now. Without any, it lets the next one pass that is made like this.
+    pub waiters: usize,
 }
 
 /// What became of a call that asked.
@@ -73,8 +82,8 @@ pub enum ApprovalAnswer {
     },
     /// It was approved, and the terminal has changed since. The approval is gone.
     Stale { id: DecisionId },
-    /// Too many calls wait.
-    TooMany,
+    /// Too many calls wait, or were asked about just now.
+    TooMany { retry_after: Duration },
     /// Other rules hold by now, which are to judge first.
     Outdated,
 }
@@ -112,6 +121,8 @@ struct PassingPrograms {
 pub struct Approvals {
     calls: BTreeMap<DecisionId, Approval>,
     passing: Vec<PassingPrograms>,
+    /// How much each tenant may ask for.
+    asked: BTreeMap<TenantId, Burst>,
     /// How often other rules came.
     generation: u64,
 }
@@ -149,16 +160,44 @@ impl Approvals {
             let (id, by) = (passing.call.id, Arc::clone(&passing.by));
             return ApprovalAnswer::Passes { id, by, used: None };
         }
-        let principal = request.by.principal;
-        let own = self.calls.values().filter(|call| call.request.by.principal == principal);
-        let of_tenant = self.calls.values().filter(|call| call.request.tenant == request.tenant);
-        let is_full = own.count() >= WAITING_MAX || of_tenant.count() >= TENANT_MAX;
-        if is_full || self.calls.len() >= ALL_MAX {
-            return ApprovalAnswer::TooMany;
+        if !self.has_room_for(&request) {
+            return ApprovalAnswer::TooMany { retry_after: AGAIN_AFTER };
+        }
+        let bursts = self.asked.entry(request.tenant.clone());
+        let burst = bursts.or_insert_with(|| Burst::new(TENANT_MAX as u32, ONE_MORE));
+        if !burst.take(now) {
+            return ApprovalAnswer::TooMany { retry_after: ONE_MORE };
         }
         let (id, expires_at) = (request.decision, now + VALID_FOR);
-        self.calls.insert(id, Approval { id, request, expires_at, state: ApprovalState::Waiting });
+        let state = ApprovalState::Waiting;
+        self.calls.insert(id, Approval { id, request, expires_at, state, waiters: 0 });
         ApprovalAnswer::Waits { id, expires_at, is_new: true }
+    }
+
+    /// Whether one more call can wait. Of the calls of one caller, the oldest gives way for which nobody waits any more.
+    fn has_room_for(&mut self, request: &ApprovalRequest) -> bool {
+        let is_own = |call: &&Approval| call.request.by.principal == request.by.principal;
+        if self.calls.values().filter(is_own).count() >= WAITING_MAX {
+            let is_left =
+                |call: &&Approval| call.waiters == 0 && call.state == ApprovalState::Waiting;
+            let left = self.calls.values().filter(is_own).filter(is_left);
+            let Some(oldest) = left.min_by_key(|call| call.expires_at).map(|call| call.id) else {
+                return false;
+            };
+            self.calls.remove(&oldest);
+        }
+        let of_tenant = self.calls.values().filter(|call| call.request.tenant == request.tenant);
+        of_tenant.count() < TENANT_MAX && self.calls.len() < ALL_MAX
+    }
+
+    /// A call begins, or ceases, to wait under this id.
+    pub fn on_wait(&mut self, id: DecisionId, waits: bool) {
+        if let Some(call) = self.calls.get_mut(&id) {
+            call.waiters = match waits {
+                true => call.waiters.saturating_add(1),
+                false => call.waiters.saturating_sub(1),
+            };
+        }
     }
 
     /// The answer to a call like those that were denied before.
@@ -259,12 +298,12 @@ impl Approvals {
         }
     }
 
-    /// The calls that wait, the oldest first.
+    /// The calls that wait: first those that somebody waits in, and the oldest first.
     pub fn list(&mut self, now: Moment) -> Vec<Approval> {
         self.forget(now);
         let mut waiting: Vec<Approval> =
             self.calls.values().filter(|it| it.state == ApprovalState::Waiting).cloned().collect();
-        waiting.sort_by_key(|call| call.expires_at);
+        waiting.sort_by_key(|call| (call.waiters == 0, call.expires_at));
         waiting
     }
 
@@ -280,7 +319,8 @@ impl Approvals {
 
     /// Forgets everything, since other rules hold.
     pub fn clear(&mut self) {
-        *self = Self { generation: self.generation + 1, ..Self::default() };
+        let (generation, asked) = (self.generation + 1, std::mem::take(&mut self.asked));
+        *self = Self { generation, asked, ..Self::default() };
     }
 
     /// Of the rules that hold now.
@@ -291,6 +331,7 @@ impl Approvals {
     fn forget(&mut self, now: Moment) {
         self.calls.retain(|_, call| call.expires_at > now);
         self.passing.retain(|passing| passing.until > now);
+        self.asked.retain(|_, burst| !burst.is_full(now));
     }
 }
 

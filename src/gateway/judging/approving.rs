@@ -18,6 +18,9 @@ use crate::surface::error::{SurfaceError, WhyRefused};
 use crate::surface::judge::Judge;
 use crate::surface::person::{ClientPerson, PersonAnswer, PersonQuestion, ReturnedAnswer};
 
+/// The longest description of a call that somebody is asked about, in bytes: it is shown whole.
+const WHAT_MAX: usize = 8 * 1024;
+
 /// A question to the person in front of a client.
 type Asking<'a> = Pin<Box<dyn Future<Output = PersonAnswer> + Send + 'a>>;
 
@@ -57,6 +60,10 @@ impl AskedCall<'_> {
         // Nobody is asked about what the tool refuses.
         self.judged.entry.check(self.judged.arguments)?;
         self.judged.check_lease(call).await?;
+        // Nobody approves what nobody sees.
+        if self.request.what.len() > WHAT_MAX {
+            return Err(refusal(self.decision, WhyRefused::TooLong));
+        }
         let may_ask = self.request.client_may_approve;
         let person = if may_ask { call.person.clone() } else { ClientPerson::Absent };
         let mut asking = None;
@@ -85,8 +92,8 @@ impl AskedCall<'_> {
                     return Err(refusal(self.decision, WhyRefused::DeniedBy { by, retry_after }));
                 }
                 ApprovalAnswer::Stale { .. } => return Err(SessionError::Stale.into()),
-                ApprovalAnswer::TooMany => {
-                    return Err(SurfaceError::Quota("calls that wait for approval"));
+                ApprovalAnswer::TooMany { retry_after } => {
+                    return Err(SurfaceError::TooManyAsked { retry_after });
                 }
                 ApprovalAnswer::Outdated => return Ok(None),
                 ApprovalAnswer::Waits { id, expires_at, is_new } => (id, expires_at, is_new),
@@ -126,6 +133,7 @@ impl AskedCall<'_> {
         asking: &mut Option<Asking<'_>>,
     ) -> Result<Waited, SurfaceError> {
         let (clock, leaving) = (self.daemon.sessions.clock(), self.daemon.departure.waiting());
+        let _waits = WaitingCall::begin(&self.daemon.judge, id);
         loop {
             let until = if asking.is_some() { self.until.max(expires_at) } else { self.until };
             if clock.now() >= until {
@@ -227,6 +235,25 @@ async fn answered(asking: &mut Option<Asking<'_>>) -> PersonAnswer {
             *asking = None;
             answer
         }
+    }
+}
+
+/// A call that waits, until this is dropped.
+struct WaitingCall<'a> {
+    judge: &'a Judge,
+    id: DecisionId,
+}
+
+impl<'a> WaitingCall<'a> {
+    fn begin(judge: &'a Judge, id: DecisionId) -> Self {
+        judge.on_wait(id, true);
+        Self { judge, id }
+    }
+}
+
+impl Drop for WaitingCall<'_> {
+    fn drop(&mut self) {
+        self.judge.on_wait(self.id, false);
     }
 }
 

@@ -22,11 +22,11 @@ use crate::core::shell::activity::ActivityState;
 use crate::core::shell::commands::EndsBy;
 use crate::gateway::judging::JudgedCall;
 use crate::gateway::judging::typing::{LineReader, TypedLine};
+use crate::gateway::recording::{without_secret_members, without_secrets};
 use crate::mount::registry::MountedTool;
 use crate::session::handle::Session;
 use crate::session::pty::processes::directory_in_front;
 use crate::session::registry::Registry;
-use crate::surface::answer::budget::ends;
 use crate::surface::call::Call;
 use crate::surface::call_arguments::CallArguments;
 use crate::surface::tool::ToolRuns;
@@ -46,9 +46,6 @@ const NEUTRAL: [&str; 9] = [
 
 /// The variable that says where programs are searched.
 const SEARCHED: &str = "PATH";
-
-/// The longest description of a call, in bytes of JSON.
-const WHAT_MAX: usize = 2_000;
 
 /// What a call has a shell or the system run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -245,9 +242,9 @@ impl<'a> JudgedCall<'a> {
             }
             None => String::new(),
         };
-        let does = || format!("{} {}{ended}", self.entry.name, self.meaning());
+        let does = || format!("{} {}{ended}", self.entry.name, self.told());
         let text = text.unwrap_or_else(does);
-        Arc::from(ends(&on_one_line(&text), WHAT_MAX))
+        Arc::from(on_one_line(&text))
     }
 
     /// The arguments that say what the call does, in a fixed order.
@@ -258,6 +255,20 @@ impl<'a> JudgedCall<'a> {
                 sorted(&values.iter().filter(says).collect()).to_string()
             }
             CallArguments::Written(written) => written.sorted().to_string(),
+            CallArguments::Faulty(_) => String::new(),
+        }
+    }
+
+    /// The same for people, without the values of environment variables.
+    fn told(self) -> String {
+        match self.arguments {
+            CallArguments::Values(values) => {
+                let told = values.iter().filter(|(name, _)| !NEUTRAL.contains(&name.as_str()));
+                let told = told.map(|(name, value)| (name.clone(), without_secrets(name, value)));
+                let told: Map<String, Value> = told.collect();
+                sorted(&told.iter().collect()).to_string()
+            }
+            CallArguments::Written(written) => without_secret_members(written.sorted()).to_string(),
             CallArguments::Faulty(_) => String::new(),
         }
     }

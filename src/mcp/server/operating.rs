@@ -85,7 +85,7 @@ impl Server {
         let ForGoodRequest { approval_id, write } = parameters(params)?;
         let gateway = &self.shared.gateway;
         let daemon = gateway.daemon();
-        let waiting = daemon.judge.waiting(daemon.now()).into_iter();
+        let waiting = daemon.judge.waiting(&daemon.sessions).into_iter();
         let mut may = waiting.filter(|call| may_decide(&daemon.sessions, standing, &call.request));
         let call = may.find(|call| call.id.to_string() == approval_id).map(Box::new);
         let call = call.ok_or(SettingsError::NoCall)?;

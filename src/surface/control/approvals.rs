@@ -20,7 +20,8 @@ pub struct ListApprovals {}
 impl Tool for ListApprovals {
     const NAME: &'static str = "list_approvals";
     const TITLE: &'static str = "List approvals";
-    const DESCRIPTION: &'static str = "The calls that wait for an approval, the oldest first.";
+    const DESCRIPTION: &'static str = "The calls that wait for an approval; first those that \
+        somebody waits in.";
     const ACCESS: ToolAccess = ToolAccess::Approve;
     const ONLY_READS: bool = true;
 
@@ -52,7 +53,7 @@ pub fn waiting(daemon: &Daemon, standing: &Standing) -> ApprovalList {
             expires_in_ms: now.until(expires_at).as_millis() as u64,
         }
     };
-    let waiting = daemon.judge.waiting(now).into_iter();
+    let waiting = daemon.judge.waiting(&daemon.sessions).into_iter();
     let own = waiting.filter(|it| may_decide(&daemon.sessions, standing, &it.request));
     let approvals = own.map(wire).collect();
     ApprovalList { untrusted: Untrusted, approvals }

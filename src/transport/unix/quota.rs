@@ -15,6 +15,9 @@ pub const USERS_MAX: usize = 64;
 /// Maximum number of connections of the programs inside one session.
 pub const INSIDE_MAX: usize = 8;
 
+/// Maximum number of connections of the approvers of one tenant beyond the tenant's own.
+const APPROVERS_MAX: usize = 4;
+
 /// Maximum number of sessions whose programs have open connections; equals the maximum of `sessions.max`.
 pub const SESSIONS_MAX: usize = 4_096;
 
@@ -29,6 +32,8 @@ pub enum Party {
     Session(i32),
     /// The members of a tenant of the configuration, each counted for its user as well.
     Tenant(TenantId),
+    /// Those of them who may approve calls, where the others have taken all places of the tenant.
+    Approvers(TenantId),
 }
 
 /// The quotas of each user.
@@ -50,6 +55,7 @@ impl Most {
             // Their lines are short.
             Party::Session(_) => (INSIDE_MAX, 0),
             // Their lines are counted for their users.
+            Party::Approvers(_) => (APPROVERS_MAX, 0),
             Party::Tenant(tenant) => (self.connections.of(tenant, &TenantId::of_uid(own)), 0),
         }
     }
@@ -108,7 +114,7 @@ impl ConnectionQuota {
             }
             Party::Session(_) => count(&Party::is_session) < SESSIONS_MAX,
             // The configuration has only so many.
-            Party::Tenant(_) => true,
+            Party::Tenant(_) | Party::Approvers(_) => true,
         }
     }
 }
@@ -117,7 +123,7 @@ impl Party {
     fn is_stranger(&self, own: u32) -> bool {
         match self {
             Self::Operators(uid) | Self::User(uid) => *uid != own,
-            Self::Session(_) | Self::Tenant(_) => false,
+            Self::Session(_) | Self::Tenant(_) | Self::Approvers(_) => false,
         }
     }
 

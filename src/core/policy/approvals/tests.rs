@@ -222,12 +222,42 @@ fn a_principal_cannot_have_more_than_some_calls_waiting() {
     for number in 0..16 {
         assert_eq!(approvals.ask(NOW, request(number, &format!("{number}"))), waits(number, true));
     }
-    assert_eq!(approvals.ask(NOW, request(16, "more")), ApprovalAnswer::TooMany);
+    for number in 0..16 {
+        approvals.on_wait(id(number), true);
+    }
+    let too_many = ApprovalAnswer::TooMany { retry_after: AGAIN_AFTER };
+    assert_eq!(approvals.ask(NOW, request(16, "more")), too_many);
+    assert_eq!(approvals.list(NOW).len(), 16);
+    // One that nobody waits for any more gives way, and stands behind the others until then.
+    approvals.on_wait(id(3), false);
+    assert_eq!(approvals.list(NOW).last().map(|call| call.id), Some(id(3)));
+    assert_eq!(approvals.ask(NOW, request(16, "more")), waits(16, true));
+    assert_eq!(approvals.state(NOW, id(3)), None);
     assert_eq!(approvals.list(NOW).len(), 16);
     assert!(!approvals.leave(PrincipalId::Connection(2)));
     assert!(approvals.leave(PrincipalId::Connection(1)));
     assert!(approvals.list(NOW).is_empty());
-    assert_eq!(approvals.ask(NOW, request(16, "more")), waits(16, true));
+    assert_eq!(approvals.ask(NOW, request(17, "more")), waits(17, true));
+}
+
+#[test]
+fn a_tenant_has_people_asked_no_faster_than_they_can_decide() {
+    let mut approvals = Approvals::default();
+    let mut ask = |now: Moment, number: u32| {
+        let asked = approvals.ask(now, request(number, &format!("{number}")));
+        // Its caller gives it up at once.
+        approvals.withdraw(id(number));
+        asked
+    };
+    let asked = (0..100).filter(|number| ask(NOW, *number) == waits(*number, true)).count();
+    assert_eq!(asked, TENANT_MAX);
+    let second = Duration::from_secs(1);
+    let too_many = ApprovalAnswer::TooMany { retry_after: second };
+    assert_eq!(ask(NOW, 100), too_many);
+    let expires_at = NOW + second + VALID_FOR;
+    let waits = ApprovalAnswer::Waits { id: id(101), expires_at, is_new: true };
+    assert_eq!(ask(NOW + second, 101), waits);
+    assert_eq!(ask(NOW + second, 102), too_many);
 }
 
 #[test]
