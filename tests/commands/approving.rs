@@ -345,9 +345,11 @@ fn nobody_approves_from_inside_of_a_session_by_way_of_a_server_of_its_own() {
     let (config, key) = (home.path("sshd_config"), home.path("key"));
     std::fs::write(&config, sshd_config(&home, port)).unwrap();
     let mut agent = Agent::at(&home);
+    agent.call(2, "acquire_lease", &json!({"session": "build"}));
+    agent.answer(2);
     let remove = json!({"session": "build", "command": "rm -r one", "timeout_ms": 1});
-    agent.call(2, "run", &remove);
-    let asked = agent.answer(2);
+    agent.call(3, "run", &remove);
+    let asked = agent.answer(3);
     let id = asked["details"]["approval_id"].as_str().unwrap();
     let (config, key) = (config.display(), key.display());
     let runtime = home.runtime("");
@@ -359,8 +361,6 @@ fn nobody_approves_from_inside_of_a_session_by_way_of_a_server_of_its_own() {
         "{SSHD} -f {config}; ssh -p {port} -i {key} -o StrictHostKeyChecking=no \
          -o UserKnownHostsFile=/dev/null -o LogLevel=ERROR 127.0.0.1 '{approve}; echo approved $?'"
     );
-    agent.call(3, "acquire_lease", &json!({"session": "build"}));
-    agent.answer(3);
     agent.call(4, "run", &json!({"session": "build", "command": line, "timeout_ms": 60_000}));
     let ran = agent.answer(4);
     let output = ran["output"].as_str().unwrap_or_else(|| panic!("{ran}"));
