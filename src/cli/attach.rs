@@ -3,6 +3,7 @@
 //! It paints the session from the daemon's deltas and sends typed bytes unchanged. Program output never
 //! reaches the person's terminal raw, because the terminal's answers to queries would count as typing.
 
+pub mod asked_call;
 pub mod bar;
 pub mod chooser;
 pub mod client;

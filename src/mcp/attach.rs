@@ -11,7 +11,7 @@ use rmcp::model::RequestId;
 use crate::core::caller::{Caller, Kind};
 use crate::core::event::Event;
 use crate::core::frame::Size;
-use crate::core::ids::SessionId;
+use crate::core::ids::{PrincipalId, SessionId};
 use crate::session::handle::Session;
 use crate::session::registry::Registry;
 use crate::wire::attach::AttachRequest;
@@ -108,6 +108,13 @@ impl People {
     /// Whether this connection is attached to the session already.
     pub fn is_at(&self, session: SessionId) -> bool {
         self.lock().values().any(|attached| attached.session.id() == session)
+    }
+
+    /// The name by which this principal is attached.
+    pub fn label_of(&self, principal: PrincipalId) -> Option<Arc<str>> {
+        let people = self.lock();
+        let attached = people.values().find(|attached| attached.person.principal == principal)?;
+        Some(Arc::clone(&attached.person.label))
     }
 
     /// The person attached by this request.

@@ -117,12 +117,13 @@ impl Server {
         Arc::clone(&self.touched)
     }
 
-    /// The caller, with the name that its client gave in `initialize` or in its first request.
+    /// The caller, with its name as an attached person, or else the name that its client gave first.
     fn standing(&self, meta: &RequestMetaObject) -> Standing {
         let mut standing = self.standing.clone();
         let label = self.label.get().or_else(|| meta.client_info().map(|it| self.name(&it)));
-        if let Some(label) = label {
-            standing.caller.label = Arc::clone(label);
+        let attached = self.people.label_of(standing.caller.principal);
+        if let Some(label) = attached.or_else(|| label.cloned()) {
+            standing.caller.label = label;
         }
         standing
     }

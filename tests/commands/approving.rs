@@ -7,9 +7,10 @@ use std::path::Path;
 
 use nix::unistd::getuid;
 use serde_json::{Value, json};
+use termgate::core::frame::Size;
 
 use crate::commands::blocking::until;
-use crate::commands::seat::{Seat, start};
+use crate::commands::seat::{Seat, Shown, start};
 use crate::harness::home::{Home, is_installed};
 use crate::harness::processes::PROGRAM;
 
@@ -95,13 +96,106 @@ fn an_agents_recursive_remove_waits_for_a_person_who_lets_it_pass_with_a_key() {
     std::fs::create_dir(&build).unwrap();
     agent.call(4, "run", &remove);
     seat.until_status("rm -fr build/ | C-\\ y approves, C-\\ n denies");
-    seat.types("\x1cn");
+    decide(&home, &mut seat, "\x1cn");
     let denied = agent.answer(4);
     assert_eq!(denied["error_code"], "policy_denied", "{denied}");
     seat.until_status("has the keyboard");
     assert!(build.exists());
     seat.types("\x1cy");
     seat.until_status("nothing waits for an approval here");
+}
+
+/// Presses the keys until nothing waits: they do nothing while a call has just taken the place of another.
+fn decide(home: &Home, seat: &mut Seat, keys: &str) {
+    until("the call to be decided", || {
+        seat.types(keys);
+        home.printed("approve") == "nothing waits for an approval\n"
+    });
+}
+
+#[test]
+fn a_call_that_the_last_line_cuts_is_approved_only_while_all_of_it_is_shown() {
+    let home = asking_home();
+    let _daemon = home.daemon();
+    start(&home, "exec bash --norc");
+    let [build, precious] = ["home/build", "home/precious"].map(|name| home.path(name));
+    std::fs::create_dir(&build).unwrap();
+    std::fs::create_dir(&precious).unwrap();
+    let mut seat = Seat::attach(&home, "build");
+    seat.until_status("free: type to take the keyboard");
+    let mut agent = Agent::at(&home);
+    agent.call(2, "acquire_lease", &json!({"session": "build"}));
+    agent.answer(2);
+    let line = format!("rm -fr build/ && echo {} && rm -fr  precious/", "a".repeat(100));
+    let call = json!({"session": "build", "command": line});
+    agent.call(3, "run", &call);
+    seat.until_status("C-\\ y shows all, C-\\ n denies: rm -fr build/");
+    assert!(!seat.shown().contains("precious"), "{}", seat.shown());
+    seat.types("\x1cy");
+    seat.until_status("C-\\ y approves, C-\\ n denies");
+    seat.until_text("&& rm -fr  precious/");
+    let whole = |shown: &Shown| {
+        let rows = shown.frame.lines.iter().map(|line| format!("{:<80}", &*line.value.text));
+        rows.collect::<String>().contains(&line)
+    };
+    seat.until("every character of the call", whole);
+    // Any other key closes it, and reaches no program.
+    seat.types("q");
+    seat.until("the call to be closed", |shown| !shown.text().contains("precious"));
+    seat.until_status("C-\\ y shows all");
+    assert!(build.exists() && precious.exists());
+    seat.types("\x1cy");
+    seat.until_text("precious/");
+    seat.types("\x1cy");
+    assert_eq!(agent.answer(3)["exit_code"], 0);
+    assert!(!build.exists() && !precious.exists());
+    seat.until("the call to be gone", |shown| !shown.status().contains("approves"));
+    // What is longer than the screen is shown page by page, and denied at any of them.
+    let long = format!("rm -fr build/; echo {}", "b".repeat(1_500));
+    let call = json!({"session": "build", "command": long});
+    drop(seat);
+    let mut seat = Seat::attach(&home, "build");
+    seat.resize(Size { rows: 12, cols: 60 });
+    seat.until_status("has the keyboard");
+    agent.call(4, "run", &call);
+    seat.until_status("C-\\ y shows all");
+    seat.types("\x1cy");
+    seat.until_text("page 1 of 3");
+    seat.until_status("C-\\ y shows more, C-\\ n denies");
+    seat.types("\x1cy");
+    seat.until_text("page 2 of 3");
+    seat.types("\x1cn");
+    assert_eq!(agent.answer(4)["error_code"], "policy_denied");
+}
+
+#[test]
+fn a_key_decides_the_call_that_was_read_and_none_that_took_its_place() {
+    let home = asking_home();
+    let _daemon = home.daemon();
+    start(&home, "exec bash --norc");
+    let mut seat = Seat::attach(&home, "build");
+    seat.until_status("free: type to take the keyboard");
+    let mut agent = Agent::at(&home);
+    agent.call(2, "acquire_lease", &json!({"session": "build"}));
+    agent.answer(2);
+    agent.call(3, "run", &json!({"session": "build", "command": "rm -r one"}));
+    seat.until_status("rm -r one | C-\\ y approves");
+    agent.send(&json!({
+        "jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 3},
+    }));
+    agent.call(4, "run", &json!({"session": "build", "command": "rm -r two"}));
+    seat.until_status("rm -r two");
+    seat.types("\x1cy");
+    seat.until_status("another call is shown now: press again");
+    assert!(home.printed("approve").starts_with("1 call waits for an approval\n"));
+    decide(&home, &mut seat, "\x1cy");
+    assert_eq!(agent.answer(4)["exit_code"], 1, "there is none");
+    // The person who let it pass is named as the person who attached.
+    let by = |kind: &str| {
+        let events = home.envelope(&format!("call list_events kind={kind}"));
+        events["data"]["events"][0]["by"].as_str().unwrap_or_else(|| panic!("{events}")).to_owned()
+    };
+    assert_eq!(by("approval_granted"), by("attached"));
 }
 
 #[test]

@@ -4,6 +4,7 @@
 
 mod answers;
 mod approvals;
+mod painting;
 mod silence;
 mod takeover;
 mod typing;
@@ -16,20 +17,19 @@ use crate::cli::attach::Sitting;
 use crate::cli::attach::client::approvals::WaitingApprovals;
 use crate::cli::attach::client::takeover::TakeoverState;
 use crate::cli::attach::event_notices::EventNotices;
-use crate::cli::attach::layout::{VisiblePart, cover, history, room_for_session};
-use crate::cli::attach::notice::{Notice, NoticeReason, Now};
+use crate::cli::attach::layout::{VisiblePart, room_for_session};
+use crate::cli::attach::notice::{Notice, NoticeReason};
 use crate::cli::attach::pointer::Pointer;
 use crate::cli::attach::prefix_key::Chords;
 use crate::cli::attach::renderer::TerminalSize;
 use crate::cli::attach::requests::{Purpose, Requests, RoomTold};
 use crate::cli::attach::scrollback::Scrollback;
-use crate::cli::attach::status::{Status, Watching, named};
+use crate::cli::attach::status::{Watching, named};
 use crate::cli::attach::terminal::{Hint, Terminal, TerminalEvent, TerminalSignals};
 use crate::cli::attach::unanswered::UnansweredInput;
 use crate::cli::attach::view::SessionView;
 use crate::cli::daemon::DaemonClient;
 use crate::cli::failure::CliFailure;
-use crate::core::frame::ClipboardWrite;
 use crate::core::keys::control::ControlKey;
 use crate::mcp::attach::SIZE_METHOD;
 use crate::transport::client::{ClientError, DeltaStream};
@@ -214,44 +214,6 @@ impl<'a> Desk<'a> {
         }
     }
 
-    fn paint(&mut self) {
-        self.dirty = false;
-        self.drop_notice_unless_it_holds();
-        let room = self.terminal.room();
-        let AttachOptions { prefix, coloured, .. } = self.carried.options;
-        let status = Status {
-            name: &self.name,
-            me: &self.me,
-            watching: self.watching(),
-            news: self.notice.as_ref(),
-            history: self.carried.scrollback.as_ref().map(Scrollback::place),
-            asks: self.waiting_here(),
-            taken_over: self.carried.taken_over != TakeoverState::No,
-            prefix,
-            coloured,
-        };
-        let status = status.bar(&self.view, room.cols);
-        let mut picture = match &self.carried.scrollback {
-            Some(back) => history(back.lines(), &self.view, room, &status),
-            None => self.window.picture(&self.view, room, &status),
-        };
-        if let Some(list) = self.carried.chords.key_list() {
-            let view_only = self.carried.options.view_only;
-            match list.rows(prefix, view_only, self.room()) {
-                Some(rows) => cover(&mut picture, &rows, room),
-                None => self.carried.chords.close_list(),
-            }
-        }
-        if !self.carried.options.clipboard {
-            picture.clipboard = ClipboardWrite::default();
-        }
-        self.terminal.paint(&picture);
-    }
-
-    fn watching(&self) -> Option<Watching> {
-        if self.carried.options.view_only { Some(Watching::Only) } else { self.read_only }
-    }
-
     fn on_delta(&mut self, delta: Value) -> Result<(), CliFailure> {
         let first = self.view.session.is_empty();
         let before = self.view.lease.clone();
@@ -288,6 +250,7 @@ impl<'a> Desk<'a> {
 
     fn on_resized(&mut self) -> Result<(), CliFailure> {
         self.terminal.resize();
+        self.close_call();
         self.dirty = true;
         self.say_room()?;
         let room = self.room();
@@ -330,17 +293,6 @@ impl<'a> Desk<'a> {
     fn tell(&mut self, text: impl Into<String>, ground: NoticeReason) {
         self.notice = Some(Notice::new(text.into(), ground, Instant::now()));
         self.dirty = true;
-    }
-
-    fn drop_notice_unless_it_holds(&mut self) {
-        let now = Now {
-            lease: &self.view.lease,
-            mine: self.view.is_held_by(&self.me),
-            read_only: self.read_only.is_some(),
-            in_history: self.carried.scrollback.is_some(),
-            silent: self.requests.is_stuck(),
-        };
-        self.notice.take_if(|notice| !notice.holds(now));
     }
 
     fn due(&self) -> Option<Instant> {

@@ -22,7 +22,11 @@ const KEYS: [(&str, &str, &str); 7] = [
     ("t", "take over", "take over: keep the keyboard until you hand back"),
     ("h", "hand back", "hand the keyboard back"),
     ("[", "history", "browse the history; / searches, n and N search on, q leaves"),
-    ("y", "approve", "let the call pass that waits for an approval, as the last line shows it"),
+    (
+        "y",
+        "approve",
+        "let the call pass that waits for an approval; show all of it first if the last line cuts it",
+    ),
     ("n", "deny", "deny that call"),
     ("?", "help", "show this list"),
 ];

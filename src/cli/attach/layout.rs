@@ -15,7 +15,8 @@ pub fn room_for_session(room: TerminalSize) -> TerminalSize {
     TerminalSize { rows: room.rows - status, cols: room.cols }
 }
 
-fn has_status(room: TerminalSize) -> bool {
+/// Whether a terminal has a status line.
+pub fn has_status(room: TerminalSize) -> bool {
     room.rows >= STATUS_FROM_ROWS
 }
 

@@ -46,6 +46,15 @@ const ESCAPE_TIME: Duration = Duration::from_millis(15);
 /// How long an open paste may be silent.
 const PASTE_TIME: Duration = Duration::from_secs(1);
 
+/// What covers the screen until the next key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Cover {
+    /// This page of the list of keys, which `?` turns over.
+    Keys(usize),
+    /// This page of the call that waits for an approval.
+    Call(usize),
+}
+
 /// Takes chords out of the input, which may be split anywhere.
 #[derive(Debug, Default)]
 pub struct Chords {
@@ -53,8 +62,8 @@ pub struct Chords {
     tokens: Tokenizer,
     /// Whether the first key of a chord was typed.
     begun: bool,
-    /// The shown page of the list of keys. `?` turns it over, and any other key only closes the list.
-    listing: Option<usize>,
+    /// What covers the screen. A key that is no chord closes it and does nothing else.
+    cover: Option<Cover>,
     /// Whether the program has an open paste.
     in_paste: bool,
     /// Keys of a chord, whose repeats and releases the program must not get.
@@ -92,12 +101,31 @@ impl Chords {
 
     /// The list of keys to show: the person asked for it, or typed the first key of a chord.
     pub fn key_list(&self) -> Option<KeyList> {
-        self.begun.then_some(KeyList::Names).or(self.listing.map(KeyList::Explained))
+        match self.cover {
+            // Who decides a call keeps seeing it.
+            Some(Cover::Call(_)) => None,
+            Some(Cover::Keys(_)) | None if self.begun => Some(KeyList::Names),
+            Some(Cover::Keys(page)) => Some(KeyList::Explained(page)),
+            None => None,
+        }
     }
 
-    /// Closes the list, which has no such page.
-    pub fn close_list(&mut self) {
-        self.listing = None;
+    /// The page of the waiting call to show, from 0.
+    pub fn call_page(&self) -> Option<usize> {
+        match self.cover {
+            Some(Cover::Call(page)) => Some(page),
+            Some(Cover::Keys(_)) | None => None,
+        }
+    }
+
+    /// Shows this page of the waiting call until the next key.
+    pub fn show_call(&mut self, page: usize) {
+        self.cover = Some(Cover::Call(page));
+    }
+
+    /// Closes what covers the screen, such as a list that has no such page.
+    pub fn uncover(&mut self) {
+        self.cover = None;
     }
 
     /// Treats incomplete input as complete, after the wait. This ends an open paste.
@@ -117,7 +145,7 @@ impl Chords {
             Piece::PasteStart | Piece::PasteEnd => {
                 self.in_paste = *piece == Piece::PasteStart;
                 // A paste is not a key that closes the list, and it must not be lost.
-                self.listing = None;
+                self.cover = None;
                 self.pass(piece.bytes());
             }
             Piece::Text(text) if self.in_paste => self.pass(text),
@@ -145,8 +173,8 @@ impl Chords {
             Happening::Release(key) if self.is_ours(key) => self.disown(key),
             Happening::Release(_) | Happening::Aside => self.pass_aside(token),
             Happening::Repeat(_) => self.pass(token),
-            Happening::Pointer(report) if report.is_press() && self.listing.is_some() => {
-                self.listing = None;
+            Happening::Pointer(report) if report.is_press() && self.cover.is_some() => {
+                self.cover = None;
             }
             Happening::Pointer(report) => self.out.push(TypedPart::Pointer(report)),
         }
@@ -154,22 +182,32 @@ impl Chords {
 
     fn on_press(&mut self, key: TypedKey, token: &[u8]) {
         self.disown(key);
-        let listing = std::mem::take(&mut self.listing);
+        let cover = std::mem::take(&mut self.cover);
+        // The chord may be the one that decides the call.
+        let call = cover.filter(|cover| matches!(cover, Cover::Call(_)));
         match (std::mem::take(&mut self.begun), key.is(self.prefix)) {
             (false, true) => {
-                self.begun = true;
+                (self.begun, self.cover) = (true, call);
                 self.own(key);
             }
-            (false, false) if let Some(page) = listing => {
-                self.listing = (key.meaning() == Meaning::List).then_some(page + 1);
+            (false, false) if let Some(cover) = cover => {
+                self.cover = match cover {
+                    Cover::Keys(page) if key.meaning() == Meaning::List => {
+                        Some(Cover::Keys(page + 1))
+                    }
+                    Cover::Keys(_) | Cover::Call(_) => None,
+                };
                 self.own(key);
             }
             (false, false) | (true, true) => self.pass(token),
             (true, false) => {
                 self.own(key);
                 match key.meaning() {
-                    Meaning::List => self.listing = Some(0),
-                    Meaning::Order(order) => self.out.push(TypedPart::Order(order)),
+                    Meaning::List => self.cover = Some(Cover::Keys(0)),
+                    Meaning::Order(order) => {
+                        self.cover = call.filter(|_| order == ChordCommand::Approve);
+                        self.out.push(TypedPart::Order(order));
+                    }
                 }
             }
         }
@@ -535,8 +573,30 @@ mod tests {
             assert_eq!(chords.feed(b"?"), []);
             assert_eq!(chords.key_list(), Some(KeyList::Explained(page)));
         }
-        chords.close_list();
+        chords.uncover();
         assert_eq!((chords.feed(b"?"), chords.key_list()), (vec![bytes(b"?")], None));
+    }
+
+    #[test]
+    fn a_call_is_shown_until_a_key_that_is_not_about_approving_it() {
+        let approve = || vec![TypedPart::Order(ChordCommand::Approve)];
+        let deny = || vec![TypedPart::Order(ChordCommand::Deny)];
+        for (typed, means, is_shown) in [
+            (&b"\x1c"[..], vec![], true),
+            (b"\x1cy", approve(), true),
+            (b"\x1cn", deny(), false),
+            (b"q", vec![], false),
+            (b"?", vec![], false),
+            (b"\x1c?", vec![], false),
+            (b"\x1b[<0;1;1M", vec![], false),
+            (b"\x1c\x1c", vec![bytes(b"\x1c")], false),
+        ] {
+            let mut chords = Chords::default();
+            chords.show_call(2);
+            assert_eq!((chords.call_page(), chords.key_list()), (Some(2), None));
+            assert_eq!(chords.feed(typed), means, "{typed:?}");
+            assert_eq!(chords.call_page().is_some(), is_shown, "{typed:?}");
+        }
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! The status line: the session's name, who has the keyboard, and the key that helps.
 
+use crate::cli::attach::asked_call::PageNumber;
 use crate::cli::attach::bar::{Bar, BarLook};
 use crate::cli::attach::notice::Notice;
 use crate::cli::attach::scrollback::HistoryPlace;
@@ -25,6 +26,8 @@ pub struct Status<'a> {
     pub history: Option<HistoryPlace>,
     /// A call that waits for an approval.
     pub asks: Option<&'a ApprovalWire>,
+    /// The page of that call which covers the session.
+    pub page: Option<PageNumber>,
     /// Whether the person took the keyboard over.
     pub taken_over: bool,
     pub prefix: ControlKey,
@@ -72,7 +75,12 @@ impl StatusPart {
 }
 
 /// The parts in a text of at most so many columns.
-fn fitted(mut parts: Vec<StatusPart>, cols: usize) -> String {
+fn fitted(parts: Vec<StatusPart>, cols: usize) -> String {
+    shortened(&fitting(parts, cols), cols)
+}
+
+/// The longest forms of the parts that fit, or else the shortest.
+fn fitting(mut parts: Vec<StatusPart>, cols: usize) -> String {
     loop {
         let texts: Vec<_> = parts.iter().map(StatusPart::text).collect();
         let text = texts.into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>();
@@ -80,7 +88,7 @@ fn fitted(mut parts: Vec<StatusPart>, cols: usize) -> String {
         let next = parts.iter_mut().filter(|part| part.loss().is_some());
         match next.min_by_key(|part| part.loss()) {
             Some(part) if columns(&text) > cols => drop(part.0.remove(0)),
-            Some(_) | None => return shortened(&text, cols),
+            Some(_) | None => return text,
         }
     }
 }
@@ -101,10 +109,27 @@ impl Status<'_> {
         Bar { text, look, coloured: self.coloured }
     }
 
+    /// Whether the line shows the whole call that waits for an approval, or the last page of it is shown.
+    pub fn shows_call(&self, view: &SessionView, cols: u16) -> bool {
+        match self.page {
+            Some(page) => page.is_last(),
+            None if self.is_empty() || self.asks.is_none() => false,
+            None => columns(&fitting(self.parts(view, true), cols.into())) <= usize::from(cols),
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.name.is_empty() || self.me.is_empty()
+    }
+
     fn text(&self, view: &SessionView, cols: u16) -> String {
-        if self.name.is_empty() || self.me.is_empty() {
+        if self.is_empty() {
             return String::new();
         }
+        fitted(self.parts(view, self.shows_call(view, cols)), cols.into())
+    }
+
+    fn parts(&self, view: &SessionView, shows_call: bool) -> Vec<StatusPart> {
         let mut parts = vec![StatusPart::new(8, self.name).or(LAST, "")];
         parts.extend(self.history.as_ref().map(|place| {
             match place {
@@ -119,7 +144,7 @@ impl Status<'_> {
         }));
         // Its reason is more than everything that stands behind it.
         parts.extend(self.news.map(|news| StatusPart::new(LAST, news.text())));
-        parts.extend(self.asks.map(|call| self.asking(call)));
+        parts.extend(self.asks.map(|call| self.asking(call, shows_call)));
         parts.extend(self.watching.map(|why| watching(why, self.name)));
         parts.push(self.keyboard(view));
         parts.extend(view.lease.suspended.as_ref().map(|it| self.suspended(view, it)));
@@ -128,7 +153,7 @@ impl Status<'_> {
         }
         let help = format!("{} ?", self.prefix);
         parts.push(StatusPart::new(4, format!("{help} help")).or(10, help).or(LAST, ""));
-        fitted(parts, cols.into())
+        parts
     }
 
     fn keyboard(&self, view: &SessionView) -> StatusPart {
@@ -161,13 +186,27 @@ impl Status<'_> {
     }
 
     /// What waits for an approval, and the keys that decide.
-    fn asking(&self, call: &ApprovalWire) -> StatusPart {
+    fn asking(&self, call: &ApprovalWire, shows_call: bool) -> StatusPart {
         let ApprovalWire { what, by, .. } = call;
-        let prefix = self.prefix;
-        let keys = format!("{prefix} y approves, {prefix} n denies");
-        StatusPart::new(10, format!("{by} waits to do: {what} | {keys}"))
-            .or(11, format!("{what} | {keys}"))
-            .or(LAST, format!("{prefix} y approves: {what}"))
+        let (prefix, denies) = (self.prefix, format!("{} n denies", self.prefix));
+        let approves = format!("{prefix} y approves");
+        match (self.page, shows_call) {
+            (Some(_), true) => {
+                StatusPart::new(10, format!("{approves}, {denies}")).or(LAST, approves)
+            }
+            (Some(_), false) => {
+                let more = format!("{prefix} y shows more");
+                StatusPart::new(10, format!("{more}, {denies}")).or(LAST, more)
+            }
+            (None, true) => {
+                StatusPart::new(10, format!("{by} waits to do: {what} | {approves}, {denies}"))
+                    .or(11, format!("{what} | {approves}, {denies}"))
+                    .or(LAST, format!("{approves}: {what}"))
+            }
+            (None, false) => {
+                StatusPart::new(LAST, format!("{prefix} y shows all, {denies}: {what}"))
+            }
+        }
     }
 
     fn suspended(&self, view: &SessionView, holder: &SuspendedWire) -> StatusPart {
@@ -395,11 +434,10 @@ mod tests {
         check(&status, &by_agent(), &lines);
     }
 
-    #[test]
-    fn a_call_that_waits_is_shown_with_the_keys_that_decide() {
-        let call = ApprovalWire {
+    fn call(what: &str) -> ApprovalWire {
+        ApprovalWire {
             approval_id: "1f3a2b4c".to_owned(),
-            what: "rm -fr build/".to_owned(),
+            what: what.to_owned(),
             tool: "run".to_owned(),
             by: "claude#p3".to_owned(),
             tenant: "uid:1000".to_owned(),
@@ -409,7 +447,12 @@ mod tests {
             rule: None,
             reason: None,
             expires_in_ms: 1,
-        };
+        }
+    }
+
+    #[test]
+    fn a_call_that_waits_is_shown_with_the_keys_that_decide() {
+        let call = call("rm -fr build/");
         let status = Status { asks: Some(&call), ..status() };
         assert_eq!(status.bar(&by_agent(), 80).look, BarLook::Asking);
         let lines = [
@@ -425,8 +468,44 @@ mod tests {
             (80, "rm -fr build/ | C-\\ y approves, C-\\ n denies | agent | C-\\ ?"),
             (56, "rm -fr build/ | C-\\ y approves, C-\\ n denies | agent"),
             (40, "C-\\ y approves: rm -fr build/ | agent"),
+            (32, "C-\\ y shows all, C-\\ n denies:…"),
         ];
         check(&status, &by_agent(), &lines);
+        for (cols, whole) in [(200, true), (40, true), (32, false)] {
+            assert_eq!(status.shows_call(&by_agent(), cols), whole, "{cols} columns");
+        }
+        // A notice takes the place of the call.
+        let notice = Notice::new("a".repeat(20), NoticeReason::News, Instant::now());
+        let crowded = Status { news: Some(&notice), ..status.clone() };
+        assert!(!crowded.shows_call(&by_agent(), 40));
+        let unknown = Status { name: "", ..status };
+        assert!(!unknown.shows_call(&by_agent(), 200));
+    }
+
+    #[test]
+    fn a_call_that_the_line_cuts_is_said_to_be_shown_first_and_page_by_page() {
+        let call = ApprovalWire {
+            what: format!("rm -fr build/ && echo {}", "a".repeat(300)),
+            ..call("rm")
+        };
+        let cut = Status { asks: Some(&call), ..status() };
+        let lines = [(60, "C-\\ y shows all, C-\\ n denies: rm -fr build/ && echo…")];
+        check(&cut, &by_agent(), &lines);
+        let at = |number| Some(PageNumber { number, of: 2 });
+        let first = Status { page: at(1), ..cut.clone() };
+        assert!(!first.shows_call(&by_agent(), 200));
+        let lines = [
+            (80, "build | C-\\ y shows more, C-\\ n denies | agent claude#p3 | C-\\ ?"),
+            (20, "C-\\ y shows more…"),
+        ];
+        check(&first, &by_agent(), &lines);
+        let last = Status { page: at(2), ..cut };
+        assert!(last.shows_call(&by_agent(), 200));
+        let lines = [(
+            80,
+            "build | C-\\ y approves, C-\\ n denies | agent claude#p3 has the keyboard | C-\\ ?",
+        )];
+        check(&last, &by_agent(), &lines);
     }
 
     #[test]

@@ -33,6 +33,18 @@ pub fn wrapped(text: &str, cols: usize) -> Vec<String> {
     rows
 }
 
+/// The text in rows of at most so many columns, with every character of it. Only a character wider than a row takes
+/// more.
+pub fn broken(text: &str, cols: usize) -> Vec<String> {
+    let (mut rows, mut rest) = (Vec::new(), text);
+    while let Some(first) = rest.chars().next() {
+        let end = beginning(rest, cols).len().max(first.len_utf8());
+        rows.push(rest[..end].to_owned());
+        rest = &rest[end..];
+    }
+    rows
+}
+
 /// The first words of a text that fit with an ellipsis, or the whole text. Only a first word that is wider
 /// is cut.
 pub fn shortened(text: &str, cols: usize) -> String {
@@ -63,6 +75,14 @@ mod tests {
         assert_eq!(wrapped("abcdefgh ij", 3), ["abc", "def", "gh", "ij"]);
         assert_eq!(wrapped("漢字 a", 3), ["漢", "字", "a"]);
         assert_eq!(wrapped("漢", 1), ["漢"]);
+    }
+
+    #[test]
+    fn rows_that_are_broken_anywhere_have_every_character() {
+        assert_eq!(broken("a  b c", 3), ["a  ", "b c"]);
+        assert_eq!(broken("a漢字e\u{301}b", 3), ["a漢", "字e\u{301}", "b"]);
+        assert_eq!(broken("漢", 1), ["漢"]);
+        assert_eq!(broken("", 9), [""; 0]);
     }
 
     #[test]

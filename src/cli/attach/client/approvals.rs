@@ -6,6 +6,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
+use crate::cli::attach::asked_call::{CallExtent, CallPage, DecisionKey, DrawnCall};
 use crate::cli::attach::client::Desk;
 use crate::cli::attach::notice::NoticeReason;
 use crate::cli::attach::requests::Purpose;
@@ -21,13 +22,15 @@ pub(super) struct WaitingApprovals {
     calls: Vec<ApprovalWire>,
     /// When the first of them expires.
     due: Option<Instant>,
+    /// The one that the person sees.
+    drawn: DrawnCall,
 }
 
 impl WaitingApprovals {
-    fn of(list: ApprovalList, now: Instant) -> Self {
-        let calls = list.approvals;
+    fn on_told(&mut self, calls: Vec<ApprovalWire>, now: Instant) {
         let first = calls.iter().map(|call| call.expires_in_ms).min();
-        Self { due: first.map(|left| now + Duration::from_millis(left)), calls }
+        self.due = first.map(|left| now + Duration::from_millis(left));
+        self.calls = calls;
     }
 
     /// When to ask for them again.
@@ -53,25 +56,60 @@ impl Desk<'_> {
     }
 
     pub(super) fn on_approvals(&mut self, list: &Value) {
-        let list = ApprovalList::deserialize(list).ok();
-        let waiting = |list| WaitingApprovals::of(list, Instant::now());
-        self.approvals = list.map(waiting).unwrap_or_default();
+        let calls = ApprovalList::deserialize(list).map_or_else(|_| Vec::new(), |it| it.approvals);
+        self.approvals.on_told(calls, Instant::now());
     }
 
-    /// The oldest call in this session that waits.
+    /// The first call in this session that waits.
     pub(super) fn waiting_here(&self) -> Option<&ApprovalWire> {
         let here = |call: &&ApprovalWire| call.session.as_ref() == Some(&self.view.session);
         self.approvals.calls.iter().find(here)
     }
 
-    /// Lets that call pass, or denies it.
+    /// The page of that call to which the person has turned; none once another call waits.
+    pub(super) fn turned_page(&mut self) -> Option<CallPage> {
+        let index = self.carried.chords.call_page()?;
+        let call = self.waiting_here().filter(|call| self.approvals.drawn.is(&call.approval_id));
+        let page = call.and_then(|call| CallPage::of(call, index, self.room()));
+        if page.is_none() {
+            self.carried.chords.uncover();
+        }
+        page
+    }
+
+    /// Closes the call. With another size its pages have other parts of it.
+    pub(super) fn close_call(&mut self) {
+        if self.carried.chords.call_page().is_some() {
+            self.carried.chords.uncover();
+        }
+    }
+
+    /// Notes how much of which call the new picture shows.
+    pub(super) fn note_drawn(&mut self, extent: CallExtent, now: Instant) {
+        let id = self.waiting_here().map(|call| call.approval_id.clone());
+        self.approvals.drawn.on_drawn(id.as_deref(), extent, now);
+    }
+
+    /// Lets the call pass that the person sees, or denies it.
     pub(super) fn decide(&mut self, grants: bool) -> Result<(), CliFailure> {
-        let Some(call) = self.waiting_here() else {
-            self.tell("nothing waits for an approval here", NoticeReason::News);
-            return Ok(());
+        let id = match self.approvals.drawn.on_key(grants, Instant::now()) {
+            DecisionKey::Decides(id) => id,
+            DecisionKey::Shows(page) => {
+                self.carried.chords.show_call(page);
+                return Ok(());
+            }
+            DecisionKey::TooSoon => {
+                self.tell("another call is shown now: press again", NoticeReason::News);
+                return Ok(());
+            }
+            DecisionKey::NothingWaits => {
+                self.tell("nothing waits for an approval here", NoticeReason::News);
+                return Ok(());
+            }
         };
-        let arguments = json!({"approval_id": call.approval_id});
+        let arguments = json!({"approval_id": id});
         let tool = if grants { "approve" } else { "deny" };
+        self.carried.chords.uncover();
         self.ask(Purpose::Decide, "tools/call", &json!({"name": tool, "arguments": arguments}))
     }
 
