@@ -13,9 +13,10 @@ use serde_json::{Map, Value, json};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout};
 
+use crate::cli::duration::millis;
 use crate::cli::expected::expected_at;
 use crate::cli::failure::CliFailure;
-use crate::cli::output::{CommandOutput, CommandReport};
+use crate::cli::output::{CommandOutput, CommandReport, note_to_all};
 use crate::core::code::Code;
 use crate::core::token::Secret;
 use crate::transport::client::exchange::PendingReply;
@@ -27,11 +28,13 @@ use crate::wire::session::{SessionList, SessionWire};
 
 /// How long to wait for the next daemon after one that exited.
 pub const RETURN_MAX: Duration = Duration::from_secs(10);
+/// The request that calls a tool.
+const CALL: &str = "tools/call";
 /// How often to check whether the shim answers.
 pub const SILENCE_LOOK: Duration = Duration::from_millis(500);
 
-/// How long a call of a mount waits for an approval, in milliseconds: as long as `termgate run`.
-const APPROVAL_WAIT_MS: u64 = 600_000;
+/// How long a command waits for an approval.
+const APPROVAL_WAIT: Duration = Duration::from_secs(600);
 
 #[derive(Debug)]
 pub struct DaemonClient {
@@ -110,8 +113,7 @@ impl DaemonClient {
 
     /// Makes a call that rules may ask about, and waits for its approval: that ends with the command.
     pub async fn act(&self, tool: &str, arguments: Value) -> Result<ToolAnswer, CliFailure> {
-        let meta = json!({APPROVAL_WAIT_KEY: APPROVAL_WAIT_MS});
-        self.post_with(meta, tool, arguments)?.wait().await
+        self.post_patiently(tool, arguments, APPROVAL_WAIT)?.wait().await
     }
 
     /// Sends a call and returns at once; wait for the answer later. Dropping it cancels the call.
@@ -119,11 +121,25 @@ impl DaemonClient {
         self.post_with(json!({}), tool, arguments)
     }
 
+    /// Sends a call as [`DaemonClient::post`] does. If rules ask about it, a note says how to let it pass, and it waits
+    /// at most this long.
+    pub fn post_patiently(
+        &self,
+        tool: &str,
+        arguments: Value,
+        most: Duration,
+    ) -> Result<Posted, CliFailure> {
+        let waiting = |most| json!({APPROVAL_WAIT_KEY: millis(most)});
+        let patient = params(waiting(most), tool, arguments.clone());
+        let posted = self.post_with(waiting(Duration::ZERO), tool, arguments)?;
+        Ok(Posted { patient: Some(patient), ..posted })
+    }
+
     fn post_with(&self, meta: Value, tool: &str, arguments: Value) -> Result<Posted, CliFailure> {
         let given = [&arguments["session"], &arguments["sessions"][0]];
         let session = given.into_iter().find_map(Value::as_str).map(Box::from);
-        let params = json!({"name": tool, "arguments": members(arguments), "_meta": meta});
-        Ok(Posted { reply: self.client.post("tools/call", &params)?, session })
+        let reply = self.client.post(CALL, &params(meta, tool, arguments))?;
+        Ok(Posted { reply, session, patient: None })
     }
 
     /// Reads a JSON resource.
@@ -203,10 +219,22 @@ pub struct Posted {
     reply: PendingReply,
     /// The session of the call.
     session: Option<Box<str>>,
+    /// The same call again, if it is to wait for an approval.
+    patient: Option<Value>,
 }
 
 impl Posted {
-    pub async fn wait(self) -> Result<ToolAnswer, CliFailure> {
+    pub async fn wait(mut self) -> Result<ToolAnswer, CliFailure> {
+        let answer = self.answer().await;
+        let id = answer.as_ref().err().and_then(approval_of);
+        let (Some(again), Some(id)) = (self.patient.take(), id) else { return answer };
+        note_to_all(&format!("waits for an approval: termgate approve {id}"));
+        // An equal call has the same approval.
+        self.reply = self.reply.followed_by(CALL, &again)?;
+        self.answer().await
+    }
+
+    async fn answer(&mut self) -> Result<ToolAnswer, CliFailure> {
         let result = self.reply.wait_for_call().await?;
         let text = result.content.iter().filter_map(|block| block.as_text());
         let text = text.map(|block| block.text.as_str()).collect::<Vec<_>>().join("\n");
@@ -218,7 +246,7 @@ impl Posted {
         if result.is_error == Some(true) {
             let error = ErrorWire::deserialize(&data);
             let error = error.unwrap_or_else(|_| ErrorWire::new(Code::UpstreamError, text));
-            return Err(CliFailure::Tool { error: Box::new(error), session: self.session });
+            return Err(CliFailure::Tool { error: Box::new(error), session: self.session.clone() });
         }
         let envelope = result.meta.and_then(|mut meta| meta.0.remove(ENVELOPE_KEY));
         let envelope = envelope.and_then(|it| serde_json::from_value::<Envelope>(it).ok());
@@ -251,6 +279,17 @@ impl ToolAnswer {
     pub fn read<T: DeserializeOwned>(&self) -> Result<T, CliFailure> {
         Ok(T::deserialize(&self.data).map_err(|_| ClientError::Malformed)?)
     }
+}
+
+/// The approval that a call needs and for which it did not wait.
+fn approval_of(failure: &CliFailure) -> Option<String> {
+    let CliFailure::Tool { error, .. } = failure else { return None };
+    let details = error.details.as_ref().filter(|_| error.code() == Code::ApprovalRequired)?;
+    details.approval_id.clone()
+}
+
+fn params(meta: Value, tool: &str, arguments: Value) -> Value {
+    json!({"name": tool, "arguments": members(arguments), "_meta": meta})
 }
 
 fn members(arguments: Value) -> Map<String, Value> {

@@ -144,8 +144,7 @@ impl CommandOutput {
     /// Prints a note for people.
     pub fn note(&self, text: &str) {
         if self.form == OutputForm::People {
-            // A closed standard error cannot be reported.
-            let _ = writeln!(io::stderr(), "{text}");
+            note_to_all(text);
         }
     }
 
@@ -175,7 +174,12 @@ impl CommandOutput {
     }
 }
 
-/// Prints text with a line end and flushes it.
+/// Prints a note on standard error in every form, for what a person must know while the command still waits.
+pub fn note_to_all(text: &str) {
+    // A closed standard error cannot be reported.
+    let _ = writeln!(io::stderr(), "{text}");
+}
+
 /// Writes text to standard output as it is, at once.
 ///
 /// # Errors
@@ -185,6 +189,7 @@ pub fn put(text: &str) -> Result<(), CliFailure> {
     out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(CliFailure::Output)
 }
 
+/// Prints text with a line end and flushes it.
 fn print(text: &str) -> Result<(), CliFailure> {
     let mut out = io::stdout().lock();
     let printed = writeln!(out, "{text}").and_then(|()| out.flush());

@@ -181,7 +181,8 @@ impl RunCommand {
         };
         // A lease from before does not apply to a new session.
         let lease = if self.session.is_some() { self.lease.id()? } else { None };
-        let posted = live.daemon.post("run", self.arguments(id, line, lease))?;
+        let arguments = self.arguments(id, line, lease);
+        let posted = live.daemon.post_patiently("run", arguments, self.timeout)?;
         let mut ended = follow(posted, &mut live, interrupts).await;
         ended = finished(ended, &mut live, &resumed).await;
         while let Err(CliFailure::Request(ClientError::Closed)) = ended {

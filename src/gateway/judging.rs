@@ -175,9 +175,9 @@ impl JudgedCall<'_> {
         }
     }
 
-    /// How long the caller waits for what comes of its call, which is how long it waits for an approval.
+    /// How long the caller waits for an approval: as it says, or as long as for what comes of its call.
     fn patience(self, call: &Call) -> Duration {
-        call.approval_wait.max(self.patience_of_arguments()).min(PATIENCE_MAX)
+        call.approval_wait.unwrap_or_else(|| self.patience_of_arguments()).min(PATIENCE_MAX)
     }
 
     fn patience_of_arguments(self) -> Duration {

@@ -176,8 +176,8 @@ pub struct Call {
     pub creates: Option<SessionId>,
     /// Who can be asked whether it may pass.
     pub person: ClientPerson,
-    /// How long it may wait for an approval, if its arguments say nothing longer.
-    pub approval_wait: Duration,
+    /// How long it may wait for an approval, if its client says more about that than the arguments do.
+    pub approval_wait: Option<Duration>,
     /// What the server of a mounted tool may tell and ask the caller.
     pub channels: CallChannels,
 }
@@ -205,7 +205,7 @@ impl Call {
             mount_lease: None,
             creates: None,
             person: ClientPerson::Absent,
-            approval_wait: Duration::ZERO,
+            approval_wait: None,
             channels: CallChannels::default(),
         }
     }

@@ -4,6 +4,8 @@ use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
+use std::process::Stdio;
+use std::sync::mpsc;
 
 use nix::unistd::getuid;
 use serde_json::{Value, json};
@@ -13,6 +15,7 @@ use crate::commands::blocking::until;
 use crate::commands::seat::{Seat, Shown, start};
 use crate::harness::home::{Home, is_installed};
 use crate::harness::processes::PROGRAM;
+use crate::harness::waiting::SAFETY;
 
 const SSHD: &str = "/usr/sbin/sshd";
 
@@ -230,26 +233,33 @@ fn the_command_line_lists_approves_denies_and_explains() {
 }
 
 #[test]
-fn a_command_that_is_asked_about_waits_until_it_is_approved() {
+fn a_command_that_is_asked_about_says_for_what_it_waits_until_it_is_approved() {
     let home = Home::new();
-    let rule =
-        "[[rule]]\nname = \"ask\"\neffect = \"ask\"\ntool = [\"manage_session\", \"send_text\"]\n";
+    let tools = r#"["manage_session", "send_text", "run"]"#;
+    let rule = format!("[[rule]]\nname = \"ask\"\neffect = \"ask\"\ntool = {tools}\n");
     std::fs::write(home.configure("").with_file_name("policy.toml"), rule).unwrap();
     let _daemon = home.daemon();
     start(&home, "exec bash --norc");
-    std::thread::scope(|scope| {
-        for words in ["send build x", "kill build"] {
-            let command = scope.spawn(|| home.run(words));
-            until("the command to wait", || {
-                home.printed("approve").starts_with("1 call waits for an approval\n")
-            });
-            let listed = home.envelope("approve");
-            let id = listed["data"]["approvals"][0]["approval_id"].as_str().unwrap().to_owned();
-            home.printed(&format!("approve {id}"));
-            let ended = command.join().unwrap();
-            assert!(ended.status.success(), "{words}: {ended:?}");
+    for words in ["run build true", "send build x --json", "kill build"] {
+        let mut command = home.termgate(words);
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let (tell, told) = mpsc::channel();
+        let mut stderr = BufReader::new(child.stderr.take().unwrap());
+        std::thread::spawn(move || {
+            let mut said = String::new();
+            stderr.read_line(&mut said).unwrap();
+            tell.send(said)
+        });
+        let said = told.recv_timeout(SAFETY).unwrap_or_else(|_| panic!("{words} says nothing"));
+        let id = said.trim_end().strip_prefix("waits for an approval: termgate approve ");
+        home.printed(&format!("approve {}", id.unwrap_or_else(|| panic!("{words}: {said}"))));
+        let ended = child.wait_with_output().unwrap();
+        assert!(ended.status.success(), "{words}: {ended:?}");
+        if words.ends_with("--json") {
+            let answer: Value = serde_json::from_slice(&ended.stdout).unwrap();
+            assert_eq!(answer["data"]["written"], 1, "{answer}");
         }
-    });
+    }
 }
 
 #[test]

@@ -70,8 +70,8 @@ pub(super) struct MountedRequest {
     pub(super) capabilities: Arc<ClientCapabilities>,
     pub(super) person: ClientPerson,
     pub(super) returned: Returned,
-    /// How long the call may wait for an approval.
-    pub(super) approval_wait: Duration,
+    /// How long the call may wait for an approval, if its client says so.
+    pub(super) approval_wait: Option<Duration>,
     /// Where the client wants to be told how far the call has come.
     pub(super) progress: Option<ProgressToken>,
     /// From which level on it wants the server's log messages.

@@ -7,9 +7,9 @@ use serde_json::Value;
 
 use crate::wire::policy::APPROVAL_WAIT_KEY;
 
-/// How long a call may wait for an approval, as its client says.
-pub(super) fn approval_wait(meta: &RequestMetaObject) -> Duration {
-    Duration::from_millis(meta.get(APPROVAL_WAIT_KEY).and_then(Value::as_u64).unwrap_or_default())
+/// How long a call may wait for an approval, if its client says so.
+pub(super) fn approval_wait(meta: &RequestMetaObject) -> Option<Duration> {
+    meta.get(APPROVAL_WAIT_KEY).and_then(Value::as_u64).map(Duration::from_millis)
 }
 
 /// What of a request's `_meta` is for the server: not what is between client and daemon.

@@ -178,8 +178,13 @@ impl PendingReply {
     }
 
     /// Waits for the result of a tool, if the request called one.
-    pub async fn wait_for_call(mut self) -> Result<CallToolResult, ClientError> {
+    pub async fn wait_for_call(&mut self) -> Result<CallToolResult, ClientError> {
         serde_json::from_value(self.wait().await?).map_err(|_| ClientError::Malformed)
+    }
+
+    /// Sends a further request on the same connection.
+    pub fn followed_by(&self, method: &str, params: &Value) -> Result<Self, ClientError> {
+        self.exchange.request(method, params, None)
     }
 }
 
