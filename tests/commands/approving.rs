@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use termgate::core::frame::Size;
 
 use crate::commands::blocking::until;
-use crate::commands::seat::{Seat, Shown, start};
+use crate::commands::seat::{Seat, Shown, start, until_holder};
 use crate::harness::home::{Home, is_installed};
 use crate::harness::processes::PROGRAM;
 use crate::harness::waiting::SAFETY;
@@ -240,7 +240,12 @@ fn a_command_that_is_asked_about_says_for_what_it_waits_until_it_is_approved() {
     std::fs::write(home.configure("").with_file_name("policy.toml"), rule).unwrap();
     let _daemon = home.daemon();
     start(&home, "exec bash --norc");
-    for words in ["run build true", "send build x --json", "kill build"] {
+    for (words, prompts) in [("run build true", 1), ("send build x --json", 2), ("kill build", 2)] {
+        // An approval is void once the screen or the lease has changed.
+        until("the shell to ask for a command", || {
+            home.printed("read build").matches("bash-").count() == prompts
+        });
+        until_holder(&home, "");
         let mut command = home.termgate(words);
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let (tell, told) = mpsc::channel();
