@@ -12,8 +12,9 @@ const SESSION: &str = "SESSION";
 /// tool.
 pub fn of_error(error: &ErrorWire, session: Option<&str>) -> Option<String> {
     let surface = error.details.as_ref().and_then(|details| details.surface.as_deref());
-    if let Some(hint) = surface.and_then(|mount| of_mount(error.code(), mount)) {
-        return Some(hint);
+    if let Some(mount) = surface.filter(|_| error.code() != Code::InvalidArgument) {
+        // The commands of its code are for sessions.
+        return of_mount(error.code(), mount).or_else(|| Some(error.hint.clone()));
     }
     let session = session.unwrap_or(SESSION);
     let own = error.refusal().and_then(|cause| of_cause(cause, session));
@@ -29,11 +30,14 @@ pub fn of_error(error: &ErrorWire, session: Option<&str>) -> Option<String> {
 fn of_mount(code: Code, mount: &str) -> Option<String> {
     let acquire = format!("termgate lease acquire --surface {mount}");
     if [Code::LeaseRequired, Code::LeaseLost, Code::LeaseSuperseded].contains(&code) {
+        // The call during which a lease was lost may have been made in part.
+        let look = if code == Code::LeaseLost { "Look before you repeat the call. " } else { "" };
         return Some(format!(
-            "Take the lease with `{acquire}`, and give its id to `termgate call` with --lease-file."
+            "{look}Take the lease with `{acquire}`, and give its id to `termgate call` with --lease-file."
         ));
     }
-    (code == Code::LeaseHeld).then(|| format!("Wait in line with `{acquire} --wait 30s`."))
+    let is_held = [Code::LeaseHeld, Code::LeaseSuspended].contains(&code);
+    is_held.then(|| format!("Wait in line with `{acquire} --wait 30s`."))
 }
 
 fn of_cause(cause: RefusalCause, session: &str) -> Option<String> {
@@ -223,12 +227,16 @@ mod tests {
     #[test]
     fn a_hint_about_the_lease_of_a_mount_names_the_mount() {
         let details = ErrorDetails { surface: Some("web".to_owned()), ..ErrorDetails::default() };
-        for code in ["lease_required", "lease_held", "lease_lost", "lease_superseded"] {
+        for code in
+            ["lease_required", "lease_held", "lease_suspended", "lease_lost", "lease_superseded"]
+        {
             let error = ErrorWire { details: Some(details.clone()), ..error(code, None) };
             let hint = of_error(&error, None).unwrap();
             assert!(hint.contains("termgate lease acquire --surface web"), "{hint}");
             assert!(!hint.contains(SESSION), "{hint}");
         }
+        let error = ErrorWire { details: Some(details), ..error("quota_exceeded", None) };
+        assert_eq!(of_error(&error, None).as_deref(), Some("the daemon's own"));
     }
 
     #[test]

@@ -110,7 +110,10 @@ impl MountKeys {
             wrong.push("trust: a sandbox is only for a command".to_owned());
         }
         let tools = patterns("tools", self.tools, wrong);
-        let reads = patterns("reads", self.reads, wrong);
+        let reads = match self.reads {
+            Some(none) if none.is_empty() => Some(Arc::new(Patterns::none())),
+            given => patterns("reads", given, wrong),
+        };
         let mut millis = |name: &str, given: Option<u64>, default, bounds: RangeInclusive<u64>| {
             let given = given.unwrap_or(default);
             if !bounds.contains(&given) {
@@ -179,7 +182,7 @@ mod tests {
         let text = "[mount.fs]\ncommand = \"npx\"\nargs = [\"-y\"]\nenv = { A = \"${B:-c}\" }\n\
             pass_env = [\"TOKEN\"]\ncwd = \"/srv\"\ntrust = \"trusted\"\nmode = \"leased\"\nidle_stop_ms = 0\n\
             initialize_timeout_ms = 1000\ncall_timeout_ms = 2000\ntools = [\"read_*\"]\nreads = [\"read_*\"]\n\
-            [mount.b]\ncommand = \"b\"";
+            [mount.b]\ncommand = \"b\"\n[mount.c]\ncommand = \"c\"\nreads = []";
         let (mounts, problems) = read_all(text);
         assert!(problems.is_empty(), "{problems:?}");
         let fs = &mounts[&"fs".parse().unwrap()];
@@ -200,7 +203,9 @@ mod tests {
         let b = &mounts[&"b".parse().unwrap()];
         assert_eq!((b.trust, b.idle_stop), (MountTrust::Untrusted, Duration::from_secs(600)));
         assert_eq!(b.mode, MountMode::Shared);
-        assert!(b.tools.is_none());
+        assert!(b.tools.is_none() && b.reads.is_none());
+        let c = &mounts[&"c".parse().unwrap()];
+        assert!(!c.reads.as_ref().unwrap().matches("read_file"));
     }
 
     #[test]

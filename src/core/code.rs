@@ -136,16 +136,16 @@ const TABLE: &[CodeTexts] = &[
     CodeTexts {
         code: Code::LeaseRequired,
         word: "lease_required",
-        meaning: "The session is free, but only the holder of its lease may write; that is not \
-                  you.",
+        meaning: "The session or mounted server is free, but only the holder of its lease may \
+                  write; that is not you.",
         advice: "Call acquire_lease, then write again.",
     },
     CodeTexts {
         code: Code::LeaseHeld,
         word: "lease_held",
-        meaning: "Another principal holds the lease of this session.",
-        advice: "Wait in line with acquire_lease and wait_ms, ask the holder, or watch with \
-                 wait_for.",
+        meaning: "Another principal holds the lease of this session or mounted server.",
+        advice: "Wait in line with acquire_lease and wait_ms, ask the holder, or watch a session \
+                 with wait_for.",
     },
     CodeTexts {
         code: Code::LeaseSuspended,
@@ -158,7 +158,8 @@ const TABLE: &[CodeTexts] = &[
         code: Code::LeaseLost,
         word: "lease_lost",
         meaning: "The lease you held is gone: it expired, was released, or an operator ended it.",
-        advice: "Read the screen, then call acquire_lease if you still need to type.",
+        advice: "If you still need to write, look at what has changed (a session: read the screen), \
+                 then call acquire_lease.",
     },
     CodeTexts {
         code: Code::LeaseSuperseded,
@@ -179,7 +180,8 @@ const TABLE: &[CodeTexts] = &[
         word: "busy",
         meaning: "Too much is already waiting here, or a program has the terminal that a command \
                   was meant for; nothing was done.",
-        advice: "Let earlier calls end, then try again; `activity` shows what the program does.",
+        advice: "Let earlier calls end, then try again; `activity` of a session shows what its \
+                 program does.",
     },
     CodeTexts {
         code: Code::TooLarge,
@@ -190,8 +192,8 @@ const TABLE: &[CodeTexts] = &[
     CodeTexts {
         code: Code::QuotaExceeded,
         word: "quota_exceeded",
-        meaning: "A limit on sessions, connections, subscriptions, waiting callers, patterns, \
-                  tokens or unread answers is reached, or the system has no more of what a session \
+        meaning: "A limit on sessions, connections, clients of a mounted server, subscriptions, \
+                  waiting callers, patterns, tokens or unread answers is reached, or the system has no more of what a session \
                   needs.",
         advice: "Close what you no longer need, read the answers that wait, or try again later.",
     },

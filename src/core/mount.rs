@@ -146,7 +146,7 @@ pub struct MountSettings {
     pub call_timeout: Duration,
     /// The server's own names of the tools that exist; all without.
     pub tools: Option<Arc<Patterns>>,
-    /// The server's own names of the tools that only read, whatever it says of them.
+    /// The server's own names of the tools that only read, whatever it says of them; without, a trusted server says so.
     pub reads: Option<Arc<Patterns>>,
 }
 

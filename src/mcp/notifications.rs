@@ -176,7 +176,11 @@ fn listed(daemon: &Daemon, standing: &Standing) -> Vec<String> {
 /// The state of the lease list that the caller may see, except expiry times.
 fn leased(daemon: &Daemon, standing: &Standing) -> Vec<String> {
     let state = |session: &Session| format!("{} {:?}", session.id(), session.frame().lease.value);
-    seen(daemon, standing).iter().map(state).collect()
+    let of_mount = |(mount, _): (Mount, _)| {
+        Some(format!("{} {:?}", mount.name(), daemon.mount_leases.of(mount.name())?.view().0))
+    };
+    let of_mounts = seen_mounts(daemon, standing).into_iter().filter_map(of_mount);
+    of_mounts.chain(seen(daemon, standing).iter().map(state)).collect()
 }
 
 /// The state of the list of mounts that the caller may see, except whether servers run and when leases expire.

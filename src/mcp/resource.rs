@@ -18,8 +18,7 @@ use crate::core::frame::{Cursor, Frame};
 use crate::core::ids::{SessionId, Watermark};
 use crate::core::policy::{Door, Standing, decide_approve, decide_operate};
 use crate::mcp::prompt::Prompt;
-use crate::mcp::resource::listed::List;
-use crate::mcp::resource::listed::{JSON, MARKDOWN, PLAIN};
+use crate::mcp::resource::listed::{JSON, List, MARKDOWN, PLAIN, mount_leases};
 use crate::mcp::resource::query::GridQuery;
 use crate::mcp::resource::work::{State, Work};
 use crate::mcp::shared::ServerShared;
@@ -35,7 +34,7 @@ use crate::surface::mounted::listed_mounts;
 use crate::surface::terminal::read_history::{HistoryReader, ReadHistory, rows_of};
 use crate::surface::terminal::read_screen::LARGE_BYTES_MAX;
 use crate::wire::delta::DeltaWire;
-use crate::wire::lease::{LeaseWire, SessionLease};
+use crate::wire::lease::{LeaseWire, ListedLease};
 use crate::wire::line::Format;
 use crate::wire::rows::{CursorPlace, Grid, Viewport};
 use crate::wire::session::GapWire;
@@ -251,12 +250,12 @@ impl Resource {
                 list("sessions", after).of(&known(daemon, standing), Known::name, entry)
             }
             Self::Leases { after } => {
-                list("leases", after).of(&seen(daemon, standing), Session::name, |it| {
-                    json!(SessionLease {
-                        session: it.id().to_string(),
-                        lease: lease_of(daemon, it)
-                    })
-                })
+                let entry = |it: &Session| {
+                    let (session, lease) = (Some(it.id().to_string()), lease_of(daemon, it));
+                    json!(ListedLease { session, surface: None, lease })
+                };
+                let first = mount_leases(daemon, standing);
+                list("leases", after).behind(first, &seen(daemon, standing), Session::name, entry)
             }
             Self::Mounts => json!({"mounts": listed_mounts(daemon, standing)}),
             Self::Events(query) => value_of(query.read(daemon, standing, &share).await?)?,

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::core::mount::MountName;
+use crate::core::mount::{MountName, SERVERS_MAX};
 use crate::mount::json::{ExactJson, ExactObject};
 use crate::mount::link::lines::MESSAGE_MAX;
 
@@ -27,6 +27,12 @@ pub enum MountError {
     /// Too many calls wait for the server.
     #[error("too many calls wait for the mount `{mount}`")]
     Busy { mount: MountName },
+    /// The server does not read what is written to it.
+    #[error("the mount `{mount}` does not read its input")]
+    NotReading { mount: MountName },
+    /// Each client has a server of its own, and there are too many clients.
+    #[error("{SERVERS_MAX} clients use the mount `{mount}` already, each with a server of its own")]
+    TooManyClients { mount: MountName },
     /// One client has too many calls of the server.
     #[error("{most} calls of this client wait for the mount `{mount}` already")]
     TooManyCalls { mount: MountName, most: usize },
@@ -88,6 +94,8 @@ impl MountError {
             Self::Unavailable { .. }
             | Self::Changed { .. }
             | Self::Busy { .. }
+            | Self::NotReading { .. }
+            | Self::TooManyClients { .. }
             | Self::TooManyCalls { .. }
             | Self::StateLost { .. }
             | Self::Untold { .. }

@@ -72,12 +72,12 @@ impl Mount {
     /// The server for a call of this client.
     ///
     /// # Errors
-    /// [`MountError::Busy`] if each client has a server of its own, and there are too many clients.
+    /// [`MountError::TooManyClients`] if each client has a server of its own, and there are too many clients.
     pub fn server_for(&self, client: PrincipalId) -> Result<MountServer, MountError> {
         match (self.settings().mode, &self.replicas) {
             (MountMode::PerClient, Some(replicas)) => {
-                let busy = || MountError::Busy { mount: self.name().clone() };
-                replicas.of_client(client).ok_or_else(busy)
+                let full = || MountError::TooManyClients { mount: self.name().clone() };
+                replicas.of_client(client).ok_or_else(full)
             }
             (MountMode::Pool(size), Some(replicas)) => Ok(replicas.of_pool(&self.first, size)),
             (_, None) | (MountMode::Shared | MountMode::Leased, _) => Ok(self.first.clone()),

@@ -215,8 +215,12 @@ pub enum LeaseNews {
 
 /// An entry of the resource `termgate://leases`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct SessionLease {
-    pub session: String,
+pub struct ListedLease {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<String>,
+    /// The mounted server whose lease it is, if it is none of a session.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub surface: Option<String>,
     pub lease: LeaseWire,
 }
 

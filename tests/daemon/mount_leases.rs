@@ -12,6 +12,7 @@ use crate::daemon::approvals::asked_once;
 use crate::daemon::harness::{Era, TestDaemon, Wire, structured};
 use crate::daemon::mounts::{Fake, view, wait_for};
 use crate::daemon::policy::rules_of;
+use crate::daemon::resource_reader::UPDATED;
 use crate::harness::waiting::{soon, until};
 
 const LONG_MS: u64 = 600_000;
@@ -63,6 +64,9 @@ async fn two_agents_never_mix() {
         assert_eq!(refused["error_code"], "lease_held", "{refused}");
         let details = &refused["details"];
         assert_eq!((&details["surface"], &details["reason"]), (&json!("fake"), &json!("testing")));
+        let hint =
+            "Wait in line: call acquire_lease with surface `fake` and wait_ms, or ask the holder.";
+        assert_eq!(refused["hint"], hint);
         let waiting = wait_in_line(&mut bob, &mut operator, 1).await;
         let given = json!({"lease_id": lease["lease_id"]});
         let released = ada.structured("release_lease", given).await;
@@ -237,6 +241,26 @@ async fn tools_that_only_read_need_no_lease() {
 }
 
 #[tokio::test]
+async fn the_reads_of_a_mount_decide_alone_which_tools_need_no_lease() {
+    let of_look = Patterns::new(vec!["look".to_owned()]).unwrap();
+    for (reads, look) in [(Patterns::none(), "lease_required"), (of_look, "")] {
+        let mut fake = leased(MountTrust::Trusted);
+        fake.settings.reads = Some(Arc::new(reads));
+        let (daemon, _) = fake.known(true).await;
+        let (mut ada, mut bob) =
+            (daemon.client(Era::Legacy).await, daemon.client(Era::Legacy).await);
+        let looked = ada.call("fake__look", json!({})).await;
+        assert_eq!(looked["structuredContent"]["error_code"].as_str().unwrap_or(""), look);
+        acquire(&mut ada).await;
+        ada.structured("fake__look", json!({})).await;
+        let looked = bob.call("fake__look", json!({})).await;
+        assert_eq!(looked["isError"] == true, !look.is_empty(), "{looked}");
+        assert_eq!(bob.error_code("fake__echo", json!({})).await, "lease_held");
+        daemon.stop().await;
+    }
+}
+
+#[tokio::test]
 async fn a_server_that_all_may_use_has_no_lease() {
     let fake = Fake::new(MountTrust::Trusted);
     let (daemon, _) = fake.known(true).await;
@@ -280,6 +304,36 @@ async fn the_list_of_mounts_and_the_events_tell_who_has_a_lease() {
             })
             .collect();
         assert_eq!(kinds, ["lease_granted", "lease_released"]);
+    }
+    daemon.stop().await;
+}
+
+#[tokio::test]
+async fn the_list_of_leases_has_those_of_mounts_and_tells_when_they_change() {
+    const LEASES: &str = "termgate://leases";
+    let fake = leased(MountTrust::Trusted);
+    let (daemon, _) = fake.known(true).await;
+    for era in Era::BOTH {
+        let (mut ada, mut bob) = (daemon.client(era).await, daemon.client(era).await);
+        let session = ada.start("cat").await;
+        let free = json!({"held": false, "waiters": 0});
+        let listed = bob.facts(LEASES).await;
+        assert_eq!(listed["leases"][0], json!({"surface": "fake", "lease": free}), "{listed}");
+        let sessions = listed["leases"].as_array().unwrap()[1..].iter();
+        assert!(sessions.clone().any(|it| it["session"] == session), "{listed}");
+        assert!(sessions.clone().all(|it| it.get("surface").is_none()), "{listed}");
+        bob.subscribe(LEASES).await;
+        let lease = acquire(&mut ada).await;
+        assert_eq!(bob.receiver.notification(UPDATED).await["uri"], LEASES);
+        let held = bob.facts(LEASES).await["leases"][0]["lease"].clone();
+        assert_eq!((&held["held"], &held["epoch"]), (&json!(true), &lease["epoch"]), "{held}");
+        assert!(!held.to_string().contains(lease["lease_id"].as_str().unwrap()));
+        ada.structured("release_lease", json!({"lease_id": lease["lease_id"]})).await;
+        assert_eq!(bob.receiver.notification(UPDATED).await["uri"], LEASES);
+        // Those who see no mount see no lease of one.
+        let mut inside = daemon.at_session(&session, era).await;
+        let listed = inside.facts(LEASES).await;
+        assert!(!listed.to_string().contains("surface"), "{listed}");
     }
     daemon.stop().await;
 }

@@ -67,7 +67,10 @@ async fn no_more_clients_than_may_have_servers_have_one() {
         clients.push(client);
     }
     let mut late = daemon.client(Era::Legacy).await;
-    assert_eq!(late.error_code("fake__pid", json!({})).await, "busy");
+    let refused = late.call("fake__pid", json!({})).await["structuredContent"].clone();
+    assert_eq!(refused["error_code"], "quota_exceeded", "{refused}");
+    assert!(refused["message"].as_str().unwrap().starts_with("16 clients use"), "{refused}");
+    assert_eq!(refused.get("retry_after_ms"), None, "{refused}");
     clients.pop();
     let has_room = async { while late.call("fake__pid", json!({})).await["isError"] == true {} };
     soon("room for another", has_room).await;

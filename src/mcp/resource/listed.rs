@@ -4,7 +4,12 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
+use crate::core::policy::Standing;
 use crate::surface::answer::budget::{escaped_bytes, fitting, room_left};
+use crate::surface::call::Daemon;
+use crate::surface::mounted::listed_mounts;
+use crate::wire::lease::ListedLease;
+use crate::wire::mount::SeenMount;
 
 /// The MIME types.
 pub const JSON: &str = "application/json";
@@ -80,6 +85,15 @@ pub const OF_OPERATORS: [(&str, &str, &str); 2] = [
     ("termgate://approvals", "approvals", "The calls that wait for an approval"),
 ];
 
+/// The leases of the mounts that a caller sees, sorted by name.
+pub(super) fn mount_leases(daemon: &Daemon, standing: &Standing) -> Vec<Value> {
+    let entry = |mount: SeenMount| {
+        let (session, surface) = (None, Some(mount.name));
+        Some(json!(ListedLease { session, surface, lease: mount.lease? }))
+    };
+    listed_mounts(daemon, standing).into_iter().filter_map(entry).collect()
+}
+
 /// A list with one entry per session, sorted by name.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct List<'a> {
@@ -99,16 +113,29 @@ impl List<'_> {
         name: impl Fn(&T) -> Arc<str>,
         entry: impl Fn(&T) -> Value,
     ) -> Value {
+        self.behind(Vec::new(), sessions, name, entry)
+    }
+
+    /// The same behind these few entries, where the list begins with the first session.
+    pub(super) fn behind<T>(
+        self,
+        first: Vec<Value>,
+        sessions: &[T],
+        name: impl Fn(&T) -> Arc<str>,
+        entry: impl Fn(&T) -> Value,
+    ) -> Value {
         let told = self.after.unwrap_or_default();
         let sessions = &sessions[sessions.partition_point(|it| &*name(it) <= told)..];
-        let mut entries: Vec<Value> = sessions.iter().map(entry).collect();
+        let mut entries = if self.after.is_none() { first } else { Vec::new() };
+        let before = entries.len();
+        entries.extend(sessions.iter().map(entry));
         // The entry is JSON inside a JSON string.
         let bytes = |it: &Value| escaped_bytes(&it.to_string()) + 1;
         let fits = fitting(entries.iter().map(bytes), room_left(&"", "")).count;
         let left_out = if self.whole { 0 } else { entries.len() - fits };
         entries.truncate(entries.len() - left_out);
         let mut list = json!({self.name: entries});
-        if let Some(last) = sessions.get(fits.wrapping_sub(1)).filter(|_| left_out > 0) {
+        if let Some(last) = sessions.get(fits.wrapping_sub(before + 1)).filter(|_| left_out > 0) {
             list["left_out"] = json!(left_out);
             list["next"] = json!(format!("termgate://{}?after={}", self.name, name(last)));
         }

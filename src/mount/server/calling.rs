@@ -143,7 +143,7 @@ impl MountTask {
                 pending.requests.insert(number, kind);
                 Ok(())
             }
-            Some(Err(NotReading)) => Err(MountError::Busy { mount: mount() }),
+            Some(Err(NotReading)) => Err(MountError::NotReading { mount: mount() }),
             None => Err(MountError::LeaseEnded { mount: mount() }),
         }
     }

@@ -188,7 +188,7 @@ impl MountTask {
             task.poll_at = None;
             let params = task.params();
             let asked = match self.ask_task(running, &mut pending, (CallRequest::TaskGet, params)) {
-                Err(MountError::Busy { .. }) => {
+                Err(MountError::NotReading { .. }) => {
                     pending.task.iter_mut().for_each(|task| task.on_silence(now));
                     Ok(None)
                 }

@@ -123,7 +123,7 @@ impl MountTask {
         let id = self.shared.number();
         let mut params = to_raw_value(&params).map(|it| ServerParams::of(&it)).unwrap_or_default();
         let sent = running.link.send(running.era.request(id, method, &mut params));
-        sent.map_err(|_| MountError::Busy { mount: self.shared.name.clone() })?;
+        sent.map_err(|_| MountError::NotReading { mount: self.shared.name.clone() })?;
         let until = Instant::now() + self.shared.settings.call_timeout;
         running.watches.asked.insert(thing.clone(), AskedWatch::Waiting { id, step, until });
         Ok(())

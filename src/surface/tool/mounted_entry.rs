@@ -18,9 +18,8 @@ impl ToolEntry {
         let hint = definition.get("annotations").and_then(|it| it.get("readOnlyHint"));
         let says_reads = hint.and_then(ExactJson::as_literal) == Some("true");
         let settings = tool.mount.settings();
-        let is_trusted = settings.trust == MountTrust::Trusted;
-        let is_known = settings.reads.as_ref().is_some_and(|reads| reads.matches(&tool.tool));
-        let only_reads = is_known || (is_trusted && says_reads);
+        let as_said = settings.trust == MountTrust::Trusted && says_reads;
+        let only_reads = settings.reads.as_ref().map_or(as_said, |it| it.matches(&tool.tool));
         Self {
             name,
             access: if only_reads { ToolAccess::ReadMount } else { ToolAccess::WriteMount },

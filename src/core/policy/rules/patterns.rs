@@ -71,6 +71,16 @@ impl Patterns {
         Ok(Self { texts, set, regexes, shapes: OnceLock::new() })
     }
 
+    /// No patterns: they match nothing.
+    pub fn none() -> Self {
+        Self {
+            texts: Vec::new(),
+            set: GlobSet::empty(),
+            regexes: Vec::new(),
+            shapes: OnceLock::new(),
+        }
+    }
+
     /// Whether one of them matches this whole text.
     pub fn matches(&self, text: &str) -> bool {
         self.set.is_match(text)
