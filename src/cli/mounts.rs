@@ -2,6 +2,7 @@
 
 pub mod edit;
 pub mod import;
+mod readiness;
 
 use clap::{Args, Subcommand};
 use serde_json::json;
@@ -11,6 +12,7 @@ use crate::cli::context::Context;
 use crate::cli::failure::{CliFailure, TypedNames};
 use crate::cli::mounts::edit::{AddMount, RemoveMount};
 use crate::cli::mounts::import::ImportMounts;
+use crate::cli::mounts::readiness::reloaded_and_ready;
 use crate::cli::output::CommandReport;
 use crate::cli::table::render;
 use crate::wire::mount::{MountList, MountToolWire, MountWire};
@@ -20,7 +22,7 @@ const TOOL: &str = "manage_mounts";
 /// Offer the tools of other MCP servers through the daemon
 ///
 /// Mounts are in mounts.toml beside each configuration file; `termgate config path` lists them. `add`, `remove` and `import`
-/// have a running daemon read its configuration again. Clients know the tools as NAME__TOOL.
+/// have a running daemon read its configuration again; `add` and `import` then wait for the servers. Clients know the tools as NAME__TOOL.
 #[derive(Debug, Args)]
 pub struct MountsCommand {
     #[command(subcommand)]
@@ -79,9 +81,14 @@ pub const TYPED: TypedNames = &[("mount", "NAME")];
 impl MountsCommand {
     pub async fn run(self, context: &Context) -> Result<CommandReport, CliFailure> {
         match self.action.unwrap_or(MountsAction::List(ListMounts {})) {
-            MountsAction::Add(add) => Ok(add.run()?.reloaded(context).await),
-            MountsAction::Remove(remove) => Ok(remove.run()?.reloaded(context).await),
-            MountsAction::Import(import) => Ok(import.run()?.reloaded(context).await),
+            MountsAction::Add(add) => {
+                let wait = add.wait;
+                Ok(reloaded_and_ready(add.run()?, wait, context).await)
+            }
+            MountsAction::Remove(remove) => Ok(remove.run()?.reloaded(context).await.report),
+            MountsAction::Import(import) => {
+                Ok(reloaded_and_ready(import.run()?, import.wait, context).await)
+            }
             MountsAction::List(ListMounts {}) => list(context).await,
             MountsAction::Tools(ShowTools { name }) => {
                 let list = asked(context, &name).await?;

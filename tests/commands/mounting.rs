@@ -74,7 +74,9 @@ fn a_server_is_added_called_and_its_changes_are_accepted() {
     let found = String::from_utf8_lossy(&found);
     assert!(found.contains("counter has changed its tools"), "{found}");
     assert!(found.contains("Run: termgate mounts tools counter"), "{found}");
-    assert!(home.printed("top --once").contains("; 1 mount, 1 running, 0 held, 1 with a problem"));
+    let top = home.printed("top --once");
+    assert!(top.starts_with("1 mount with a problem; "), "{top}");
+    assert!(top.contains("; 1 mount, 1 running, 0 held"), "{top}");
     let refused = home.envelope("call counter__count");
     assert_eq!(refused["error_code"], "upstream_unavailable", "{refused}");
     assert!(home.printed("mounts tools counter").contains("counts => counts, and more"));
@@ -197,6 +199,70 @@ fn what_a_daemon_is_not_to_read_or_refuses_stays_written() {
     let listed = home.envelope("mounts")["data"]["mounts"].take();
     let names: Vec<_> = listed.as_array().unwrap().iter().map(|it| it["name"].clone()).collect();
     assert_eq!(names, ["refused", "unread"]);
+}
+
+/// A file of another client with a server that works, one that fails, and one that never answers if `slow`.
+fn foreign_file(home: &Home, slow: bool) -> String {
+    server(home, "counts");
+    let mut servers = json!({
+        "counter": {"command": "python3", "args": ["./server.py"]},
+        "broken": {"command": "python3", "args": ["-c", "import sys; sys.exit('no key')"]},
+    });
+    if slow {
+        servers["slow"] =
+            json!({"command": "python3", "args": ["-c", "input() and input() and input()"]});
+    }
+    let file = home.path("mcp.json");
+    fs::write(&file, json!({"mcpServers": servers}).to_string()).unwrap();
+    file.display().to_string()
+}
+
+#[test]
+fn an_import_ends_when_each_server_lists_its_tools_or_has_failed() {
+    let home = Home::new();
+    home.configure("");
+    let _daemon = home.daemon();
+    home.printed("allow-write off");
+    let imported = home.run(&format!("mounts import {}", foreign_file(&home, false)));
+    assert!(imported.status.success(), "{imported:?}");
+    // Nothing waits here.
+    let mounts = home.envelope("mounts")["data"]["mounts"].take();
+    let of = |name: &str| mounts.as_array().unwrap().iter().find(|it| it["name"] == name).unwrap();
+    assert_eq!(of("counter")["accepted"], 2, "{mounts}");
+    let problem = of("broken")["problem"].as_str().unwrap();
+    let told = String::from_utf8_lossy(&imported.stderr);
+    let lines: Vec<&str> = told.lines().collect();
+    assert!(lines.contains(&"counter: 2 tools"), "{told}");
+    assert!(lines.iter().any(|it| it.starts_with("broken: ")), "{told} {problem}");
+    assert!(told.contains("until you run: termgate allow-write on"), "{told}");
+    let read = told.find("the daemon has read it").unwrap();
+    assert!(read < told.find("counter: 2 tools").unwrap(), "{told}");
+    home.printed("allow-write on");
+    let added = |words: &str| -> Value {
+        let run = home.run(&format!("--json mounts add {words}"));
+        serde_json::from_slice(&run.stdout).unwrap()
+    };
+    let failed = added("again -- python3 server.py");
+    assert_eq!(failed["data"]["servers"][0]["state"], "failed", "{failed}");
+    assert_eq!(failed["data"]["writing"], true, "{failed}");
+    let added = added(&format!("more -- python3 {}", home.path("server.py").display()));
+    let ready = json!([{"name": "more", "state": "ready", "tools": 2}]);
+    assert_eq!(added["data"]["servers"], ready, "{added}");
+}
+
+#[test]
+fn an_import_waits_for_nothing_where_it_is_told_so() {
+    let home = Home::new();
+    home.configure("");
+    let _daemon = home.daemon();
+    let file = foreign_file(&home, true);
+    let imported = home.envelope(&format!("mounts import {file} --no-wait"));
+    assert_eq!(imported["data"]["reload"]["changed"], json!(["mounts"]), "{imported}");
+    assert_eq!(imported["data"].get("servers"), None, "{imported}");
+    // This one never lists its tools.
+    let mounts = home.envelope("mounts")["data"]["mounts"].take();
+    let slow = mounts.as_array().unwrap().iter().find(|it| it["name"] == "slow").unwrap();
+    assert_eq!(slow.get("accepted"), None, "{slow}");
 }
 
 /// The children of a process that have ended and are not reaped.

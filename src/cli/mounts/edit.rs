@@ -34,6 +34,8 @@ pub struct AddMount {
     rights: MountRights,
     #[command(flatten)]
     pub(super) file: MountsFileChoice,
+    #[command(flatten)]
+    pub(super) wait: ServerWait,
 }
 
 #[derive(Debug, Default, Args)]
@@ -85,26 +87,37 @@ pub(super) struct MountsFileChoice {
     pub(super) no_reload: bool,
 }
 
+/// Whether a command waits for the servers that it has added.
+#[derive(Clone, Copy, Debug, Default, Args)]
+pub(super) struct ServerWait {
+    /// Do not wait until the servers have listed their tools or failed, at most 30 s
+    #[arg(long)]
+    pub(super) no_wait: bool,
+}
+
 /// The report of a command that may have written the mounts file.
 #[derive(Debug)]
 pub(super) struct MountsEdit {
     pub(super) report: CommandReport,
     /// Whether a daemon is to read what was written.
     reloads: bool,
+    /// Whether one has read it.
+    pub(super) is_read: bool,
 }
 
 impl MountsEdit {
     /// Has a running daemon read what was written. If it does not, what was written stays.
-    pub(super) async fn reloaded(self, context: &Context) -> CommandReport {
-        let mut report = self.report;
+    pub(super) async fn reloaded(mut self, context: &Context) -> Self {
         if !self.reloads {
-            return report;
+            return self;
         }
+        let report = &mut self.report;
         match reload(context).await {
             Ok(reload) => {
                 report.data["reload"] = reload.data;
                 report.notes.extend(reload.notes);
                 report.notes.push(format!("the daemon has read it; {}", reload.text));
+                self.is_read = true;
             }
             Err(CliFailure::Unreachable {
                 source: ConnectError::Absent | ConnectError::Refused,
@@ -119,7 +132,7 @@ impl MountsEdit {
                 report.notes.push(format!("the daemon does not read it: {failure}"));
             }
         }
-        report
+        self
     }
 }
 
@@ -203,7 +216,7 @@ impl MountsFileChoice {
             notes.push("`termgate config reload` has a running daemon read it".to_owned());
         }
         let report = CommandReport { notes, ..CommandReport::new(data, "") };
-        MountsEdit { report, reloads: is_written && !self.no_reload }
+        MountsEdit { report, reloads: is_written && !self.no_reload, is_read: false }
     }
 }
 

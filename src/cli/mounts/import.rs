@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 
 use crate::cli::failure::CliFailure;
 use crate::cli::install::format::Members;
-use crate::cli::mounts::edit::{MountRights, MountsEdit, MountsFileChoice, added};
+use crate::cli::mounts::edit::{MountRights, MountsEdit, MountsFileChoice, ServerWait, added};
 use crate::cli::mounts::import::foreign_file::ForeignFile;
 use crate::config::mounts;
 use crate::core::invisible::written_out;
@@ -52,6 +52,8 @@ pub struct ImportMounts {
     rights: MountRights,
     #[command(flatten)]
     file: MountsFileChoice,
+    #[command(flatten)]
+    pub(super) wait: ServerWait,
 }
 
 /// A server as another client has it, in the keys of a mount.

@@ -99,7 +99,7 @@ impl SessionPicture {
         self.sessions.iter().map(named).collect()
     }
 
-    /// A line about all sessions together.
+    /// A line about all sessions and mounts together. What is wrong comes first, since a narrow terminal cuts the end off.
     pub(super) fn summary(&self) -> String {
         let count = |test: fn(&SessionWire) -> bool| {
             self.sessions.iter().filter(|shown| test(&shown.session)).count()
@@ -108,24 +108,23 @@ impl SessionPicture {
         let held = count(|session| session.lease.held);
         let output = self.sessions.iter().map(|shown| shown.bytes_per_second).sum();
         let sessions = counted(self.sessions.len(), "session");
-        format!(
-            "{sessions}, {running} running, {held} held, {}/s{}",
-            bytes(output),
-            self.of_mounts()
-        )
+        let sessions = format!("{sessions}, {running} running, {held} held, {}/s", bytes(output));
+        let (problems, mounts) = self.of_mounts();
+        [problems, Some(sessions), mounts].into_iter().flatten().collect::<Vec<_>>().join("; ")
     }
 
-    /// What is to be known of the mounts, if there are any.
-    fn of_mounts(&self) -> String {
+    /// What is wrong with the mounts, and what else is to be known of them, if there are any.
+    fn of_mounts(&self) -> (Option<String>, Option<String>) {
         if self.mounts.is_empty() {
-            return String::new();
+            return (None, None);
         }
         let count = |test: fn(&MountWire) -> bool| self.mounts.iter().filter(|it| test(it)).count();
         let running = count(|mount| mount.servers > 0);
         let held = count(|mount| mount.lease.as_ref().is_some_and(|lease| lease.held));
         let odd = count(|mount| mount.problem.is_some() || mount.changed);
-        let odd = if odd == 0 { String::new() } else { format!(", {odd} with a problem") };
-        format!("; {}, {running} running, {held} held{odd}", counted(self.mounts.len(), "mount"))
+        let problems = (odd > 0).then(|| format!("{} with a problem", counted(odd, "mount")));
+        let mounts = counted(self.mounts.len(), "mount");
+        (problems, Some(format!("{mounts}, {running} running, {held} held")))
     }
 
     pub(super) fn rows(&self) -> Vec<[String; 10]> {
@@ -218,9 +217,13 @@ mod tests {
         };
         let picture = SessionPicture::default();
         assert_eq!(picture.summary(), "0 sessions, 0 running, 0 held, 0 B/s");
+        let well = picture.clone().with_mounts(vec![mount(2, None)]);
+        assert!(well.summary().ends_with(" B/s; 1 mount, 1 running, 1 held"), "{}", well.summary());
+        assert!(well.summary().starts_with("0 sessions, "), "{}", well.summary());
+        // An 80-column terminal shows this much of the longest line.
         let picture = picture.with_mounts(vec![mount(2, None), mount(0, Some("it ended"))]);
-        let expected = "; 2 mounts, 1 running, 2 held, 1 with a problem";
-        assert!(picture.summary().ends_with(expected), "{}", picture.summary());
+        let expected = "1 mount with a problem; 0 sessions, 0 running, 0 held, 0 B/s; 2 mounts, 1 running, 2 held";
+        assert_eq!(picture.summary(), expected);
     }
 
     #[test]

@@ -32,7 +32,8 @@ impl Importing {
         let config = Some(self.0.path().join("termgate.toml"));
         let file = MountsFileChoice { config, no_reload: false };
         let from = self.1.clone();
-        Ok(ImportMounts { from, rights, file }.run()?.report)
+        let wait = ServerWait::default();
+        Ok(ImportMounts { from, rights, file, wait }.run()?.report)
     }
 
     fn table(&self) -> MountTable {
