@@ -4,6 +4,7 @@
 //! match has a wildcard, so a new error needs a code to compile.
 
 pub mod mounts;
+mod rules;
 mod shortage;
 
 use rmcp::ErrorData;
@@ -17,6 +18,7 @@ use crate::core::policy::denial::Denial;
 use crate::core::token::Rejection;
 use crate::mcp::call_result::CallResult;
 use crate::mcp::era::Era;
+use crate::mcp::error::rules::ruled;
 use crate::mcp::error::shortage::missing;
 use crate::mcp::hint::for_models;
 use crate::mcp::request_class::BUSY;
@@ -25,7 +27,7 @@ use crate::session::pty::command::CommandError;
 use crate::session::pty::spawn::SpawnError;
 use crate::surface::answer::budget::ends;
 use crate::surface::answer::page::Form;
-use crate::surface::error::{RuleRefusal, SurfaceError, WhyRefused};
+use crate::surface::error::SurfaceError;
 use crate::wire::delta::DeltaWire;
 use crate::wire::error::Envelope;
 use crate::wire::error::{ErrorCause, ErrorDetails, ErrorWire, RefusalCause};
@@ -202,34 +204,6 @@ fn denied(denial: Denial) -> ErrorWire {
         Denial::OtherPermit => (Code::Internal, None),
     };
     ErrorWire::because(code, denial).cause(cause)
-}
-
-fn ruled(refusal: &RuleRefusal) -> ErrorWire {
-    use WhyRefused::{AsksPerson, Denied, DeniedBy, TooLong, Waits, WouldAsk};
-    let (code, retry_after) = match &refusal.why {
-        Denied | TooLong => (Code::PolicyDenied, None),
-        DeniedBy { retry_after, .. } => (Code::PolicyDenied, Some(*retry_after)),
-        Waits { .. } | AsksPerson(_) | WouldAsk => (Code::ApprovalRequired, None),
-    };
-    let mut details = ErrorDetails {
-        decision_id: Some(refusal.decision.to_string()),
-        rule: refusal.rule.as_deref().map(str::to_owned),
-        ..ErrorDetails::default()
-    };
-    if let Waits { id, expires_in } = &refusal.why {
-        details.approval_id = Some(id.to_string());
-        details.expires_in_ms = Some(expires_in.as_millis() as u64);
-    }
-    let mut wire = ErrorWire::because(code, refusal).details(details);
-    wire.retry_after_ms = retry_after.map(|time| time.as_millis() as u64);
-    if let TooLong = refusal.why {
-        wire.hint =
-            "Write what is long to a file, which a person can read, and use that.".to_owned();
-    }
-    let id = wire.details.as_ref().and_then(|details| details.approval_id.as_ref());
-    let id = id.map(|id| format!(" {id}")).unwrap_or_default();
-    wire.hint = wire.hint.replace(" APPROVAL_ID", &id);
-    wire
 }
 
 fn session(error: &SessionError) -> ErrorWire {

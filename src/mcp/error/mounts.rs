@@ -11,6 +11,7 @@ use crate::core::mount::MountName;
 use crate::mcp::call_result::RelayedError;
 use crate::mcp::error::{over_quota, said, write};
 use crate::mount::error::{LINK_NEEDED, ManageError, MountError};
+use crate::mount::json::ExactJson;
 use crate::surface::error::SurfaceError;
 use crate::wire::error::{ErrorDetails, ErrorWire};
 
@@ -76,17 +77,7 @@ pub(super) fn mount(error: &MountError) -> ErrorWire {
             "Read the resource again when you need it.",
         ),
         MountError::TooManyWatched { .. } => over_quota(error),
-        MountError::Refused { code, data, .. } => {
-            let is_argument = *code == Some(INVALID_PARAMS);
-            let code = if is_argument { Code::InvalidArgument } else { Code::UpstreamError };
-            let wire = ErrorWire::because(code, error);
-            match data.as_ref().and_then(|data| to_raw_value(data).ok()) {
-                Some(data) => {
-                    wire.details(ErrorDetails { data: Some(data), ..ErrorDetails::default() })
-                }
-                None => wire,
-            }
-        }
+        MountError::Refused { code, data, .. } => refused(*code, data.as_ref(), error),
         MountError::LinkNeeded { .. } => with_hint(
             Code::UpstreamError,
             "Have your user open the link, and make the call again after that.",
@@ -110,6 +101,17 @@ pub fn relayed(error: &SurfaceError) -> Option<RelayedError> {
     };
     let code = code.filter(|code| *code != LINK_NEEDED)?;
     Some(RelayedError { code, message: said(message), data: data.clone() })
+}
+
+/// What a server has refused, with the data that it gave.
+fn refused(code: Option<i64>, data: Option<&ExactJson>, error: &MountError) -> ErrorWire {
+    let is_argument = code == Some(INVALID_PARAMS);
+    let code = if is_argument { Code::InvalidArgument } else { Code::UpstreamError };
+    let wire = ErrorWire::because(code, error);
+    match data.and_then(|data| to_raw_value(data).ok()) {
+        Some(data) => wire.details(ErrorDetails { data: Some(data), ..ErrorDetails::default() }),
+        None => wire,
+    }
 }
 
 fn lease_ended(mount: &MountName, error: &MountError) -> ErrorWire {
