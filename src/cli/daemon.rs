@@ -129,17 +129,18 @@ impl DaemonClient {
         arguments: Value,
         most: Duration,
     ) -> Result<Posted, CliFailure> {
-        let waiting = |most| json!({APPROVAL_WAIT_KEY: millis(most)});
-        let patient = params(waiting(most), tool, arguments.clone());
+        let (tool_again, arguments_again) = (tool.to_owned(), arguments.clone());
+        let again =
+            CallAgain { tool: tool_again, arguments: arguments_again, begun: Instant::now(), most };
         let posted = self.post_with(waiting(Duration::ZERO), tool, arguments)?;
-        Ok(Posted { patient: Some(patient), ..posted })
+        Ok(Posted { again: Some(again), ..posted })
     }
 
     fn post_with(&self, meta: Value, tool: &str, arguments: Value) -> Result<Posted, CliFailure> {
         let given = [&arguments["session"], &arguments["sessions"][0]];
         let session = given.into_iter().find_map(Value::as_str).map(Box::from);
         let reply = self.client.post(CALL, &params(meta, tool, arguments))?;
-        Ok(Posted { reply, session, patient: None })
+        Ok(Posted { reply, session, again: None })
     }
 
     /// Reads a JSON resource.
@@ -219,19 +220,44 @@ pub struct Posted {
     reply: PendingReply,
     /// The session of the call.
     session: Option<Box<str>>,
-    /// The same call again, if it is to wait for an approval.
-    patient: Option<Value>,
+    again: Option<CallAgain>,
 }
+
+/// A call that is made again while it waits for an approval.
+#[derive(Debug)]
+struct CallAgain {
+    tool: String,
+    arguments: Value,
+    begun: Instant,
+    /// How long it waits in all.
+    most: Duration,
+}
+
+/// How long a call that is made again waits first, and then each time. Where its terminal has changed, it has another
+/// approval than before, which is told then.
+const FIRST_WAIT: Duration = Duration::from_secs(2);
+const NEXT_WAIT: Duration = Duration::from_secs(60);
 
 impl Posted {
     pub async fn wait(mut self) -> Result<ToolAnswer, CliFailure> {
-        let answer = self.answer().await;
-        let id = answer.as_ref().err().and_then(approval_of);
-        let (Some(again), Some(id)) = (self.patient.take(), id) else { return answer };
-        note_to_all(&format!("waits for an approval: termgate approve {id}"));
-        // An equal call has the same approval.
-        self.reply = self.reply.followed_by(CALL, &again)?;
-        self.answer().await
+        let (mut told, mut wait) = (None, FIRST_WAIT);
+        loop {
+            let answer = self.answer().await;
+            let id = answer.as_ref().err().and_then(approval_of);
+            let (Some(again), Some(id)) = (&self.again, id) else { return answer };
+            let left = again.most.saturating_sub(again.begun.elapsed());
+            if left.is_zero() {
+                return answer;
+            }
+            if told.as_ref() != Some(&id) {
+                note_to_all(&format!("waits for an approval: termgate approve {id}"));
+                told = Some(id);
+            }
+            // An equal call at the same state of the terminal has the same approval.
+            let again = params(waiting(wait.min(left)), &again.tool, again.arguments.clone());
+            self.reply = self.reply.followed_by(CALL, &again)?;
+            wait = NEXT_WAIT;
+        }
     }
 
     async fn answer(&mut self) -> Result<ToolAnswer, CliFailure> {
@@ -279,6 +305,11 @@ impl ToolAnswer {
     pub fn read<T: DeserializeOwned>(&self) -> Result<T, CliFailure> {
         Ok(T::deserialize(&self.data).map_err(|_| ClientError::Malformed)?)
     }
+}
+
+/// The `_meta` of a call that waits this long for an approval.
+fn waiting(most: Duration) -> Value {
+    json!({APPROVAL_WAIT_KEY: millis(most)})
 }
 
 /// The approval that a call needs and for which it did not wait.

@@ -335,7 +335,11 @@ impl ShellLineReader {
         let (own_flags, operands) = flags::split(known, own);
         flags.extend(own_flags);
         let is_first = |it: &LineWord| it.text().is_none_or(|it| !it.starts_with('-'));
-        let subcommand = own.first().filter(|first| is_first(first)).cloned();
+        // It names a toolchain.
+        let is_before =
+            |it: &LineWord| known == "cargo" && it.text().is_some_and(|it| it.starts_with('+'));
+        let first = own.iter().find(|it| !is_before(it));
+        let subcommand = first.filter(|first| is_first(first)).cloned();
         let through = self.through.clone();
         ProgramCall { name, path, arguments, flags, operands, subcommand, through }
     }

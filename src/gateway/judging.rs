@@ -69,7 +69,9 @@ impl JudgedCall<'_> {
         call: &mut Call,
     ) -> Result<Option<Box<Approval>>, SurfaceError> {
         let until = daemon.now() + self.patience(call);
-        self.started(daemon, call, until).await;
+        // However long it waits for an approval.
+        let started_by = until.max(daemon.now() + self.patience_of_arguments());
+        self.started(daemon, call, started_by).await;
         loop {
             let (changes, generation) = (daemon.judge.changes(), daemon.judge.generation());
             let rules = daemon.judge.rules();

@@ -13,7 +13,7 @@ use crate::core::journal::{
 };
 use crate::core::policy::decision::DecisionId;
 use crate::core::policy::{PermittedAct, Standing};
-use crate::mount::json::{ExactJson, ExactObject};
+use crate::mount::json::ExactJson;
 use crate::session::error::SessionError;
 use crate::session::handle::Session;
 use crate::session::recorder::ActRecorder;
@@ -289,11 +289,7 @@ fn recordable(arguments: &CallArguments, knows: impl Fn(&str) -> bool) -> String
 
 /// As a server gets them.
 fn recordable_text(written: &WrittenArguments) -> String {
-    without_secret_members(written.members().clone()).to_string()
-}
-
-/// The same without the id of a lease, and with the names alone of environment variables.
-pub(super) fn without_secret_members(mut members: ExactObject) -> ExactObject {
+    let mut members = written.members().clone();
     members.remove(LEASE_ID);
     for name in ENVIRONMENTS {
         if let Some(variables) = members.get(name) {
@@ -302,7 +298,7 @@ pub(super) fn without_secret_members(mut members: ExactObject) -> ExactObject {
             members.insert(name, ExactJson::of(&names));
         }
     }
-    members
+    members.to_string()
 }
 
 /// The value of an argument; of environment variables, their names alone.

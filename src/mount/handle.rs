@@ -10,6 +10,7 @@ use tokio::sync::{Notify, mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
 use crate::core::ids::ConnectionId;
+use crate::core::moment::Moment;
 use crate::core::mount::{MountName, MountSettings};
 use crate::mount::asking::CallAsker;
 use crate::mount::declared::{DeclaredCapabilities, ServerNews};
@@ -64,6 +65,8 @@ pub struct MountView {
     pub changes: ListChanges,
     /// What clients are not told of its tools.
     pub left_out: LeftOut,
+    /// Until when clients' lists hardly wait for it, because it did not answer one.
+    pub late_until: Option<Moment>,
 }
 
 /// How often the lists of a server have changed, as far as it tells.
@@ -77,6 +80,7 @@ impl MountView {
     /// It was greeted. It tells nothing while it does not run, so that a list of which it tells the changes counts as
     /// changed. `kept` is what clients knew before this daemon greeted it.
     pub fn on_greeted(&mut self, greeting: Greeting, kept: Option<&DeclaredCapabilities>) {
+        self.late_until = None;
         let greeting = Arc::new(greeting);
         let before = self.greeting.replace(Arc::clone(&greeting));
         let before = before.as_ref().map(|it| &it.declared).or(kept);

@@ -351,7 +351,7 @@ mod tests {
             let members = format!(r#""inputSchema":{{"type":"object"}},{malformed}"#);
             assert_eq!(offered(&members).unwrap(), plain, "{malformed}");
         }
-        let right = r#""inputSchema":{"type":"object"},"outputSchema":{"type":"object","z":1e2},"annotations":{"readOnlyHint":true},"icons":[{"src":"a:b","sizes":["any"]}],"more":[1.0]"#;
+        let right = r#""inputSchema":{"type":"object"},"outputSchema":{"type":"object","maxProperties":1e2},"annotations":{"readOnlyHint":true},"icons":[{"src":"a:b","sizes":["any"]}],"more":[1.0]"#;
         assert_eq!(offered(right).unwrap(), format!(r#"{{"name":"a",{right}}}"#));
         let hints = r#""inputSchema":{"type":"object"},"annotations":{"readOnlyHint":"yes","openWorldHint":false}"#;
         let kept = hints.replace(r#""readOnlyHint":"yes","#, "");

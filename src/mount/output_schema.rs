@@ -1,29 +1,36 @@
-//! Whether clients can compile the schema of a tool's results. Those that do compile all schemas of a list together, and
-//! lose the list for one that cannot be compiled.
+//! Whether clients can surely compile the schema of a tool's results. Those that do compile all schemas of a list together,
+//! and lose the list for one that cannot be compiled.
 //!
-//! It knows the rules of the validators in use (JSON Schema of draft 7 and later), which leave out what they do not know.
+//! Only what is known to compile (JSON Schema of draft 7 with `ajv` 8) passes: few schemas have more, and a tool without one
+//! works as well. The work is bounded, whatever a server lists.
 
 mod pattern;
-mod references;
 
 use crate::mount::json::{ExactJson, ExactObject};
 use crate::mount::output_schema::pattern::is_pattern;
-use crate::mount::output_schema::references::SchemaNames;
 
 /// The types of values.
 const TYPES: [&str; 7] = ["array", "boolean", "integer", "null", "number", "object", "string"];
 
-/// Why a schema cannot be compiled.
+/// The members with schemas that others refer to.
+const DEFINITIONS: [&str; 2] = ["$defs", "definitions"];
+
+/// How many keywords and schemas a schema has at most, and how many are inside of each other.
+const PARTS_MAX: usize = 10_000;
+const DEPTH_MAX: usize = 64;
+
+/// The longest name of a keyword that is told, in bytes.
+const TOLD_MAX: usize = 40;
+
+/// Why a schema is not told to clients.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SchemaFault {
     #[error("it is no schema of an object")]
     NoObject,
-    #[error("{0} is no schema")]
-    NoSchema(String),
-    #[error("{0} has a value that it cannot have")]
-    Value(String),
-    #[error("{0} refers to what is not in it: {1}")]
-    Reference(String, String),
+    #[error("it has more than {PARTS_MAX} parts, or more than {DEPTH_MAX} levels")]
+    TooLarge,
+    #[error("not all clients can use `{0}` as it is there")]
+    Keyword(String),
 }
 
 /// What a keyword takes.
@@ -35,7 +42,7 @@ enum KeywordValue {
     Reference,
     Number,
     Flag,
-    List,
+    Names,
     /// A list with at least one value.
     Choice,
     Schema,
@@ -46,8 +53,10 @@ enum KeywordValue {
     Members,
     /// Schemas by patterns of names.
     Matches,
-    /// Nothing: a keyword of an older draft, or one that needs another one.
-    Unknown,
+    /// Any value, in which nothing is looked for.
+    Value,
+    /// Notes for people, in which clients look for addresses of schemas.
+    Note,
 }
 
 /// Checks a schema all the way down.
@@ -55,50 +64,70 @@ enum KeywordValue {
 /// # Errors
 /// [`SchemaFault`].
 pub fn check(schema: &ExactObject) -> Result<(), SchemaFault> {
-    SchemaWalk { names: &SchemaNames::of(schema), base: schema }.object(schema, "")
+    SchemaWalk { root: schema, parts: 0 }.object(schema, 0)
 }
 
 /// A walk through a schema.
-#[derive(Clone, Copy)]
-struct SchemaWalk<'n, 'a> {
-    names: &'n SchemaNames<'a>,
-    /// The schema with an address of its own in which references begin.
-    base: &'a ExactObject,
+struct SchemaWalk<'a> {
+    root: &'a ExactObject,
+    parts: usize,
 }
 
-impl<'a> SchemaWalk<'_, 'a> {
-    fn value(self, schema: &'a ExactJson, path: &str) -> Result<(), SchemaFault> {
+impl SchemaWalk<'_> {
+    fn count(&mut self, depth: usize) -> Result<(), SchemaFault> {
+        self.parts += 1;
+        let fits = self.parts <= PARTS_MAX && depth <= DEPTH_MAX;
+        if fits { Ok(()) } else { Err(SchemaFault::TooLarge) }
+    }
+
+    /// Says whether a value is a schema.
+    fn value(&mut self, schema: &ExactJson, depth: usize) -> Result<bool, SchemaFault> {
+        self.count(depth)?;
         match schema {
-            ExactJson::Object(schema) => self.object(schema, path),
-            ExactJson::Literal(literal) if is_flag(literal) => Ok(()),
-            ExactJson::Literal(_) | ExactJson::Text(_) | ExactJson::List(_) => {
-                Err(SchemaFault::NoSchema(shown(path)))
-            }
+            ExactJson::Object(schema) => self.object(schema, depth).map(|()| true),
+            ExactJson::Literal(literal) => Ok(is_flag(literal)),
+            ExactJson::Text(_) | ExactJson::List(_) => Ok(false),
         }
     }
 
-    fn object(mut self, schema: &'a ExactObject, path: &str) -> Result<(), SchemaFault> {
-        if schema.text("$id").is_some_and(|id| !id.starts_with('#')) {
-            self.base = schema;
+    fn values<'b>(
+        &mut self,
+        schemas: impl IntoIterator<Item = &'b ExactJson>,
+        depth: usize,
+    ) -> Result<bool, SchemaFault> {
+        for schema in schemas {
+            if !self.value(schema, depth)? {
+                return Ok(false);
+            }
         }
+        Ok(true)
+    }
+
+    fn object(&mut self, schema: &ExactObject, depth: usize) -> Result<(), SchemaFault> {
         for (keyword, value) in schema.iter() {
-            let path = format!("{path}/{keyword}");
-            let Some(kind) = kind(keyword, schema) else { continue };
-            self.keyword(kind, value, &path)?;
+            self.count(depth)?;
+            let is_right = match kind(keyword, schema) {
+                Some(kind) => self.keyword(kind, value, depth + 1)?,
+                None => false,
+            };
+            if !is_right {
+                let told = &keyword[..keyword.floor_char_boundary(TOLD_MAX)];
+                return Err(SchemaFault::Keyword(told.to_owned()));
+            }
         }
         Ok(())
     }
 
+    /// Says whether a keyword may have this value.
     fn keyword(
-        self,
+        &mut self,
         kind: KeywordValue,
-        value: &'a ExactJson,
-        path: &str,
-    ) -> Result<(), SchemaFault> {
-        let text = value.as_text();
-        let literal = value.as_literal();
+        value: &ExactJson,
+        depth: usize,
+    ) -> Result<bool, SchemaFault> {
+        let (text, literal) = (value.as_text(), value.as_literal());
         let list = matches!(value, ExactJson::List(_));
-        let is_right = match kind {
+        Ok(match kind {
             KeywordValue::Type => {
                 let is_type = |it: &ExactJson| it.as_text().is_some_and(|it| TYPES.contains(&it));
                 is_type(value) || (list && value.items().iter().all(is_type))
@@ -107,51 +136,62 @@ impl<'a> SchemaWalk<'_, 'a> {
             KeywordValue::Pattern => text.is_some_and(is_pattern),
             KeywordValue::Number => literal.is_some_and(is_number),
             KeywordValue::Flag => literal.is_some_and(is_flag),
-            KeywordValue::List => list,
+            KeywordValue::Names => list && value.items().iter().all(|it| it.as_text().is_some()),
             KeywordValue::Choice => !value.items().is_empty(),
-            KeywordValue::Unknown => false,
-            KeywordValue::Reference => match text {
-                Some(to) if self.names.has(self.base, to) => true,
-                Some(to) => return Err(SchemaFault::Reference(shown(path), to.to_owned())),
-                None => false,
-            },
-            KeywordValue::Schema => return self.value(value, path),
-            KeywordValue::Items if !list => return self.value(value, path),
+            KeywordValue::Value => true,
+            KeywordValue::Note => !has_object(value),
+            KeywordValue::Reference => text.is_some_and(|to| self.resolves(to)),
+            KeywordValue::Items if !list => self.value(value, depth)?,
+            KeywordValue::Schema => self.value(value, depth)?,
             KeywordValue::Items | KeywordValue::Schemas => {
-                for (place, schema) in value.items().iter().enumerate() {
-                    self.value(schema, &format!("{path}/{place}"))?;
-                }
-                list
+                list && self.values(value.items(), depth)?
             }
             KeywordValue::Members | KeywordValue::Matches => {
-                let members = value.as_object();
-                for (name, schema) in members.into_iter().flat_map(ExactObject::iter) {
-                    let path = format!("{path}/{name}");
-                    if kind == KeywordValue::Matches && !is_pattern(name) {
-                        return Err(SchemaFault::Value(shown(&path)));
-                    }
-                    self.value(schema, &path)?;
-                }
-                members.is_some()
+                let Some(members) = value.as_object() else { return Ok(false) };
+                let is_named = |name: &str| kind == KeywordValue::Members || is_pattern(name);
+                members.iter().all(|(name, _)| is_named(name))
+                    && self.values(members.iter().map(|(_, schema)| schema), depth)?
             }
-        };
-        if is_right { Ok(()) } else { Err(SchemaFault::Value(shown(path))) }
+        })
+    }
+
+    /// Whether a reference leads to a schema that is more than a reference back to it.
+    fn resolves(&self, to: &str) -> bool {
+        let mut to = to;
+        // What leads on further than this is a circle, or as odd.
+        for _ in 0..DEPTH_MAX {
+            let Some(schema) = self.referred(to) else { return false };
+            match schema.as_object().and_then(|it| it.text("$ref")) {
+                None => return true,
+                Some(next) => to = next,
+            }
+        }
+        false
+    }
+
+    /// The definition that a reference names.
+    fn referred(&self, to: &str) -> Option<&ExactJson> {
+        let (member, name) = to.strip_prefix("#/")?.split_once('/')?;
+        let is_plain = |it: u8| it.is_ascii_alphanumeric() || b"_-.".contains(&it);
+        let is_known = DEFINITIONS.contains(&member) && name.bytes().all(is_plain);
+        if is_known { self.root.get(member)?.get(name) } else { None }
     }
 }
 
-/// What this keyword of a schema takes; `None` if validators do not know it or do not mind.
+/// What this keyword of a schema takes; `None` if not all clients know what to do with it.
 fn kind(keyword: &str, schema: &ExactObject) -> Option<KeywordValue> {
     Some(match keyword {
         "type" => KeywordValue::Type,
-        "format" => KeywordValue::Text,
+        "format" | "title" | "description" | "$comment" | "$schema" => KeywordValue::Text,
         "pattern" => KeywordValue::Pattern,
         "$ref" => KeywordValue::Reference,
         "maximum" | "minimum" | "exclusiveMaximum" | "exclusiveMinimum" | "multipleOf"
         | "maxLength" | "minLength" | "maxItems" | "minItems" | "maxProperties"
         | "minProperties" => KeywordValue::Number,
-        "uniqueItems" => KeywordValue::Flag,
-        "required" => KeywordValue::List,
+        "uniqueItems" | "deprecated" | "readOnly" | "writeOnly" => KeywordValue::Flag,
+        "required" => KeywordValue::Names,
         "enum" => KeywordValue::Choice,
+        "const" | "default" => KeywordValue::Value,
         "not"
         | "if"
         | "then"
@@ -164,13 +204,21 @@ fn kind(keyword: &str, schema: &ExactObject) -> Option<KeywordValue> {
         | "unevaluatedItems" => KeywordValue::Schema,
         "anyOf" | "oneOf" | "allOf" | "prefixItems" => KeywordValue::Schemas,
         "items" => KeywordValue::Items,
-        "properties" | "$defs" | "definitions" | "dependentSchemas" => KeywordValue::Members,
+        "properties" | "$defs" | "definitions" => KeywordValue::Members,
         "patternProperties" => KeywordValue::Matches,
-        "id" => KeywordValue::Unknown,
-        "nullable" if schema.get("type").is_none() => KeywordValue::Unknown,
-        "nullable" => KeywordValue::Flag,
+        "nullable" => schema.get("type").map(|_| KeywordValue::Flag)?,
+        _ if keyword == "examples" || keyword.starts_with("x-") => KeywordValue::Note,
         _ => return None,
     })
+}
+
+/// Whether there is an object in a value, which may have an address.
+fn has_object(value: &ExactJson) -> bool {
+    match value {
+        ExactJson::Object(_) => true,
+        ExactJson::List(values) => values.iter().any(has_object),
+        ExactJson::Literal(_) | ExactJson::Text(_) => false,
+    }
 }
 
 fn is_flag(literal: &str) -> bool {
@@ -179,12 +227,6 @@ fn is_flag(literal: &str) -> bool {
 
 fn is_number(literal: &str) -> bool {
     literal.starts_with(|it: char| it == '-' || it.is_ascii_digit())
-}
-
-fn shown(path: &str) -> String {
-    /// The most of a path that is shown, in bytes.
-    const PATH_MAX: usize = 200;
-    format!("`{}`", &path[..path.floor_char_boundary(PATH_MAX)])
 }
 
 #[cfg(test)]
@@ -198,82 +240,101 @@ mod tests {
     }
 
     // What `ajv` 8 compiles and what not, with the options of the TypeScript library.
+
     #[test]
     fn what_clients_compile_is_right() {
         for member in [
             "true",
             "{}",
             r#"{"type":["string","null"],"nullable":true}"#,
-            r#"{"type":[]}"#,
-            r#"{"format":"nope","title":5,"default":{"type":"x"},"const":{"$ref":"x"}}"#,
-            r#"{"anyOf":[],"maxItems":-1,"multipleOf":1e400,"examples":5}"#,
-            r##"{"discriminator":{"propertyName":"x"},"$dynamicRef":"#x","x-own":[{"type":"y"}]}"##,
+            r#"{"format":"nope","title":"x","default":{"type":"x"},"const":{"$ref":"x"}}"#,
+            r#"{"maxItems":-1,"multipleOf":1e400,"examples":[5,["a"]],"x-order":[1]}"#,
             r#"{"items":[{"type":"string"},true],"additionalItems":false}"#,
             r#"{"properties":{"type":{"type":"string"},"id":{"enum":[null]}}}"#,
-            r##"{"$ref":"#"}"##,
-            r#"{"$ref":"http://json-schema.org/draft-07/schema#"}"#,
-            r#"{"pattern":"^\\d{4}-[a-z\\-]+$"}"#,
+            r#"{"pattern":"^[a-z]{2,4}(?:-\\d+)?$","patternProperties":{"^x":{}}}"#,
+            r#"{"anyOf":[{"type":"string"},{"type":"null"}],"required":["a"]}"#,
         ] {
             assert_eq!(fault(member), None, "{member}");
         }
     }
 
     #[test]
-    fn what_clients_do_not_compile_is_told_with_its_place() {
-        for (member, place) in [
-            (r#"{"type":"text"}"#, "/properties/a/type"),
-            (r#"{"type":null}"#, "/properties/a/type"),
-            (r#"{"type":["string","file"]}"#, "/properties/a/type"),
-            (r#"{"items":{"anyOf":[{},{"type":"text"}]}}"#, "/properties/a/items/anyOf/1/type"),
-            (r#"{"nullable":true}"#, "/nullable"),
-            (r#"{"enum":[]}"#, "/enum"),
-            (r#"{"pattern":"\\-"}"#, "/pattern"),
-            (r#"{"id":"x"}"#, "/id"),
-            (r#"{"maximum":"5"}"#, "/maximum"),
-            (r#"{"minLength":null}"#, "/minLength"),
-            (r#"{"exclusiveMinimum":true}"#, "/exclusiveMinimum"),
-            (r#"{"uniqueItems":"yes"}"#, "/uniqueItems"),
-            (r#"{"required":true}"#, "/required"),
-            (r#"{"format":5}"#, "/format"),
-            (r#"{"items":5}"#, "/items"),
-            (r#"{"anyOf":{}}"#, "/anyOf"),
-            (r#"{"not":null}"#, "/not"),
-            (r#"{"contains":"x"}"#, "/contains"),
-            (r#"{"additionalProperties":null}"#, "/additionalProperties"),
-            (r#"{"patternProperties":{"\\-":{"type":"string"}}}"#, "/patternProperties"),
-            (r#"{"$ref":5}"#, "/$ref"),
-            (r##"{"$ref":"#/$defs/x"}"##, "#/$defs/x"),
-            ("null", "/properties/a"),
+    fn what_clients_may_not_compile_is_told_by_its_keyword() {
+        for (member, keyword) in [
+            (r#"{"type":"text"}"#, "type"),
+            (r#"{"type":null}"#, "type"),
+            (r#"{"type":["string","file"]}"#, "type"),
+            (r#"{"items":{"anyOf":[{},{"type":"text"}]}}"#, "type"),
+            (r#"{"nullable":true}"#, "nullable"),
+            (r#"{"enum":[]}"#, "enum"),
+            (r#"{"pattern":"\\-"}"#, "pattern"),
+            (r#"{"pattern":"[(]\\1"}"#, "pattern"),
+            (r#"{"pattern":"(?<a>x)(?<a>y)"}"#, "pattern"),
+            (r#"{"pattern":"\\p{Nope}"}"#, "pattern"),
+            (r#"{"patternProperties":{"(":{}}}"#, "patternProperties"),
+            (r#"{"id":"x"}"#, "id"),
+            (r#"{"$id":"x"}"#, "$id"),
+            (r#"{"$anchor":"x"}"#, "$anchor"),
+            (r#"{"$async":true}"#, "$async"),
+            (r#"{"dependencies":{"a":{"type":"nope"}}}"#, "dependencies"),
+            (r#"{"formatMinimum":"a"}"#, "formatMinimum"),
+            (r#"{"examples":[{"$id":"x"}]}"#, "examples"),
+            (r#"{"maximum":"5"}"#, "maximum"),
+            (r#"{"minLength":null}"#, "minLength"),
+            (r#"{"items":5}"#, "items"),
+            (r#"{"required":"a"}"#, "required"),
         ] {
             let told = fault(member).unwrap_or_default();
-            assert!(told.contains(place), "{member}: {told}");
+            assert!(told.contains(&format!("`{keyword}`")), "{member}: {told}");
         }
     }
 
     #[test]
-    fn a_reference_resolves_inside_of_its_schema() {
-        let check = |reference: &str, more: &str| {
+    fn a_reference_leads_to_a_definition_and_not_round_in_a_circle() {
+        let check = |reference: &str| {
+            let definitions = r##"{"x":{"type":"object","properties":{"more":{"$ref":"#/$defs/x"}}},
+                "a":{"$ref":"#/$defs/b"},"b":{"$ref":"#/$defs/a"},"to":{"$ref":"#/$defs/x"},"a b":{}}"##;
             let schema = format!(
-                r#"{{"type":"object","properties":{{"a":{{"$ref":"{reference}"}}}},{more}}}"#
+                r#"{{"type":"object","properties":{{"a":{{"$ref":"{reference}"}}}},"$defs":{definitions}}}"#
             );
-            check(&serde_json::from_str(&schema).unwrap()).is_ok()
+            let mut schema: ExactObject = serde_json::from_str(&schema).unwrap();
+            if !["#/$defs/a", "#/$defs/b"].contains(&reference) {
+                // The circle is a fault by itself.
+                let Some(ExactJson::Object(definitions)) = schema.get_mut("$defs") else {
+                    panic!()
+                };
+                definitions.remove("a");
+                definitions.remove("b");
+            }
+            super::check(&schema).is_ok()
         };
-        let definitions = r##""$defs":{"x":{},"a b":{},"c/d":{},"b":{"$id":"https://e.example/b.json",
-            "properties":{"y":{"$ref":"#/properties/z"},"z":{}}},"n":{"$anchor":"foo"}}"##;
+        for reference in ["#/$defs/x", "#/$defs/to"] {
+            assert!(check(reference), "{reference}");
+        }
         for reference in [
-            "#/$defs/x",
+            "#",
+            "#/$defs/a",
+            "#/$defs/none",
             "#/$defs/a%20b",
-            "#/$defs/c~1d",
-            "#foo",
-            "https://e.example/b.json",
-            "b.json",
-            "b.json#/properties/z",
             "#/properties/a",
+            "#/$defs/x/properties/more",
+            "x",
+            "https://a.example/x",
         ] {
-            assert!(check(reference, definitions), "{reference}");
+            assert!(!check(reference), "{reference}");
         }
-        for reference in ["#/$defs/y", "#bar", "b.json#/properties/x", "c.json", "#/$defs/x/0"] {
-            assert!(!check(reference, definitions), "{reference}");
-        }
+    }
+
+    #[test]
+    fn a_schema_has_only_so_many_parts_and_levels() {
+        let of = |member: String| fault(&member).unwrap_or_default();
+        let names: Vec<String> = (0..9_000).map(|number| format!(r#""{number}":{{}}"#)).collect();
+        assert_eq!(of(format!(r#"{{"properties":{{{}}}}}"#, names.join(","))), "");
+        let twice = [names.join(","), names.join(",").replace(r#"":"#, r#"x":"#)].join(",");
+        let told = of(format!(r#"{{"properties":{{{twice}}}}}"#));
+        assert!(told.contains("more than 10000 parts"), "{told}");
+        let deep = |levels| format!("{}{{}}{}", r#"{"not":"#.repeat(levels), "}".repeat(levels));
+        assert_eq!(of(deep(60)), "");
+        assert!(of(deep(70)).contains("64 levels"));
     }
 }

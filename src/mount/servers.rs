@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::core::ids::PrincipalId;
+use crate::core::moment::Moment;
 use crate::core::mount::{MountMode, MountName, MountSettings, SERVERS_MAX};
 use crate::mount::error::{ManageError, MountError};
 use crate::mount::fence::Fence;
@@ -48,6 +49,31 @@ impl Mount {
     pub fn may_have_capability(&self, name: &str) -> bool {
         let MountTools { accepted, declared, .. } = self.tools();
         declared.map_or(accepted.is_some(), |declared| declared.has(name))
+    }
+
+    /// Whether clients' lists hardly wait for it now.
+    pub fn is_late(&self, now: Moment) -> bool {
+        self.first.shared().view.borrow().late_until.is_some_and(|until| now < until)
+    }
+
+    /// It did not answer this list in time. Lists hardly wait for it until then, and operators are told.
+    pub fn on_late_list(&self, method: &str, until: Moment) {
+        let problem = format!("it does not answer `{method}`, which clients get without its part");
+        self.first.shared().log.add(format!("[termgate] {problem}").as_bytes());
+        self.first.shared().view.send_modify(|view| {
+            (view.late_until, view.problem) = (Some(until), Some(problem));
+        });
+    }
+
+    /// It answered a list.
+    pub fn on_list(&self) {
+        self.first.shared().view.send_if_modified(|view| {
+            let was_late = view.late_until.take().is_some();
+            if was_late {
+                view.problem = None;
+            }
+            was_late
+        });
     }
 
     pub fn tools(&self) -> MountTools {

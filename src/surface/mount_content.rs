@@ -10,6 +10,7 @@ use tokio::task::JoinSet;
 
 use crate::core::caller::Caller;
 use crate::core::ids::PrincipalId;
+use crate::core::invisible::with_invisible_shown;
 use crate::core::mount::naming::{Exposed, ToolSource, exposed, exposed_address};
 use crate::core::mount::{MountName, MountTrust};
 use crate::mount::handle::CallChannels;
@@ -24,6 +25,10 @@ use crate::surface::tool::untrusted::visible_members;
 
 /// How long a list waits for one server.
 const LIST_WAIT: Duration = Duration::from_secs(5);
+
+/// How long it waits for one that did not answer a list in the last minute.
+const LATE_WAIT: Duration = Duration::from_millis(100);
+const LATE_FOR: Duration = Duration::from_secs(60);
 
 /// The most pages of one list of a server.
 const PAGES_MAX: usize = 16;
@@ -99,13 +104,23 @@ pub async fn mount_content(
 ) -> Vec<MountContent> {
     let (principal, client) = (caller.principal, daemon.mount_client(caller));
     let mut asked = JoinSet::new();
-    let until = daemon.now() + LIST_WAIT;
+    let now = daemon.now();
     for mount in mounts.into_iter().filter(|mount| mount.may_have_capability(list.capability())) {
         let (clock, client) = (daemon.sessions.clock().clone(), client.clone());
+        let is_late = mount.is_late(now);
+        let until = now + if is_late { LATE_WAIT } else { LIST_WAIT };
         asked.spawn(async move {
             let found = tokio::select! {
-                found = entries(&mount, (principal, client), list) => found,
-                () = clock.sleep_until(until) => None,
+                found = entries(&mount, (principal, client), list) => {
+                    mount.on_list();
+                    found
+                }
+                () = clock.sleep_until(until) => {
+                    if !is_late {
+                        mount.on_late_list(list.method(), clock.now() + LATE_FOR);
+                    }
+                    None
+                }
             };
             (mount.name().clone(), exposed_entries(&mount, found.unwrap_or_default(), list))
         });
@@ -165,17 +180,19 @@ fn exposed_entries(mount: &Mount, found: Vec<ExactJson>, list: ContentList) -> V
             })
             .collect(),
     };
+    let is_trusted = mount.settings().trust == MountTrust::Trusted;
     let content = |entry: ExactJson| {
         let own = own(&entry)?;
+        // An address must stay as it is, and would carry what nobody sees.
+        if !is_trusted && with_invisible_shown(&own) != *own {
+            return None;
+        }
         let exposed = match list {
             ContentList::Resources | ContentList::Templates => exposed_address(name, &own),
             ContentList::Prompts => names.get(&own)?.to_string(),
         };
         let entry = offered_content(entry.try_into().ok()?)?;
-        let mut definition = match mount.settings().trust {
-            MountTrust::Trusted => entry,
-            MountTrust::Untrusted | MountTrust::Sandboxed => visible_members(entry),
-        };
+        let mut definition = if is_trusted { entry } else { visible_members(entry) };
         definition.insert(list.key(), ExactJson::of(&exposed));
         Some(MountContent { own, exposed, definition })
     };

@@ -343,17 +343,24 @@ async fn a_call_that_is_made_again_elsewhere_needs_another_approval() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_call_that_is_cancelled_waits_for_nobody() {
-    let mut place = Place::new().await;
-    let call = json!({"session": place.session, "command": "touch x"});
-    let running = place.client.send_call("run", call).await;
-    let id = one_waits(&mut place.operator).await;
-    place.client.sender.cancel(running).await;
-    while !waiting(&mut place.operator).await.is_empty() {
-        tokio::task::yield_now().await;
+    for is_made_again in [false, true] {
+        let mut place = Place::new().await;
+        if is_made_again {
+            place.asks("touch x").await;
+        }
+        let call = json!({"session": place.session, "command": "touch x"});
+        let running = place.client.send_call("run", call).await;
+        let id = one_waits(&mut place.operator).await;
+        // The answer to another call shows that this one has come.
+        place.client.structured("list_sessions", json!({})).await;
+        place.client.sender.cancel(running).await;
+        while !waiting(&mut place.operator).await.is_empty() {
+            tokio::task::yield_now().await;
+        }
+        let refused = place.operator.error_code("approve", json!({"approval_id": id})).await;
+        assert_eq!(refused, "invalid_argument");
+        place.daemon.stop().await;
     }
-    let refused = place.operator.error_code("approve", json!({"approval_id": id})).await;
-    assert_eq!(refused, "invalid_argument");
-    place.daemon.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

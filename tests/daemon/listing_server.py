@@ -67,7 +67,8 @@ for line in sys.stdin:
     message = json.loads(line)
     method, id, params = message.get("method"), message.get("id"), message.get("params", {})
     if method == "initialize":
-        said = {"protocolVersion": "2025-11-25", "capabilities": {"tools": {"listChanged": True}},
+        capabilities = {"tools": {"listChanged": True}, "resources": {}}
+        said = {"protocolVersion": "2025-11-25", "capabilities": capabilities,
                 "serverInfo": {"name": "listing", "version": "1"}}
         say({"id": id, "result": said})
     elif method == "tools/list":
@@ -78,6 +79,9 @@ for line in sys.stdin:
             say({"id": id, "error": {"code": -32603, "message": "backend is busy"}})
         else:
             say({"id": id, "result": {"tools": tools()}})
+    elif method == "resources/list":
+        if not os.path.exists(path("mute")):
+            say({"id": id, "result": {"resources": [{"uri": "a:b", "name": "one"}]}})
     elif method == "tools/call" and params["name"] == "change":
         change(params["arguments"]["to"])
         say({"id": id, "result": {"content": []}})

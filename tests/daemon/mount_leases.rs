@@ -469,3 +469,19 @@ async fn a_holder_that_only_looks_after_a_restart_is_told_too() {
     }
     daemon.stop().await;
 }
+
+#[tokio::test]
+async fn who_approves_a_call_of_a_mount_sees_all_of_its_arguments() {
+    let fake = Fake::new(MountTrust::Trusted);
+    let rules = rules_of("[[rule]]\nname = 'asks'\neffect = 'ask'\ntool = 'fake__echo'\n");
+    let (daemon, mut operator) = fake.known_under(rules).await;
+    let mut ada = daemon.client(Era::Legacy).await;
+    // What a server calls so need be no environment variables.
+    for given in [json!("production"), json!({"A": "staging"})] {
+        ada.call("fake__echo", json!({"env": given})).await;
+        let listed = operator.structured("list_approvals", json!({})).await.to_string();
+        let shown = given.to_string().replace('"', "\\\"");
+        assert!(listed.contains(&shown), "{listed}");
+    }
+    daemon.stop().await;
+}

@@ -131,3 +131,23 @@ async fn a_server_that_hangs_at_its_start_is_restarted_at_once() {
     assert_eq!(server.count("starts"), 2);
     daemon.stop().await;
 }
+
+#[tokio::test]
+async fn a_server_that_does_not_answer_a_list_of_clients_is_named_until_it_does() {
+    let server = Lister::new();
+    fs::write(server.ground.path("mute"), "").unwrap();
+    let daemon = server.mounted().await;
+    let (mut operator, mut client) = (daemon.operator().await, daemon.client(Era::Legacy).await);
+    known(&mut operator).await;
+    let lists = async |client: &mut Wire| {
+        let listed = client.request("resources/list", json!({})).await.unwrap();
+        listed.to_string().contains("termgate://mount/fake/a:b")
+    };
+    assert!(!lists(&mut client).await);
+    let mount = wait_for(&mut operator, |mount| mount["problem"].is_string()).await;
+    assert!(mount["problem"].as_str().unwrap().contains("`resources/list`"), "{mount}");
+    fs::remove_file(server.ground.path("mute")).unwrap();
+    while !lists(&mut client).await {}
+    wait_for(&mut operator, |mount| mount["problem"].is_null()).await;
+    daemon.stop().await;
+}

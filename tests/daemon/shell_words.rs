@@ -153,6 +153,7 @@ fn printed(lines: &[String]) -> Vec<Vec<String>> {
         .current_dir(directory.path())
         .env("V", "../up and down")
         .env_remove("f")
+        .env_remove("TMPDIR")
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()

@@ -96,7 +96,8 @@ async fn a_secret_that_is_typed_without_echo_is_neither_found_nor_stored() {
     home.configure("[lease]\nauto = true\n");
     let _daemon = home.serve().await;
     let mut client = home.client().await;
-    let line = "printf 'Password: '; stty -echo; read secret; stty echo; \
+    // It asks once nothing is echoed any more.
+    let line = "stty -echo; printf 'Password: '; read secret; stty echo; \
         echo; echo accepted; seq 100; echo welcome";
     let session = start(&mut client, line).await;
     let asks = json!({"session": session.id, "text": "Password:"});

@@ -41,7 +41,7 @@ pub struct AddMount {
 #[derive(Debug, Default, Args)]
 struct AddedServer {
     /// The server's command with its arguments, after --
-    #[arg(last = true, value_name = "COMMAND", required_unless_present_any = ["url", "socket"])]
+    #[arg(last = true, value_name = "COMMAND", required_unless_present_any = ["url", "unix_socket"])]
     command: Vec<String>,
     /// The address of a server that speaks Streamable HTTP
     #[arg(long, conflicts_with_all = ["command", "sandbox"])]
@@ -51,7 +51,7 @@ struct AddedServer {
     headers: Vec<(String, String)>,
     /// The Unix socket of the server; with --url, it speaks HTTP there
     #[arg(long, value_name = "PATH", conflicts_with_all = ["command", "sandbox"])]
-    socket: Option<String>,
+    unix_socket: Option<String>,
 }
 
 /// Who uses the servers, and how far they are trusted.
@@ -166,7 +166,7 @@ impl AddedServer {
             }
         }
         members.extend(self.url.map(|url| ("url", json!(url))));
-        members.extend(self.socket.map(|socket| ("socket", json!(socket))));
+        members.extend(self.unix_socket.map(|socket| ("socket", json!(socket))));
         if !self.headers.is_empty() {
             let headers = self.headers.into_iter().map(|(name, value)| (name, json!(value)));
             members.push(("headers", Value::Object(headers.collect())));
@@ -335,13 +335,13 @@ mod tests {
         let http = AddedServer {
             url,
             headers: headers.to_vec(),
-            socket: socket.clone(),
+            unix_socket: socket.clone(),
             ..Default::default()
         };
         let MountedServer::Http(http) = server(http).server else { panic!("it is HTTP") };
         assert_eq!((http.headers["A"].as_str(), &http.socket), ("b=c", &socket));
         assert_eq!(http.headers["Authorization"], "Bearer x");
-        let socket = server(AddedServer { socket, ..Default::default() });
+        let socket = server(AddedServer { unix_socket: socket, ..Default::default() });
         assert_eq!(socket.server, MountedServer::Socket("/run/a".to_owned()));
         assert!(parse_header("Authorization").is_err());
     }

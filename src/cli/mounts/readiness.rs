@@ -22,11 +22,15 @@ const READY_WAIT: Duration = Duration::from_secs(30);
 /// The pause between two looks. The daemon tells nobody when a server fails.
 const LOOK_AGAIN: Duration = Duration::from_millis(200);
 
+/// The status of a server that lists its tools.
+const RUNNING: &str = "running";
+
 /// What has become of a server.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 struct AddedServerState {
     name: String,
-    /// `ready`, `failed`, `waiting` after the time is up, or `unknown` to the daemon.
+    /// `ready`, `failed`, `changed` where a server of this name had other tools, `waiting` after the time is up, or
+    /// `unknown` to the daemon.
     state: &'static str,
     /// How many tools it offers.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -44,10 +48,14 @@ impl AddedServerState {
                 let problem = Some(problem.clone());
                 Some(Self { name, state: "failed", tools: None, problem })
             }
-            (None, Some(count)) => {
+            (None, _) if mount.changed => {
+                let problem = format!("its tools have changed: termgate mounts accept {name}");
+                Some(Self { name, state: "changed", tools: None, problem: Some(problem) })
+            }
+            (None, Some(count)) if mount.status == RUNNING => {
                 Some(Self { name, state: "ready", tools: Some(count), problem: None })
             }
-            (None, None) => None,
+            (None, _) => None,
         }
     }
 
@@ -98,6 +106,12 @@ async fn watch(
     let clock = context.output.clock();
     let until = clock.now() + READY_WAIT;
     let mut states = Vec::new();
+    let list: MountList = daemon.call("manage_mounts", json!({"action": "list"})).await?.read()?;
+    let is_known = |it: &&MountWire| it.accepted.is_some() && it.generation == 0;
+    for mount in list.mounts.iter().filter(is_known).filter(|it| open.contains(&it.name)) {
+        // Its tools are known from before, so that it would start with its first call.
+        daemon.call("manage_mounts", json!({"action": "restart", "mount": mount.name})).await?;
+    }
     while !open.is_empty() {
         let is_late = clock.now() >= until;
         let list: MountList =
@@ -143,7 +157,7 @@ mod tests {
 
     fn mount(accepted: Option<usize>, problem: Option<&str>) -> MountWire {
         let told = json!({
-            "name": "a", "server": "x", "trust": "trusted", "status": "starting", "generation": 1,
+            "name": "a", "server": "x", "trust": "trusted", "status": "running", "generation": 1,
             "accepted": accepted, "changed": false, "problem": problem,
         });
         serde_json::from_value(told).unwrap()
@@ -155,6 +169,11 @@ mod tests {
         let line = |mount| AddedServerState::of(&mount).unwrap().line();
         assert_eq!(line(mount(Some(1), None)), "a: 1 tool");
         assert_eq!(line(mount(None, Some("it ended"))), "a: it ended");
+        let mut other = mount(Some(1), None);
+        other.changed = true;
+        assert!(line(other).contains("termgate mounts accept a"));
+        let starts = MountWire { status: "starting".to_owned(), ..mount(Some(1), None) };
+        assert_eq!(AddedServerState::of(&starts), None);
         // Its tools are known from before, and it does not start.
         assert_eq!(line(mount(Some(1), Some("it ended"))), "a: it ended");
     }

@@ -222,9 +222,10 @@ impl Approvals {
         self.calls.get(&id).map(|call| &call.state)
     }
 
-    /// Forgets a call that waits and that nobody makes any more. Says whether there was one.
+    /// Forgets a call that was given up, if no other waits under this id. Says whether there was one.
     pub fn withdraw(&mut self, id: DecisionId) -> bool {
-        let waits = self.calls.get(&id).is_some_and(|call| call.state == ApprovalState::Waiting);
+        let is_left = |call: &Approval| call.state == ApprovalState::Waiting && call.waiters == 0;
+        let waits = self.calls.get(&id).is_some_and(is_left);
         waits && self.calls.remove(&id).is_some()
     }
 

@@ -67,22 +67,20 @@ impl AskedCall<'_> {
         let may_ask = self.request.client_may_approve;
         let person = if may_ask { call.person.clone() } else { ClientPerson::Absent };
         let mut asking = None;
-        let (mut asks_later, mut gave_up) = (false, false);
+        let mut asks_later = false;
         match &person {
             ClientPerson::Absent => {}
             ClientPerson::Present(person) => asking = Some(person.ask(self.question())),
             ClientPerson::Later(None) => asks_later = true,
             ClientPerson::Later(Some(returned)) => {
                 self.take(call, returned)?;
-                gave_up = returned.answer == PersonAnswer::Nothing;
                 // An answer that came too late is asked for again.
-                asks_later = !gave_up;
+                asks_later = returned.answer != PersonAnswer::Nothing;
             }
         }
-        let mut registered = None;
         loop {
             let asked = self.ask(call);
-            let (id, expires_at, is_new) = match asked {
+            let (id, expires_at) = match asked {
                 ApprovalAnswer::Passes { id, used, .. } => {
                     call.decided(id);
                     return self.pass(call, used).map(Some);
@@ -96,13 +94,10 @@ impl AskedCall<'_> {
                     return Err(SurfaceError::TooManyAsked { retry_after });
                 }
                 ApprovalAnswer::Outdated => return Ok(None),
-                ApprovalAnswer::Waits { id, expires_at, is_new } => (id, expires_at, is_new),
+                ApprovalAnswer::Waits { id, expires_at, .. } => (id, expires_at),
             };
             if asks_later {
                 return Err(refusal(self.decision, self.asks_person(id, expires_at)));
-            }
-            if is_new || gave_up {
-                registered = Some(Registered { judge: &self.daemon.judge, id });
             }
             // Whatever this connection asks next need not wait for a person.
             call.accept();
@@ -110,7 +105,6 @@ impl AskedCall<'_> {
                 Waited::Decided => {}
                 Waited::TooLong => {
                     // It can be approved all the same, for when it is made again.
-                    std::mem::forget(registered);
                     let expires_in = self.daemon.now().until(expires_at);
                     return Err(refusal(self.decision, WhyRefused::Waits { id, expires_in }));
                 }
@@ -132,8 +126,20 @@ impl AskedCall<'_> {
         changes: &mut watch::Receiver<u64>,
         asking: &mut Option<Asking<'_>>,
     ) -> Result<Waited, SurfaceError> {
+        let mut waiting = WaitingCall::begin(&self.daemon.judge, id);
+        let waited = self.waited(call, (id, expires_at), changes, asking).await;
+        waiting.is_over = true;
+        waited
+    }
+
+    async fn waited(
+        &self,
+        call: &Call,
+        (id, expires_at): (DecisionId, Moment),
+        changes: &mut watch::Receiver<u64>,
+        asking: &mut Option<Asking<'_>>,
+    ) -> Result<Waited, SurfaceError> {
         let (clock, leaving) = (self.daemon.sessions.clock(), self.daemon.departure.waiting());
-        let _waits = WaitingCall::begin(&self.daemon.judge, id);
         loop {
             let until = if asking.is_some() { self.until.max(expires_at) } else { self.until };
             if clock.now() >= until {
@@ -242,29 +248,22 @@ async fn answered(asking: &mut Option<Asking<'_>>) -> PersonAnswer {
 struct WaitingCall<'a> {
     judge: &'a Judge,
     id: DecisionId,
+    /// It was decided, or has waited long enough. Otherwise its caller has given it up.
+    is_over: bool,
 }
 
 impl<'a> WaitingCall<'a> {
     fn begin(judge: &'a Judge, id: DecisionId) -> Self {
         judge.on_wait(id, true);
-        Self { judge, id }
+        Self { judge, id, is_over: false }
     }
 }
 
 impl Drop for WaitingCall<'_> {
     fn drop(&mut self) {
         self.judge.on_wait(self.id, false);
-    }
-}
-
-/// A call that was registered to wait. It is withdrawn when its caller gives it up.
-struct Registered<'a> {
-    judge: &'a Judge,
-    id: DecisionId,
-}
-
-impl Drop for Registered<'_> {
-    fn drop(&mut self) {
-        self.judge.withdraw(self.id);
+        if !self.is_over {
+            self.judge.withdraw(self.id);
+        }
     }
 }

@@ -22,7 +22,7 @@ use crate::core::shell::activity::ActivityState;
 use crate::core::shell::commands::EndsBy;
 use crate::gateway::judging::JudgedCall;
 use crate::gateway::judging::typing::{LineReader, TypedLine};
-use crate::gateway::recording::{without_secret_members, without_secrets};
+use crate::gateway::recording::without_secrets;
 use crate::mount::registry::MountedTool;
 use crate::session::handle::Session;
 use crate::session::pty::processes::directory_in_front;
@@ -268,8 +268,8 @@ impl<'a> JudgedCall<'a> {
                 let told: Map<String, Value> = told.collect();
                 sorted(&told.iter().collect()).to_string()
             }
-            CallArguments::Written(written) => without_secret_members(written.sorted()).to_string(),
-            CallArguments::Faulty(_) => String::new(),
+            // What a server makes of a member, only the server knows.
+            CallArguments::Written(_) | CallArguments::Faulty(_) => self.meaning(),
         }
     }
 

@@ -135,9 +135,12 @@ impl List<'_> {
         let left_out = if self.whole { 0 } else { entries.len() - fits };
         entries.truncate(entries.len() - left_out);
         let mut list = json!({self.name: entries});
-        if let Some(last) = sessions.get(fits.wrapping_sub(before + 1)).filter(|_| left_out > 0) {
+        if left_out > 0 {
             list["left_out"] = json!(left_out);
-            list["next"] = json!(format!("termgate://{}?after={}", self.name, name(last)));
+            let last = fits.checked_sub(before + 1).and_then(|last| sessions.get(last));
+            // Without a session before it, the next page begins with the first.
+            let last = last.map(name).unwrap_or_default();
+            list["next"] = json!(format!("termgate://{}?after={last}", self.name));
         }
         list
     }

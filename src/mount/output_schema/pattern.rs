@@ -6,18 +6,15 @@ use std::str::Chars;
 /// What may stand behind a backslash for itself.
 const SYNTAX: &str = r"^$\.*+?()[]{}|/";
 
-/// Whether a text is a regular expression.
+/// Whether a text is a regular expression, with nothing that refers to groups or to what not all clients know.
 pub(super) fn is_pattern(text: &str) -> bool {
-    let groups = text.matches('(').count();
-    PatternReader { rest: text.chars().peekable(), open: Vec::new(), groups }.read().is_some()
+    PatternReader { rest: text.chars().peekable(), open: Vec::new() }.read().is_some()
 }
 
 struct PatternReader<'a> {
     rest: Peekable<Chars<'a>>,
     /// Of each open group, whether it may be repeated.
     open: Vec<bool>,
-    /// No more groups than this are captured.
-    groups: usize,
 }
 
 /// What an escape stands for.
@@ -78,20 +75,8 @@ impl PatternReader<'_> {
             ':' => Some(true),
             '=' | '!' => Some(false),
             '<' if self.takes('=') || self.takes('!') => Some(false),
-            '<' => self.name().map(|()| true),
             _ => None,
         }
-    }
-
-    /// A name up to `>`.
-    fn name(&mut self) -> Option<()> {
-        let mut name = String::new();
-        while let Some(sign) = self.rest.next_if(|it| *it != '>') {
-            name.push(sign);
-        }
-        let is_name = name.chars().all(|it| it.is_alphanumeric() || it == '_' || it == '$');
-        let begins = !name.is_empty() && !name.starts_with(|it: char| it.is_ascii_digit());
-        (is_name && begins && self.takes('>')).then_some(())
     }
 
     fn number(&mut self) -> Option<u64> {
@@ -140,10 +125,6 @@ impl PatternReader<'_> {
         let character = |it: char| Some(Escaped::Character(u32::from(it)));
         match self.rest.next()? {
             'd' | 'D' | 'w' | 'W' | 's' | 'S' => Some(Escaped::Class),
-            'p' | 'P' => {
-                let is_named = self.takes('{') && self.rest.by_ref().any(|it| it == '}');
-                is_named.then_some(Escaped::Class)
-            }
             'b' if is_in_class => character('\u{8}'),
             'b' | 'B' if !is_in_class => Some(Escaped::Place),
             't' => character('\t'),
@@ -158,14 +139,8 @@ impl PatternReader<'_> {
                 (code <= 0x10_FFFF).then_some(Escaped::Character(code))
             }
             'u' => self.digits(4),
-            'k' if !is_in_class && self.takes('<') => self.name().map(|()| Escaped::Class),
             '0' if !self.rest.peek().is_some_and(char::is_ascii_digit) => character('\0'),
             '-' if is_in_class => character('-'),
-            digit @ '1'..='9' if !is_in_class => {
-                let more = self.number().map(|it| it.to_string()).unwrap_or_default();
-                let group: usize = format!("{digit}{more}").parse().ok()?;
-                (group <= self.groups).then_some(Escaped::Class)
-            }
             sign if SYNTAX.contains(sign) => character(sign),
             _ => None,
         }
@@ -200,9 +175,8 @@ mod tests {
             "",
             "^a|b$",
             r"^\d{4}-\d{2,}(?:[a-z_.\-]+|\w*?)?$",
-            r"(?<year>\d+)\k<year>\1",
             r"(?=a)(?!b)(?<=c)(?<!d)\bx",
-            r"\u{1F600}\u00e9\x41\cA\p{L}[\p{Lu}\d]",
+            r"\u{1F600}\u00e9\x41\cA",
             "[^]",
             r"[\]\[-\\^]",
             "[a-]",
@@ -231,6 +205,9 @@ mod tests {
             "(?i)a",
             "(?#c)",
             r"\1",
+            r"(?<year>\d+)",
+            r"[(]\1",
+            r"\p{L}",
             r"\u12",
             r"\u{110000}",
             r"[z-a]",

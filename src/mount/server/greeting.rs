@@ -21,6 +21,9 @@ use crate::mount::protocol::{
 /// The most pages of a list of tools.
 const PAGES_MAX: usize = 32;
 
+/// The most bytes of all tools of a server, as JSON: each client lists them.
+const TOOLS_BYTES_MAX: usize = 2 * 1024 * 1024;
+
 /// Where a server of the older era declares that tools may be called as tasks.
 const TASK_CALLS: &str = "/tasks/requests/tools/call";
 
@@ -34,6 +37,7 @@ pub(super) struct Listing {
     era: ServerEra,
     cursor: Option<String>,
     pages: usize,
+    bytes: usize,
     found: Vec<ExactJson>,
     left_out: Vec<LeftOutTool>,
 }
@@ -47,7 +51,7 @@ struct Page {
 
 impl Listing {
     pub(super) fn new(id: u64, era: ServerEra) -> Self {
-        Self { id, era, cursor: None, pages: 0, found: Vec::new(), left_out: Vec::new() }
+        Self { id, era, cursor: None, pages: 0, bytes: 0, found: Vec::new(), left_out: Vec::new() }
     }
 
     pub(super) fn request(&self) -> Vec<u8> {
@@ -67,6 +71,10 @@ impl Listing {
         let result = result.map_err(|refusal| format!("it lists no tools: {}", refusal.message))?;
         let page: Page = read_whole(result.get())
             .map_err(|error| format!("its list of tools is malformed: {error}"))?;
+        self.bytes += page.tools.iter().map(|tool| tool.get().len()).sum::<usize>();
+        if self.bytes > TOOLS_BYTES_MAX {
+            return Err(format!("its tools take more than {} MiB", TOOLS_BYTES_MAX >> 20));
+        }
         for tool in page.tools {
             match ExactJson::read(&tool, RepeatedNames::LeftOut) {
                 Ok(tool) => self.found.push(tool),
