@@ -348,3 +348,16 @@ fn what_the_servers_of_a_killed_daemon_have_left_ends_with_the_start_of_the_next
     let marks = || fs::read_dir(home.runtime("servers")).unwrap().count();
     until("the marks to be forgotten", || marks() == 0);
 }
+
+#[test]
+fn a_server_at_a_socket_is_added_at_the_daemon_of_another_socket() {
+    let home = Home::new();
+    home.configure("allow_write = true\n");
+    let _daemon = home.daemon();
+    let operator = home.runtime("operator.sock").display().to_string();
+    let added = format!("--socket {operator} mounts add far --unix-socket /nowhere.sock --no-wait");
+    home.printed(&added);
+    let mounts = home.envelope("mounts")["data"]["mounts"].take();
+    assert_eq!(mounts[0]["name"], "far", "{mounts}");
+    assert!(mounts[0]["server"].as_str().unwrap().contains("/nowhere.sock"), "{mounts}");
+}

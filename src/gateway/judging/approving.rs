@@ -101,7 +101,10 @@ impl AskedCall<'_> {
             }
             // Whatever this connection asks next need not wait for a person.
             call.accept();
-            match self.wait(call, (id, expires_at), &mut changes, &mut asking).await? {
+            let waiting = WaitingCall::begin(&self.daemon.judge, id);
+            let waited = self.wait(call, (id, expires_at), &mut changes, &mut asking).await;
+            waiting.end();
+            match waited? {
                 Waited::Decided => {}
                 Waited::TooLong => {
                     // It can be approved all the same, for when it is made again.
@@ -120,19 +123,6 @@ impl AskedCall<'_> {
 
     /// Waits until a call that waits is decided, as long as its caller or the question to its person waits.
     async fn wait(
-        &self,
-        call: &Call,
-        (id, expires_at): (DecisionId, Moment),
-        changes: &mut watch::Receiver<u64>,
-        asking: &mut Option<Asking<'_>>,
-    ) -> Result<Waited, SurfaceError> {
-        let mut waiting = WaitingCall::begin(&self.daemon.judge, id);
-        let waited = self.waited(call, (id, expires_at), changes, asking).await;
-        waiting.is_over = true;
-        waited
-    }
-
-    async fn waited(
         &self,
         call: &Call,
         (id, expires_at): (DecisionId, Moment),
@@ -248,7 +238,7 @@ async fn answered(asking: &mut Option<Asking<'_>>) -> PersonAnswer {
 struct WaitingCall<'a> {
     judge: &'a Judge,
     id: DecisionId,
-    /// It was decided, or has waited long enough. Otherwise its caller has given it up.
+    /// Otherwise its caller has given it up.
     is_over: bool,
 }
 
@@ -256,6 +246,11 @@ impl<'a> WaitingCall<'a> {
     fn begin(judge: &'a Judge, id: DecisionId) -> Self {
         judge.on_wait(id, true);
         Self { judge, id, is_over: false }
+    }
+
+    /// It was decided, or has waited long enough.
+    fn end(mut self) {
+        self.is_over = true;
     }
 }
 
