@@ -139,7 +139,8 @@ struct ShellLineReader {
     shell_reads: bool,
     /// Another interpreter does.
     interpreter_reads: bool,
-    /// The files of which the next program gets the names, each ended by NUL, if that is all that it gets.
+    /// The files of which the next program gets the names, each ended by NUL, or the numbers that it gets, if that is all that
+    /// it gets.
     input: Option<LineWord>,
     /// Something of the line may be the standard input of something else.
     has_other_input: bool,

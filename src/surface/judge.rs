@@ -147,7 +147,7 @@ impl Judge {
     /// Lets a call pass that waits.
     ///
     /// # Errors
-    /// What [`Approvals::approve`] says.
+    /// What [`Approvals::approve`] says, or [`ApprovalError::Stale`] if the approval lets nothing pass.
     pub fn approve(
         &self,
         sessions: &Registry,
@@ -157,11 +157,13 @@ impl Judge {
     ) -> Result<Approval, ApprovalError> {
         let now = sessions.clock().now();
         let mut approvals = self.approvals();
-        check_decider(sessions, approver, &approvals, id)?;
+        let request = check_decider(sessions, approver, &approvals, id)?;
+        // The call may pass, and change its terminal, as soon as it is approved.
+        let is_stale = scope == ApprovalScope::Once && !is_as_it_was(sessions, request);
         let approved = approvals.approve(now, id, scope, approver.label())?;
         drop(approvals);
         self.tell_decided(sessions, &approver.0.caller, &approved, true);
-        Ok(approved)
+        if is_stale { Err(ApprovalError::Stale) } else { Ok(approved) }
     }
 
     /// Refuses a call that waits.
@@ -275,16 +277,16 @@ impl Judge {
     }
 }
 
-/// Checks that somebody may decide a call. Whoever may not is told that there is none.
-fn check_decider(
+/// The call that somebody is to decide. Whoever may not is told that there is none.
+fn check_decider<'a>(
     sessions: &Registry,
     approver: &Approver<'_>,
-    approvals: &Approvals,
+    approvals: &'a Approvals,
     id: DecisionId,
-) -> Result<(), ApprovalError> {
+) -> Result<&'a ApprovalRequest, ApprovalError> {
     let request = approvals.request(id).ok_or(ApprovalError::Unknown)?;
     let may = may_decide(sessions, approver.0, request);
-    if may { Ok(()) } else { Err(ApprovalError::Unknown) }
+    if may { Ok(request) } else { Err(ApprovalError::Unknown) }
 }
 
 /// Somebody who may approve, as a permit has shown.

@@ -171,6 +171,17 @@ async fn what_is_typed_is_stale_once_the_screen_has_changed() {
     place.client.structured("run", run).await;
     let error = refused(&mut place.client, "send_keys", keys.clone()).await;
     assert_eq!(error["error_code"], "approval_stale", "{error}");
+    // Whoever approves it too late is told, and so is the caller that waits.
+    let meta = json!({"dev.termgate/wait_ms": 60_000});
+    let waits = json!({"name": "send_keys", "arguments": &keys, "_meta": meta});
+    let sending = place.client.send("tools/call", waits).await;
+    let id = one_waits(&mut place.operator).await;
+    let run = json!({"session": place.session, "command": "true"});
+    place.client.structured("run", run).await;
+    let late = refused(&mut place.operator, "approve", json!({"approval_id": id})).await;
+    assert!(late["message"].as_str().unwrap().contains("the terminal has changed"), "{late}");
+    let error = &place.client.answer(sending).await["structuredContent"];
+    assert_eq!(error["error_code"], "approval_stale", "{error}");
     let id = {
         let error = refused(&mut place.client, "send_keys", keys.clone()).await;
         error["details"]["approval_id"].clone()
@@ -257,8 +268,9 @@ async fn nobody_but_an_operator_sees_or_decides_approvals() {
         until("the daemon to hang up", hung_up).await;
         fs::remove_file(&said).unwrap();
     }
-    // Nobody has decided it.
-    place.approve(&id).await;
+    // Nobody has decided it, though it is stale by now.
+    let late = refused(&mut place.operator, "approve", json!({"approval_id": id})).await;
+    assert!(late["message"].as_str().unwrap().contains("the terminal has changed"), "{late}");
     place.daemon.stop().await;
 }
 

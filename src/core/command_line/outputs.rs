@@ -57,16 +57,19 @@ impl ShellLineReader {
             // Where a shell takes it apart, it may be several words.
             "pwd" => return Some(vec![self.directory().filter(|_| is_quoted)?]),
             _ => match call.name.as_deref()? {
-                "seq" if call.arguments.iter().all(LineWord::is_number) => ShapePiece::Numbers,
-                "pgrep" if has_only(call, OF_PGREP) => ShapePiece::Numbers,
-                "pidof" if has_only(call, OF_PIDOF) => ShapePiece::Numbers,
-                "lsof" if is_terse(call) => ShapePiece::Numbers,
                 "mktemp" if has_only(call, OF_MKTEMP) => return self.temporary(call),
                 "dirname" => parent(call)?,
-                _ => return None,
+                _ => numbers(call)?,
             },
         };
         Some(vec![piece])
+    }
+
+    /// The numbers that were written last, after so many `calls`.
+    pub(super) fn listed_numbers(&self, calls: usize) -> Option<LineWord> {
+        let [call] = self.found.calls.get(calls..)? else { return None };
+        let piece = numbers(call).filter(|_| call.path.is_none())?;
+        Some(LineWord::of_pieces(vec![piece]))
     }
 
     /// The directory in which a line begins, unless it sets the variable for it.
@@ -100,6 +103,18 @@ impl ShellLineReader {
         }
         Some(pieces)
     }
+}
+
+/// What a program writes that writes numbers only.
+fn numbers(call: &ProgramCall) -> Option<ShapePiece> {
+    let is_numbers = match call.name.as_deref()? {
+        "seq" => call.arguments.iter().all(LineWord::is_number),
+        "pgrep" => has_only(call, OF_PGREP),
+        "pidof" => has_only(call, OF_PIDOF),
+        "lsof" => is_terse(call),
+        _ => false,
+    };
+    is_numbers.then_some(ShapePiece::Numbers)
 }
 
 /// Whether a call surely has no other flags.

@@ -1,7 +1,7 @@
 //! Redirections: the files that a line writes.
 
 use brush_parser::ast::{
-    CommandPrefixOrSuffixItem, IoFileRedirectKind, IoFileRedirectTarget, IoRedirect, Word,
+    Command, CommandPrefixOrSuffixItem, IoFileRedirectKind, IoFileRedirectTarget, IoRedirect, Word,
 };
 
 use crate::core::command_line::{ShellLineReader, UnknownPart};
@@ -24,6 +24,24 @@ pub(super) fn input_of(item: &CommandPrefixOrSuffixItem) -> Option<&IoRedirect> 
             | IoRedirect::OutputAndError(..)
     );
     (!writes).then_some(redirect)
+}
+
+/// Whether a command has no redirections, or to `/dev/null` only. So its errors are not among what it writes.
+pub(super) fn writes_plainly(command: &Command) -> bool {
+    let Command::Simple(simple) = command else { return false };
+    let prefix = simple.prefix.iter().flat_map(|it| &it.0);
+    let mut items = prefix.chain(simple.suffix.iter().flat_map(|it| &it.0));
+    items.all(|item| match item {
+        CommandPrefixOrSuffixItem::IoRedirect(IoRedirect::File(
+            _,
+            _,
+            IoFileRedirectTarget::Filename(file),
+        )) => file.value == "/dev/null",
+        CommandPrefixOrSuffixItem::IoRedirect(_) => false,
+        CommandPrefixOrSuffixItem::Word(_)
+        | CommandPrefixOrSuffixItem::AssignmentWord(..)
+        | CommandPrefixOrSuffixItem::ProcessSubstitution(..) => true,
+    })
 }
 
 impl ShellLineReader {

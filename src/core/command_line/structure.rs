@@ -8,6 +8,7 @@ use brush_parser::ast::{
 
 use crate::core::command_line::expressions::is_computed_number;
 use crate::core::command_line::outputs::is_known_by_output;
+use crate::core::command_line::redirections::writes_plainly;
 use crate::core::command_line::shells::is_builtin;
 use crate::core::command_line::{LineWord, ShapePiece, ShellLineReader, UnknownPart};
 
@@ -33,7 +34,10 @@ impl ShellLineReader {
             self.input = input.filter(|_| matches!(command, Command::Simple(_)));
             let before = self.found.calls.len();
             self.surely(is_sure, |reader| reader.command(command));
-            input = self.listed_files(before);
+            input = match writes_plainly(command) {
+                true => self.listed_files(before).or_else(|| self.listed_numbers(before)),
+                false => None,
+            };
         }
         self.input = None;
     }

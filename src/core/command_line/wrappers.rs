@@ -112,6 +112,9 @@ const PERF: Wrapper = Wrapper {
     valued: "e F o c r p C x I event freq output count repeat cpu call-graph field-separator",
     operands: 0,
 };
+/// Options of `xargs` with which it takes its input apart at blanks, and puts it behind the command.
+const XARGS_OF_BLANKS: [&str; 2] =
+    ["r t no-run-if-empty verbose", "n P L max-args max-procs max-lines"];
 const PERF_SHOWS: [&str; 2] = ["n stdio tui g no-children", "i s input sort percent-limit"];
 /// Options of `hyperfine`, which stand between the lines that it runs. Some of them have a line as well.
 const HYPERFINE: [&str; 2] = [
@@ -238,7 +241,12 @@ impl ShellLineReader {
                 }
                 let splits_at_nul = options.iter().any(|it| lists_word("-0 -0r -r0 --null", it));
                 let reads_file = !values(options, "a arg-file").is_empty();
-                let input = self.input.take().filter(|_| splits_at_nul && !reads_file);
+                let is_plain = matches!(after_options(options, XARGS_OF_BLANKS), ([], true));
+                let is_split = |input: &LineWord| match input.is_number() {
+                    true => is_plain,
+                    false => splits_at_nul && !reads_file,
+                };
+                let input = self.input.take().filter(is_split);
                 words.push(input.unwrap_or_else(LineWord::unknown));
             }
             _ => {}

@@ -106,6 +106,10 @@ pub enum ApprovalError {
     Decided,
     #[error("the programs of this call are not all known, so it can be approved once only")]
     ProgramsUnknown,
+    #[error(
+        "the terminal has changed since the call was made, so it does not pass; its caller is told"
+    )]
+    Stale,
 }
 
 /// Programs that pass for a time, as those of this call.

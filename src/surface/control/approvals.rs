@@ -164,7 +164,7 @@ pub fn no_decision(id: DecisionId) -> SurfaceError {
 
 fn problem(error: ApprovalError, given: &str) -> SurfaceError {
     let parameter = match error {
-        ApprovalError::Unknown | ApprovalError::Decided => "approval_id",
+        ApprovalError::Unknown | ApprovalError::Decided | ApprovalError::Stale => "approval_id",
         ApprovalError::ProgramsUnknown => "for_ms",
     };
     SurfaceError::argument(parameter, format!("{error} ({given})"))

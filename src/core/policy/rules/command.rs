@@ -1,6 +1,6 @@
 //! The part of a rule that is about a program and its arguments.
 
-use crate::core::command_line::flags::canonical;
+use crate::core::command_line::flags::{canonical, lettered_values, may_be_flags, named_values};
 use crate::core::command_line::{LineWord, ProgramCall};
 use crate::core::policy::rules::Matching;
 use crate::core::policy::rules::facts::plain_path;
@@ -61,7 +61,7 @@ impl CommandPattern {
         if self.without_flags.iter().any(is_left_out) {
             return Matching::No;
         }
-        let may_be_flag = |word: &LineWord| !word.is_known() && word.may_be_flag();
+        let may_be_flag = |word: &LineWord| !word.is_known() && may_be_flags(name, word);
         let mut wanted = self.flags_of(name).into_iter().flatten();
         let flags = match wanted.all(|it| call.flags.contains(&it)) {
             true => Matching::Yes,
@@ -69,8 +69,11 @@ impl CommandPattern {
             false => Matching::No,
         };
         let any_operand = |patterns: &Patterns| {
-            let matching = call.operands.iter().map(|operand| matching_word(patterns, operand));
-            matching.max().unwrap_or(Matching::No)
+            let values = named_values(&call.arguments)
+                .chain(lettered_values(name, &call.arguments))
+                .map(|value| matching_word(patterns, &value));
+            let operands = call.operands.iter().map(|operand| matching_word(patterns, operand));
+            operands.chain(values).max().unwrap_or(Matching::No)
         };
         let subcommand = match (&self.subcommand, &call.subcommand) {
             (None, _) => Matching::Yes,
@@ -98,7 +101,11 @@ impl CommandPattern {
             None => true,
         };
         let rest = match &self.operands {
-            Some(patterns) => operands.all(|operand| patterns.matches(operand)),
+            Some(patterns) => {
+                let is_meant = |it: LineWord| it.text().is_some_and(|it| patterns.matches(it));
+                operands.all(|operand| patterns.matches(operand))
+                    && named_values(&call.arguments).all(is_meant)
+            }
             None => true,
         };
         flags && subcommand && rest
