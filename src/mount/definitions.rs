@@ -65,16 +65,10 @@ impl LeftOutTool {
     }
 }
 
-/// Why definitions cannot be used.
+/// A server lists more tools than one may have.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum DefinitionsError {
-    #[error("it lists more than {TOOLS_MAX} tools")]
-    TooMany,
-    #[error("it lists a tool without a name")]
-    Nameless,
-    #[error("it lists the tool `{0}` twice")]
-    Twice(String),
-}
+#[error("it lists more than {TOOLS_MAX} tools")]
+pub struct TooManyTools;
 
 /// How one tool differs between two sets.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -86,26 +80,38 @@ pub enum ToolDifference {
 }
 
 impl ToolSet {
-    /// The set of these definitions.
+    /// The set of these definitions. Those without a name, and with the name of another one, are left out: a call names one.
     ///
     /// # Errors
-    /// [`DefinitionsError`] for a set that cannot be told apart or is too large.
-    pub fn of(definitions: Vec<ExactJson>) -> Result<Self, DefinitionsError> {
+    /// There are more than [`TOOLS_MAX`].
+    pub fn of(definitions: Vec<ExactJson>) -> Result<Self, TooManyTools> {
         if definitions.len() > TOOLS_MAX {
-            return Err(DefinitionsError::TooMany);
+            return Err(TooManyTools);
         }
         let (mut tools, mut left_out) = (BTreeMap::new(), LeftOut::default());
+        let mut repeated = BTreeSet::new();
+        let leave_out =
+            |name: &str, problem: String| LeftOutTool { name: name.to_owned(), problem };
         for definition in definitions {
-            let name = definition.get("name").and_then(ExactJson::as_text);
-            let name: Arc<str> = Arc::from(name.ok_or(DefinitionsError::Nameless)?);
-            let (problem, of) = match offered_tool(&definition) {
+            let Some(name) = definition.get("name").and_then(ExactJson::as_text) else {
+                left_out.tools.push(leave_out("", "it has no name".to_owned()));
+                continue;
+            };
+            let name: Arc<str> = Arc::from(name);
+            if tools.insert(Arc::clone(&name), Arc::new(definition)).is_some() {
+                repeated.insert(name);
+            }
+        }
+        for name in &repeated {
+            tools.remove(name);
+            left_out.tools.push(leave_out(name, "it is listed more than once".to_owned()));
+        }
+        for (name, definition) in &tools {
+            let (problem, of) = match offered_tool(definition) {
                 Ok(tool) => (tool.output.map(|it| it.to_string()), &mut left_out.outputs),
                 Err(problem) => (Some(problem.to_string()), &mut left_out.tools),
             };
-            of.extend(problem.map(|problem| LeftOutTool { name: name.to_string(), problem }));
-            if tools.insert(Arc::clone(&name), Arc::new(definition)).is_some() {
-                return Err(DefinitionsError::Twice(name.to_string()));
-            }
+            of.extend(problem.map(|problem| leave_out(name, problem)));
         }
         Ok(Self { tools, left_out })
     }
@@ -213,8 +219,11 @@ impl AcceptedTools {
                 (tools, capabilities.as_ref().map(DeclaredCapabilities::of))
             }
         };
+        let count = definitions.len();
         let tools = ToolSet::of(definitions).map_err(io::Error::other)?;
-        Ok(Some((tools, declared)))
+        // What was kept has names of their own.
+        let is_whole = tools.tools.len() == count;
+        if is_whole { Ok(Some((tools, declared))) } else { Err(io::ErrorKind::InvalidData.into()) }
     }
 
     /// Keeps what was accepted of a mount and what its server declared, whole or not at all.
@@ -302,11 +311,17 @@ mod tests {
         let of = |definitions: Value| {
             ToolSet::of(serde_json::from_str(&definitions.to_string()).unwrap())
         };
-        assert_eq!(of(json!([{}])), Err(DefinitionsError::Nameless));
-        let twice = of(json!([{"name": "a"}, {"name": "a"}]));
-        assert_eq!(twice, Err(DefinitionsError::Twice("a".to_owned())));
+        let schema = json!({"type": "object"});
+        let tool = |name: &str, note: &str| json!({"name": name, "description": note, "inputSchema": schema});
+        let some =
+            of(json!([{}, tool("a", "x"), tool("b", ""), tool("a", "y"), {"name": 5}])).unwrap();
+        assert_eq!(some.tools().keys().map(|it| &**it).collect::<Vec<_>>(), ["b"]);
+        let left_out: Vec<_> =
+            some.left_out().tools.iter().map(|it| (&*it.name, &*it.problem)).collect();
+        let nameless = ("", "it has no name");
+        assert_eq!(left_out, [nameless, nameless, ("a", "it is listed more than once")]);
         let many: Vec<Value> = (0..=TOOLS_MAX).map(|n| json!({"name": n.to_string()})).collect();
-        assert_eq!(of(json!(many)), Err(DefinitionsError::TooMany));
+        assert_eq!(of(json!(many)), Err(TooManyTools));
     }
 
     #[test]
@@ -324,7 +339,8 @@ mod tests {
         let write = |text: &str| fs::write(directory.path().join("mounts/fs.json"), text).unwrap();
         write(r#"[{"name": "a", "description": "x"}]"#);
         assert_eq!(kept.read(&mount).unwrap(), Some((tools, None)), "of an earlier version");
-        for malformed in ["{", "", "{}", "[1]", r#"{"capabilities": {}}"#] {
+        let twice = r#"[{"name": "a"}, {"name": "a"}]"#;
+        for malformed in ["{", "", "{}", "[1]", twice, r#"{"capabilities": {}}"#] {
             write(malformed);
             assert!(kept.read(&mount).is_err(), "{malformed}");
         }

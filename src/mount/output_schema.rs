@@ -42,6 +42,8 @@ enum KeywordValue {
     Reference,
     Number,
     Flag,
+    /// `true`.
+    Yes,
     Names,
     /// A list with at least one value.
     Choice,
@@ -136,6 +138,7 @@ impl SchemaWalk<'_> {
             KeywordValue::Pattern => text.is_some_and(is_pattern),
             KeywordValue::Number => literal.is_some_and(is_number),
             KeywordValue::Flag => literal.is_some_and(is_flag),
+            KeywordValue::Yes => literal == Some("true"),
             KeywordValue::Names => list && value.items().iter().all(|it| it.as_text().is_some()),
             KeywordValue::Choice => !value.items().is_empty(),
             KeywordValue::Value => true,
@@ -182,7 +185,8 @@ impl SchemaWalk<'_> {
 fn kind(keyword: &str, schema: &ExactObject) -> Option<KeywordValue> {
     Some(match keyword {
         "type" => KeywordValue::Type,
-        "format" | "title" | "description" | "$comment" | "$schema" => KeywordValue::Text,
+        "format" | "title" | "description" | "contentEncoding" | "contentMediaType"
+        | "$comment" | "$schema" => KeywordValue::Text,
         "pattern" => KeywordValue::Pattern,
         "$ref" => KeywordValue::Reference,
         "maximum" | "minimum" | "exclusiveMaximum" | "exclusiveMinimum" | "multipleOf"
@@ -206,7 +210,8 @@ fn kind(keyword: &str, schema: &ExactObject) -> Option<KeywordValue> {
         "items" => KeywordValue::Items,
         "properties" | "$defs" | "definitions" => KeywordValue::Members,
         "patternProperties" => KeywordValue::Matches,
-        "nullable" => schema.get("type").map(|_| KeywordValue::Flag)?,
+        // With `false`, it depends on the types.
+        "nullable" => schema.get("type").map(|_| KeywordValue::Yes)?,
         _ if keyword == "examples" || keyword.starts_with("x-") => KeywordValue::Note,
         _ => return None,
     })
@@ -247,6 +252,7 @@ mod tests {
             "true",
             "{}",
             r#"{"type":["string","null"],"nullable":true}"#,
+            r#"{"type":"string","contentEncoding":"base64","contentMediaType":"image/png"}"#,
             r#"{"format":"nope","title":"x","default":{"type":"x"},"const":{"$ref":"x"}}"#,
             r#"{"maxItems":-1,"multipleOf":1e400,"examples":[5,["a"]],"x-order":[1]}"#,
             r#"{"items":[{"type":"string"},true],"additionalItems":false}"#,
@@ -266,6 +272,8 @@ mod tests {
             (r#"{"type":["string","file"]}"#, "type"),
             (r#"{"items":{"anyOf":[{},{"type":"text"}]}}"#, "type"),
             (r#"{"nullable":true}"#, "nullable"),
+            (r#"{"type":"null","nullable":false}"#, "nullable"),
+            (r#"{"type":["string","null"],"nullable":false}"#, "nullable"),
             (r#"{"enum":[]}"#, "enum"),
             (r#"{"pattern":"\\-"}"#, "pattern"),
             (r#"{"pattern":"[(]\\1"}"#, "pattern"),

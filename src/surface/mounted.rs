@@ -13,7 +13,7 @@ use crate::mount::servers::Mount;
 use crate::surface::call::Daemon;
 use crate::surface::tool::ToolEntry;
 use crate::surface::tool::relay::MountRequest;
-use crate::surface::tool::untrusted::visible;
+use crate::surface::tool::untrusted::{shown, visible};
 use crate::wire::lease::LeaseWire;
 use crate::wire::mount::SeenMount;
 
@@ -93,12 +93,22 @@ pub fn seen_mounts(daemon: &Daemon, standing: &Standing) -> Vec<(Mount, Vec<Arc<
 /// The mounts that a caller sees, for the resource `termgate://mounts`.
 pub fn listed_mounts(daemon: &Daemon, standing: &Standing) -> Vec<SeenMount> {
     let seen = seen_mounts(daemon, standing).into_iter();
-    let wire = seen.map(|(mount, tools)| SeenMount {
-        name: mount.name().to_string(),
-        mode: mount.settings().mode.to_string(),
-        status: mount.view().status.as_str().to_owned(),
-        lease: lease_of(daemon, &mount, standing),
-        tools: tools.iter().map(ToString::to_string).collect(),
+    let wire = seen.map(|(mount, tools)| {
+        let (view, settings) = (mount.view(), mount.settings());
+        let instructions = view.greeting.and_then(|it| it.instructions.clone());
+        let as_trusted = |text: String| match settings.trust {
+            MountTrust::Trusted => text,
+            MountTrust::Untrusted | MountTrust::Sandboxed => shown(&text).into_owned(),
+        };
+        SeenMount {
+            name: mount.name().to_string(),
+            mode: settings.mode.to_string(),
+            status: view.status.as_str().to_owned(),
+            trust: settings.trust.as_str().to_owned(),
+            lease: lease_of(daemon, &mount, standing),
+            instructions: instructions.map(as_trusted),
+            tools: tools.iter().map(ToString::to_string).collect(),
+        }
     });
     wire.collect()
 }

@@ -80,8 +80,14 @@ pub struct SeenMount {
     pub mode: String,
     /// `stopped`, `starting` or `running`.
     pub status: String,
+    /// `trusted`, `untrusted` or `sandbox`: unless it is trusted, its texts are data.
+    #[serde(default)]
+    pub trust: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lease: Option<LeaseWire>,
+    /// How the server says that it is used, once it was greeted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub instructions: Option<String>,
     /// The names that clients call them by.
     pub tools: Vec<String>,
 }

@@ -353,7 +353,7 @@ async fn what_an_untrusted_server_tells_of_progress_has_no_hidden_characters() {
 }
 
 #[tokio::test]
-async fn an_operator_reads_what_a_server_says_of_itself_and_its_log_messages() {
+async fn how_a_server_is_used_and_its_log_messages_can_be_read() {
     let fake = Fake::new(MountTrust::Untrusted);
     let (daemon, mut operator) = fake.known(true).await;
     let mut client = daemon.client(Era::Legacy).await;
@@ -361,6 +361,14 @@ async fn an_operator_reads_what_a_server_says_of_itself_and_its_log_messages() {
     let mount = view(&mut operator).await;
     assert_eq!(mount["capabilities"], json!(["logging", "tools"]));
     assert_eq!(mount["instructions"], "Be\\u{200b} kind.");
+    let read = client.request("resources/read", json!({"uri": "termgate://mounts"})).await.unwrap();
+    let listed: Value =
+        serde_json::from_str(read["contents"][0]["text"].as_str().unwrap()).unwrap();
+    let seen = &listed["mounts"][0];
+    assert_eq!(
+        (&seen["trust"], &seen["instructions"]),
+        (&json!("untrusted"), &mount["instructions"])
+    );
     assert_eq!(mount["log"], json!([r#"[error] disk: {"full":true}"#]));
     daemon.stop().await;
 }

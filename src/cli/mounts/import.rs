@@ -23,9 +23,12 @@ const KINDS: [&str; 3] = ["type", "transport", "transportType"];
 /// Where they say the address of a server, beside `url`.
 const ADDRESSES: [&str; 3] = ["url", "serverUrl", "httpUrl"];
 
+/// What editors put in for the directory of the project.
+const PROJECT: &str = "workspaceFolder";
+
 /// What editors put in for `${…}` and the daemon does not know, beside all with a colon.
 const EDITORS: [&str; 8] = [
-    "workspaceFolder",
+    PROJECT,
     "workspaceFolderBasename",
     "workspaceRoot",
     "userHome",
@@ -58,7 +61,9 @@ pub struct ImportMounts {
 
 /// A server as another client has it, in the keys of a mount.
 #[derive(Debug, Default, PartialEq)]
-struct ForeignServer {
+struct ForeignServer<'a> {
+    /// The directory of the project to which the file belongs.
+    project: Option<&'a Path>,
     members: Members,
     /// What differs from what its client does.
     notes: Vec<String>,
@@ -80,10 +85,11 @@ impl ImportMounts {
         let (mut skipped, mut remarks) = (Vec::new(), Vec::new());
         for (name, server) in &servers {
             let shown = written_out(name, char::is_control);
-            let foreign = server.as_ref().map_err(String::clone).and_then(ForeignServer::of);
+            let foreign = server.as_ref().map_err(String::clone);
+            let foreign = foreign.and_then(|it| ForeignServer::of(it, place.as_deref()));
             let taken = foreign.and_then(|mut foreign| {
                 foreign.members.extend(self.rights.members());
-                foreign.add_place(place.as_deref());
+                foreign.add_place();
                 let (id, settings) = foreign.mount(name, (&known, &all))?;
                 Ok((foreign, id, settings))
             });
@@ -121,21 +127,21 @@ impl ImportMounts {
     }
 }
 
-impl ForeignServer {
-    /// Reads a server.
+impl<'a> ForeignServer<'a> {
+    /// Reads a server of a file that belongs to this project.
     ///
     /// # Errors
     /// Why it cannot be a mount.
-    fn of(server: &ExactObject) -> Result<Self, String> {
+    fn of(server: &ExactObject, project: Option<&'a Path>) -> Result<Self, String> {
         let is = |key: &str, value| server.get(key).and_then(ExactJson::as_literal) == Some(value);
         if is("disabled", "true") || is("enabled", "false") {
             return Err("it is disabled".to_owned());
         }
-        let mut foreign = Self::default();
+        let mut foreign = Self { project, ..Self::default() };
         let used: &[&str] = if is_http(server)? {
             let mut urls = ADDRESSES.into_iter().filter_map(|key| server.text(key));
             let url = urls.next().ok_or("it has no url")?;
-            foreign.members.push(("url", json!(with_variables(url)?)));
+            foreign.members.push(("url", json!(foreign.with_variables(url)?)));
             foreign.add_texts("headers", server)?;
             &["url", "serverUrl", "httpUrl", "headers"]
         } else {
@@ -162,7 +168,7 @@ impl ForeignServer {
     fn add_word(&mut self, key: &'static str, server: &ExactObject) -> Result<Option<()>, String> {
         let Some(word) = given(server, key) else { return Ok(None) };
         let word = word.as_text().ok_or_else(|| format!("its {key} is no text"))?;
-        self.members.push((key, json!(with_variables(word)?)));
+        self.members.push((key, json!(self.with_variables(word)?)));
         Ok(Some(()))
     }
 
@@ -171,7 +177,8 @@ impl ForeignServer {
         let ExactJson::List(args) = args else { return Err("its args are no list".to_owned()) };
         let args: Option<Vec<String>> = args.iter().map(text).collect();
         let args = args.ok_or("one of its args is neither a text nor a number")?;
-        let args: Result<Vec<String>, String> = args.iter().map(|it| with_variables(it)).collect();
+        let args: Result<Vec<String>, String> =
+            args.iter().map(|it| self.with_variables(it)).collect();
         let mut args = args?;
         // Programs such as mcp-remote replace the variables of their own environment themselves.
         let env = server.get("env").and_then(ExactJson::as_object).into_iter();
@@ -193,23 +200,37 @@ impl ForeignServer {
             let shown = written_out(name, char::is_control);
             let value = text(value)
                 .ok_or_else(|| format!("{key}.{shown} is neither a text nor a number"))?;
-            taken.insert(name.to_owned(), json!(with_variables(&value)?));
+            taken.insert(name.to_owned(), json!(self.with_variables(&value)?));
         }
         self.members.push((key, Value::Object(taken)));
         Ok(())
     }
 
+    /// The text with the variables of the environment as the daemon has them.
+    fn with_variables(&self, text: &str) -> Result<String, String> {
+        let is_known = |variable: &str| variable == PROJECT && self.project.is_some();
+        if let Some(of) = variables(text).find(|it| is_of_editors(it) && !is_known(it)) {
+            return Err(format!("it needs ${{{of}}}, which only its editor knows"));
+        }
+        let text = text.replace("${env:", "${");
+        Ok(match self.project {
+            Some(project) => text.replace(&format!("${{{PROJECT}}}"), &unchanged(project)),
+            None => text,
+        })
+    }
+
     /// Gives a program that names files by relative paths the directory of its client.
-    fn add_place(&mut self, place: Option<&Path>) {
+    fn add_place(&mut self) {
         let of = |key: &str| self.members.iter().find(|(name, _)| *name == key).map(|it| &it.1);
-        let (Some(command), None, Some(place)) = (of("command"), of("cwd"), place) else { return };
+        let (Some(command), None, Some(place)) = (of("command"), of("cwd"), self.project) else {
+            return;
+        };
         let args = of("args").and_then(Value::as_array).into_iter().flatten();
         // A command without a slash is looked up in PATH.
         let command = command.as_str().into_iter().filter(|it| it.contains('/'));
         let mut words = command.chain(args.filter_map(Value::as_str));
         if words.any(|it| is_in(place, it)) {
-            let text = place.to_string_lossy().replace("${", &format!("{LITERAL}{{"));
-            self.members.push(("cwd", json!(text)));
+            self.members.push(("cwd", json!(unchanged(place))));
             self.place = Some(place.to_owned());
         }
     }
@@ -316,12 +337,9 @@ fn is_of_editors(variable: &str) -> bool {
     EDITORS.contains(&variable) || (is_prefixed && !variable.starts_with("env:"))
 }
 
-/// The text with the variables of the environment as the daemon has them.
-fn with_variables(text: &str) -> Result<String, String> {
-    match variables(text).find(|it| is_of_editors(it)) {
-        Some(variable) => Err(format!("it needs ${{{variable}}}, which only its editor knows")),
-        None => Ok(text.replace("${env:", "${")),
-    }
+/// A path in which the daemon replaces nothing.
+fn unchanged(path: &Path) -> String {
+    path.to_string_lossy().replace("${", &format!("{LITERAL}{{"))
 }
 
 /// The names that a server may have as a mount, the best first.

@@ -133,7 +133,7 @@ pub fn visible_members(object: ExactObject) -> ExactObject {
 }
 
 /// A text with the characters written out that nobody sees, or that terminals obey.
-pub(super) fn shown(text: &str) -> Cow<'_, str> {
+pub fn shown(text: &str) -> Cow<'_, str> {
     let is_obeyed = |it: char| it.is_control() && !matches!(it, '\n' | '\r' | '\t');
     written_out(text, is_obeyed)
 }

@@ -87,7 +87,7 @@ fn the_file_of_cursor_has_urls_without_a_type() {
         r#"{"mcpServers": {
             "web": {"url": "https://example.com/mcp", "headers": {"Authorization": "Bearer ${env:TOKEN}", "X-N": 1}},
             "tool": {"command": "node", "env": {"A": "${env:A}"}},
-            "here": {"command": "node", "args": ["${workspaceFolder}/x.js"]}}}"#,
+            "here": {"command": "node", "args": ["${userHome}/x.js"]}}}"#,
     );
     let report = importing.run().unwrap();
     assert_eq!(report.data["added"], json!(["tool", "web"]));
@@ -95,7 +95,7 @@ fn the_file_of_cursor_has_urls_without_a_type() {
     assert_eq!(web.headers["Authorization"], "Bearer ${TOKEN}");
     assert_eq!(web.headers["X-N"], "1");
     assert_eq!(program(importing.server("tool")).env["A"], "${A}");
-    assert!(report.notes[0].starts_with("left out here: it needs ${workspaceFolder}"));
+    assert!(report.notes[0].starts_with("left out here: it needs ${userHome}"));
 }
 
 #[test]
@@ -108,7 +108,7 @@ fn the_file_of_vs_code_has_servers_inputs_and_comments() {
                 "github": {"type": "http", "url": "https://example.com/mcp/"},
                 "sequential-thinking": {"type": "stdio", "command": "npx", "env": {"A": "${env:A}"}},
                 "asks": {"command": "npx", "env": {"KEY": "${input:key}"}},
-                "there": {"command": "npx", "env": {"ROOT": "${workspaceFolder}"}},
+                "there": {"command": "npx", "env": {"ROOT": "${workspaceFolder}/${file}:${cwd}"}},
                 "file": {"command": "npx", "envFile": "${workspaceFolder}/.env"},
             },
         }"#,
@@ -119,7 +119,7 @@ fn the_file_of_vs_code_has_servers_inputs_and_comments() {
     assert_eq!(program(importing.server("sequential-think")).env["A"], "${A}");
     let [asks, there, file, added] = &report.notes[..] else { panic!("{report:?}") };
     assert!(asks.starts_with("left out asks: it needs ${input:key}"), "{asks}");
-    assert!(there.starts_with("left out there: it needs ${workspaceFolder}"), "{there}");
+    assert!(there.starts_with("left out there: it needs ${cwd}"), "{there}");
     assert_eq!(file, "file: envFile is ignored");
     let names = "added file, github, sequential-thinking as sequential-think to ";
     assert!(added.starts_with(names), "{added}");
@@ -304,6 +304,7 @@ fn a_program_with_relative_paths_starts_where_its_client_starts_it() {
         "written": {"command": "./gone"},
         "all": {"command": "npx", "args": ["-y", "fs", "."]},
         "own": {"command": "./gone", "cwd": "/srv"},
+        "root": {"command": "${workspaceFolder}/x", "args": ["--in=${workspaceFolder}"], "env": {"b": "c"}},
         "found": {"command": "tools", "args": ["/", "", "missing.py"]}}}"#;
     for file in [".mcp.json", ".vscode/mcp.json", ".cursor/mcp.json", "tools/other.json"] {
         let mut importing = Importing::of("");
@@ -324,7 +325,12 @@ fn a_program_with_relative_paths_starts_where_its_client_starts_it() {
             assert_eq!(put_in(name).as_deref(), place.to_str(), "{file} {name}");
         }
         assert_eq!((cwd("own").as_deref(), cwd("found")), (Some("/srv"), None), "{file}");
-        let told = format!("added all (in {0}), found, own, there (in {0}), ", place.display());
+        let root = program(importing.server("root"));
+        let words = [&root.command, &root.args[0]].map(|it| expand(it, |_| None).unwrap());
+        let expected = [format!("{}/x", place.display()), format!("--in={}", place.display())];
+        assert_eq!(words, expected, "{file}");
+        let told =
+            format!("added all (in {0}), found, own, root, there (in {0}), ", place.display());
         assert!(report.notes[0].starts_with(&told), "{report:?}");
     }
 }
