@@ -38,6 +38,7 @@ pub use crate::core::command_line::shells::{is_shell, reads_otherwise};
 pub use crate::core::command_line::unknown::UnknownPart;
 pub use crate::core::command_line::word::{LineWord, ShapePiece, WordShape};
 
+use crate::core::command_line::arguments::lists;
 use crate::core::command_line::expressions::KnownVariables;
 use crate::core::command_line::nesting::is_too_deep;
 
@@ -67,6 +68,11 @@ pub struct ParsedCommandLine {
     pub unknown: BTreeSet<UnknownPart>,
 }
 
+/// Programs of which the first operand says what they do.
+const HAVE_SUBCOMMANDS: &str = "git hg svn cargo rustup go npm pnpm yarn bun deno npx uv uvx pip pip3 poetry docker podman \
+    docker-compose kubectl oc helm terraform tofu pulumi gh glab aws gcloud gsutil az systemctl brew apt apt-get dnf yum \
+    pacman apk make just ninja cmake tmux termgate";
+
 /// One program and its arguments.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProgramCall {
@@ -90,6 +96,16 @@ impl ProgramCall {
     /// Whether each of its arguments is known.
     pub fn is_known(&self) -> bool {
         self.name.is_some() && self.arguments.iter().all(LineWord::is_known)
+    }
+
+    /// The program with its flags, and with its first operand where that says what the program does.
+    pub fn kind(&self) -> String {
+        let name = self.name.as_deref().unwrap_or_default();
+        let does = lists(HAVE_SUBCOMMANDS, name).then_some(self.subcommand.as_ref()).flatten();
+        let does = does.and_then(LineWord::text);
+        let flags = self.flags.iter().map(String::as_str);
+        let program = self.path.as_deref().or(self.name.as_deref()).into_iter();
+        program.chain(does).chain(flags).collect::<Vec<_>>().join(" ")
     }
 }
 

@@ -193,8 +193,10 @@ impl Standing {
         self.tools.as_ref().is_none_or(|tools| tools.matches(name))
     }
 
+    /// Whether the caller came in as an operator, also as a person at a session then.
     pub fn is_operator(&self) -> bool {
-        self.door == Door::Operator && self.caller.kind == Kind::Operator && !self.managed
+        let is_person = matches!(self.caller.kind, Kind::Operator | Kind::Human);
+        self.door == Door::Operator && is_person && !self.managed
     }
 
     /// Whether the door, the token and the place the caller lives in could ever let it write.

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use crate::daemon::harness::{Era, TestDaemon, Wire, error_code, structured};
 use crate::daemon::shells::Shell;
+use crate::daemon::tenants::{House, TENANTS};
 use crate::harness::waiting::{soon, until};
 
 /// A person at a session, on a connection of its own.
@@ -273,6 +274,21 @@ async fn who_took_over_is_not_interrupted_by_another_persons_typing() {
     let told = [("typing", "lease_held"); 2];
     assert_eq!(refusals(&mut agent, &session).await, told.map(|it| (it.0.into(), it.1.into())));
     daemon.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_operator_types_and_takes_over_in_sessions_of_all_tenants() {
+    let house = House::new(TENANTS).await;
+    for (who, name, visibility) in [("ci", "desk", "tenant"), ("clerk", "till", "private")] {
+        let session = house.session(who, name, visibility).await;
+        let mut person = Person::at(&house.daemon, &session).await;
+        person.types("typed").await.unwrap();
+        person.is_told("row", |row| row["text"] == "typed").await;
+        person.asks("take_over").await.unwrap();
+        person.types("\x03").await.unwrap();
+        person.wire.receiver.answer(person.attach).await.unwrap();
+    }
+    house.daemon.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -13,7 +13,7 @@ const PROGRAMS: [(&str, &str); 13] = [
     ("chmod chown chgrp", "R=recursive f=silent=quiet v=verbose"),
     (
         "git",
-        "f=force d=delete a=all q=quiet C=force-create W=worktree staged hard merge mirror prune discard-changes",
+        "f=force d=delete a=all q=quiet C=force-create W=worktree staged hard merge mirror prune discard-changes force-with-lease",
     ),
     ("sed", "i=in-place n=quiet=silent e=expression f=file"),
     ("tar", "x=extract=get c=create f=file C=directory t=list"),
@@ -31,19 +31,25 @@ const LONG_BEHIND_ONE_DASH: &str = "find go java terraform tofu terragrunt opens
 /// Programs none of whose letters takes a value.
 const WITHOUT_VALUES: &str = "rm rmdir chmod chown chgrp";
 
-/// The shortest name of a flag of a program. Long names may be cut where they stay clear, as GNU's programs take them.
+/// The shortest name of a flag of a program.
 pub(crate) fn canonical(program: &str, flag: &str) -> String {
+    let mut meanings = meanings(program, flag);
+    if meanings.len() == 1 { meanings.remove(0) } else { flag.to_owned() }
+}
+
+/// The shortest names of the flags that this may be. Long names may be cut, as GNU's programs and git take them.
+fn meanings(program: &str, flag: &str) -> Vec<String> {
     let known = PROGRAMS.iter().find(|(programs, _)| lists(programs, program));
     let flags: Vec<Vec<&str>> = known.map_or_else(Vec::new, |(_, flags)| {
         flags.split(' ').map(|names| names.split('=').collect()).collect()
     });
     let is_cut = |name: &&str| flag.len() > 1 && name.starts_with(flag);
-    let mut meant = flags.iter().filter(|names| names.iter().any(is_cut));
-    let exact = flags.iter().find(|names| names.contains(&flag));
-    match (exact, meant.next(), meant.next()) {
-        (Some(names), _, _) | (None, Some(names), None) => names[0].to_owned(),
-        (None, _, _) => flag.to_owned(),
+    if let Some(exact) = flags.iter().find(|names| names.contains(&flag)) {
+        return vec![exact[0].to_owned()];
     }
+    let meant = flags.iter().filter(|names| names.iter().any(is_cut));
+    let meant: Vec<String> = meant.map(|names| names[0].to_owned()).collect();
+    if meant.is_empty() { vec![flag.to_owned()] } else { meant }
 }
 
 /// The flags among the arguments, and the arguments that are none.
@@ -55,7 +61,7 @@ pub(super) fn split(program: &str, arguments: &[LineWord]) -> (BTreeSet<String>,
             Some("--") => break,
             Some(long) if long.starts_with("--") => {
                 let name = long[2..].split('=').next().unwrap_or_default();
-                flags.insert(canonical(program, name));
+                flags.extend(meanings(program, name));
             }
             // The first word of `kill` with a dash is the signal, and a later one a group of processes.
             Some(group) if program == "kill" && at > 0 && is_negative(group) => {

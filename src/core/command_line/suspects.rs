@@ -3,6 +3,8 @@
 //! No table has all wrappers. What follows a program that is in none is taken for a command that may run; rules then ask
 //! where they are about that command. A table has the programs that are known to run none of their operands.
 
+use std::iter;
+
 use crate::core::command_line::arguments::lists;
 use crate::core::command_line::shells::is_builtin;
 use crate::core::command_line::{LineWord, ProgramCall, ShellLineReader, UnknownPart};
@@ -21,6 +23,9 @@ const RUN_NOTHING: &str = "grep egrep fgrep rg ag ack ls cat bat head tail less 
 const MANAGERS: &str = "npm pnpm yarn bun";
 const NAMES_PACKAGES: &str =
     "install i add remove rm uninstall un update up upgrade view info ls list why";
+
+/// Programs that run a package, of which a version may be named behind `@`.
+const RUN_PACKAGES: &str = "npx bunx pnpx npm pnpm yarn bun deno uvx";
 
 /// How many arguments may be the beginning of a command, and how many of a command are read.
 const BEGINNINGS_MAX: usize = 256;
@@ -47,6 +52,8 @@ impl ShellLineReader {
         }
         for (at, word) in arguments.iter().enumerate().take(BEGINNINGS_MAX) {
             let Some(word) = word.text() else { continue };
+            let package = word.split_once('@').map(|(package, _)| package);
+            let word = package.filter(|_| lists(RUN_PACKAGES, name)).unwrap_or(word);
             // A command line in one word, or behind `=` in it.
             let line = match word.strip_prefix('-').and_then(|option| option.split_once('=')) {
                 Some((_, value)) => value,
@@ -63,7 +70,10 @@ impl ShellLineReader {
             let mut reader =
                 Self { is_suspecting: true, through: vec![name.to_owned()], ..Self::default() };
             match (is_command, line.contains(char::is_whitespace)) {
-                (true, _) => reader.call(arguments[at..].iter().take(WORDS_MAX).cloned().collect()),
+                (true, _) => {
+                    let rest = arguments[at + 1..].iter().take(WORDS_MAX).cloned();
+                    reader.call(iter::once(LineWord::from(word)).chain(rest).collect());
+                }
                 (false, true) => reader.script(line),
                 (false, false) => continue,
             }

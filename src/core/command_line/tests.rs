@@ -552,3 +552,13 @@ fn only_fish_is_known_to_read_some_lines_as_posix_has_them() {
         assert_eq!(reads_otherwise(shell, line), otherwise, "{shell}: {line}");
     }
 }
+
+#[test]
+fn a_subcommand_is_a_part_of_what_a_program_does_and_a_file_is_not() {
+    let kind = |line: &str| ParsedCommandLine::parse(line).calls[0].kind();
+    assert_eq!(kind("git -C x add y"), kind("git -C z add w"));
+    assert_ne!(kind("git add x"), kind("git push x"));
+    assert_eq!(kind("touch x"), kind("touch y"));
+    assert_ne!(kind("rm x"), kind("rm -f x"));
+    assert_ne!(kind("rm x"), kind("./rm x"));
+}

@@ -5,6 +5,7 @@
 
 mod request;
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -37,6 +38,8 @@ const ALL_MAX: usize = 1_024;
 
 /// How soon a tenant may have one more call asked about, after as many as can wait: people decide no faster.
 const ONE_MORE: Duration = Duration::from_secs(1);
+/// The same of one principal, so that others of its tenant have people asked as well.
+const OWN_ONE_MORE: Duration = Duration::from_secs(4);
 
 /// When to try again where too many calls wait. When they end, nobody knows.
 const AGAIN_AFTER: Duration = Duration::from_secs(5);
@@ -120,13 +123,19 @@ struct PassingPrograms {
     until: Moment,
 }
 
+/// How much each tenant, and each principal of it, may have people be asked.
+#[derive(Debug, Default)]
+struct AskedSoFar {
+    tenants: BTreeMap<TenantId, Burst>,
+    principals: BTreeMap<PrincipalId, Burst>,
+}
+
 /// All calls that wait, and what was approved.
 #[derive(Debug, Default)]
 pub struct Approvals {
     calls: BTreeMap<DecisionId, Approval>,
     passing: Vec<PassingPrograms>,
-    /// How much each tenant may ask for.
-    asked: BTreeMap<TenantId, Burst>,
+    asked: AskedSoFar,
     /// How often other rules came.
     generation: u64,
 }
@@ -164,13 +173,11 @@ impl Approvals {
             let (id, by) = (passing.call.id, Arc::clone(&passing.by));
             return ApprovalAnswer::Passes { id, by, used: None };
         }
+        if let Err(retry_after) = self.asked.take(now, &request) {
+            return ApprovalAnswer::TooMany { retry_after };
+        }
         if !self.has_room_for(&request) {
             return ApprovalAnswer::TooMany { retry_after: AGAIN_AFTER };
-        }
-        let bursts = self.asked.entry(request.tenant.clone());
-        let burst = bursts.or_insert_with(|| Burst::new(TENANT_MAX as u32, ONE_MORE));
-        if !burst.take(now) {
-            return ApprovalAnswer::TooMany { retry_after: ONE_MORE };
         }
         let (id, expires_at) = (request.decision, now + VALID_FOR);
         let state = ApprovalState::Waiting;
@@ -178,20 +185,29 @@ impl Approvals {
         ApprovalAnswer::Waits { id, expires_at, is_new: true }
     }
 
-    /// Whether one more call can wait. Of the calls of one caller, the oldest gives way for which nobody waits any more.
+    /// Whether one more call can wait. The oldest call for which nobody waits any more gives way: of the same principal if that
+    /// has too many, and of the one with the most if the tenant has.
     fn has_room_for(&mut self, request: &ApprovalRequest) -> bool {
-        let is_own = |call: &&Approval| call.request.by.principal == request.by.principal;
-        if self.calls.values().filter(is_own).count() >= WAITING_MAX {
-            let is_left =
-                |call: &&Approval| call.waiters == 0 && call.state == ApprovalState::Waiting;
-            let left = self.calls.values().filter(is_own).filter(is_left);
-            let Some(oldest) = left.min_by_key(|call| call.expires_at).map(|call| call.id) else {
+        let is_of_tenant = |call: &&Approval| call.request.tenant == request.tenant;
+        let of = |calls: &BTreeMap<DecisionId, Approval>, principal| {
+            calls.values().filter(|call| call.request.by.principal == principal).count()
+        };
+        let is_full = of(&self.calls, request.by.principal) >= WAITING_MAX;
+        if is_full || self.calls.values().filter(is_of_tenant).count() >= TENANT_MAX {
+            let may_go = |call: &&Approval| {
+                let is_left = call.waiters == 0 && call.state == ApprovalState::Waiting;
+                let is_own = call.request.by.principal == request.by.principal;
+                is_left && (is_own || !is_full && is_of_tenant(call))
+            };
+            let share = |call: &&Approval| of(&self.calls, call.request.by.principal);
+            let next = |call: &&Approval| (share(call), Reverse(call.expires_at));
+            let Some(gone) = self.calls.values().filter(may_go).max_by_key(next) else {
                 return false;
             };
-            self.calls.remove(&oldest);
+            let gone = gone.id;
+            self.calls.remove(&gone);
         }
-        let of_tenant = self.calls.values().filter(|call| call.request.tenant == request.tenant);
-        of_tenant.count() < TENANT_MAX && self.calls.len() < ALL_MAX
+        self.calls.len() < ALL_MAX
     }
 
     /// A call begins, or ceases, to wait under this id.
@@ -336,7 +352,34 @@ impl Approvals {
     fn forget(&mut self, now: Moment) {
         self.calls.retain(|_, call| call.expires_at > now);
         self.passing.retain(|passing| passing.until > now);
-        self.asked.retain(|_, burst| !burst.is_full(now));
+        self.asked.forget(now);
+    }
+}
+
+impl AskedSoFar {
+    /// Counts one more call that is asked about.
+    ///
+    /// # Errors
+    /// When it may be asked about, if there were too many.
+    fn take(&mut self, now: Moment, request: &ApprovalRequest) -> Result<(), Duration> {
+        let of_tenant = || Burst::new(TENANT_MAX as u32, ONE_MORE);
+        let tenant = self.tenants.entry(request.tenant.clone()).or_insert_with(of_tenant);
+        // Whom the tenant leaves no place needs no count of its own.
+        if now < tenant.free_at() {
+            return Err(now.until(tenant.free_at()));
+        }
+        let of_principal = || Burst::new(WAITING_MAX as u32, OWN_ONE_MORE);
+        let own = self.principals.entry(request.by.principal).or_insert_with(of_principal);
+        if !own.take(now) {
+            return Err(now.until(own.free_at()));
+        }
+        tenant.take(now);
+        Ok(())
+    }
+
+    fn forget(&mut self, now: Moment) {
+        self.tenants.retain(|_, burst| !burst.is_full(now));
+        self.principals.retain(|_, burst| !burst.is_full(now));
     }
 }
 

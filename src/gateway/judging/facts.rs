@@ -330,7 +330,7 @@ pub(super) fn fingerprint_of(line: &ParsedCommandLine) -> Option<Fingerprint> {
     is_whole.then(|| Fingerprint::of(&[format!("{calls:?}{:?}", line.writes).as_bytes()]))
 }
 
-/// The programs of a line with their flags, if all are known and none runs others.
+/// The programs of a line with their flags and subcommands, if all are known and none runs others.
 pub(super) fn programs_of(line: &ParsedCommandLine) -> Option<BTreeSet<String>> {
     const RUN_OTHERS: [&str; 5] = ["sudo", "doas", "su", "ssh", "env"];
     let is_plain = |call: &ProgramCall| {
@@ -342,12 +342,7 @@ pub(super) fn programs_of(line: &ParsedCommandLine) -> Option<BTreeSet<String>> 
         && line.writes.is_empty()
         && !line.calls.is_empty()
         && line.calls.iter().all(is_plain);
-    let program = |call: &ProgramCall| {
-        let name = call.path.as_deref().or(call.name.as_deref()).unwrap_or_default();
-        let flags: Vec<&str> = call.flags.iter().map(String::as_str).collect();
-        format!("{name} {}", flags.join(" "))
-    };
-    is_whole.then(|| line.calls.iter().map(program).collect())
+    is_whole.then(|| line.calls.iter().map(ProgramCall::kind).collect())
 }
 
 /// Whether the shell in front is one that may read this line in another way.

@@ -225,26 +225,38 @@ fn a_principal_cannot_have_more_than_some_calls_waiting() {
     for number in 0..16 {
         approvals.on_wait(id(number), true);
     }
+    let minute = NOW + Duration::from_secs(60);
+    let waits = |number| {
+        let expires_at = minute + VALID_FOR;
+        ApprovalAnswer::Waits { id: id(number), expires_at, is_new: true }
+    };
     let too_many = ApprovalAnswer::TooMany { retry_after: AGAIN_AFTER };
-    assert_eq!(approvals.ask(NOW, request(16, "more")), too_many);
-    assert_eq!(approvals.list(NOW).len(), 16);
+    assert_eq!(approvals.ask(minute, request(16, "more")), too_many);
+    assert_eq!(approvals.list(minute).len(), 16);
     // One that nobody waits for any more gives way, and stands behind the others until then.
     approvals.on_wait(id(3), false);
-    assert_eq!(approvals.list(NOW).last().map(|call| call.id), Some(id(3)));
-    assert_eq!(approvals.ask(NOW, request(16, "more")), waits(16, true));
-    assert_eq!(approvals.state(NOW, id(3)), None);
-    assert_eq!(approvals.list(NOW).len(), 16);
+    assert_eq!(approvals.list(minute).last().map(|call| call.id), Some(id(3)));
+    assert_eq!(approvals.ask(minute, request(16, "more")), waits(16));
+    assert_eq!(approvals.state(minute, id(3)), None);
+    assert_eq!(approvals.list(minute).len(), 16);
     assert!(!approvals.leave(PrincipalId::Connection(2)));
     assert!(approvals.leave(PrincipalId::Connection(1)));
-    assert!(approvals.list(NOW).is_empty());
-    assert_eq!(approvals.ask(NOW, request(17, "more")), waits(17, true));
+    assert!(approvals.list(minute).is_empty());
+    assert_eq!(approvals.ask(minute, request(17, "more")), waits(17));
+}
+
+/// A call of a client on this connection.
+fn request_of(connection: u64, number: u32) -> ApprovalRequest {
+    let by = PrincipalName { label: "a".into(), principal: PrincipalId::Connection(connection) };
+    let fingerprint = Fingerprint::of(&[&connection.to_be_bytes(), &number.to_be_bytes()]);
+    ApprovalRequest { by, fingerprint, ..request(number, &format!("{number}")) }
 }
 
 #[test]
 fn a_tenant_has_people_asked_no_faster_than_they_can_decide() {
     let mut approvals = Approvals::default();
     let mut ask = |now: Moment, number: u32| {
-        let asked = approvals.ask(now, request(number, &format!("{number}")));
+        let asked = approvals.ask(now, request_of(u64::from(number), number));
         // Its caller gives it up at once.
         approvals.withdraw(id(number));
         asked
@@ -258,6 +270,50 @@ fn a_tenant_has_people_asked_no_faster_than_they_can_decide() {
     let waits = ApprovalAnswer::Waits { id: id(101), expires_at, is_new: true };
     assert_eq!(ask(NOW + second, 101), waits);
     assert_eq!(ask(NOW + second, 102), too_many);
+}
+
+#[test]
+fn one_who_asks_without_a_pause_keeps_nobody_else_of_its_tenant_from_asking() {
+    let mut approvals = Approvals::default();
+    let mut asked = 0;
+    // Ten calls a second, for five minutes.
+    for number in 0..3_000 {
+        let now = NOW + Duration::from_millis(100) * number;
+        let answer = approvals.ask(now, request_of(1, number));
+        asked += usize::from(matches!(answer, ApprovalAnswer::Waits { .. }));
+        approvals.withdraw(id(number));
+        if number % 100 == 0 {
+            let other = approvals.ask(now, request_of(2, 100_000 + number));
+            assert!(matches!(other, ApprovalAnswer::Waits { is_new: true, .. }), "{other:?}");
+        }
+    }
+    // The last one is made after 299.9 seconds.
+    assert_eq!(asked, WAITING_MAX + 299 / 4);
+}
+
+#[test]
+fn calls_that_many_clients_have_left_give_way_to_another_one() {
+    let mut approvals = Approvals::default();
+    for client in 1..=4 {
+        for number in 0..16 {
+            let number = client * 100 + number;
+            let left = approvals.ask(NOW, request_of(u64::from(client), number));
+            assert_eq!(left, waits(number, true));
+        }
+    }
+    let minute = NOW + Duration::from_secs(60);
+    let first = ApprovalAnswer::Waits { id: id(900), expires_at: minute + VALID_FOR, is_new: true };
+    assert_eq!(approvals.ask(minute, request_of(9, 900)), first);
+    assert_eq!(approvals.list(minute).len(), TENANT_MAX);
+    // It has fewer than those, so the next one takes no place of it.
+    let second = approvals.ask(minute, request_of(10, 901));
+    assert!(matches!(second, ApprovalAnswer::Waits { .. }), "{second:?}");
+    assert_eq!(approvals.state(minute, id(900)), Some(&ApprovalState::Waiting));
+    // Nobody gives way whose calls are waited in.
+    let waiting: Vec<_> = approvals.list(minute).into_iter().map(|call| call.id).collect();
+    waiting.into_iter().for_each(|id| approvals.on_wait(id, true));
+    let third = approvals.ask(minute, request_of(11, 902));
+    assert_eq!(third, ApprovalAnswer::TooMany { retry_after: AGAIN_AFTER });
 }
 
 #[test]
