@@ -10,6 +10,7 @@ pub mod condemned;
 pub mod environment;
 pub mod held;
 pub mod kill;
+pub mod leader_files;
 pub mod lone_process;
 pub mod orphaned;
 pub mod own;
@@ -38,6 +39,7 @@ use crate::core::ids::{Epoch, RowNumber};
 use crate::core::input::idempotency::earlier_writes::WriteStamp;
 use crate::core::shell::activity::{Idleness, KernelView, LeaderRest};
 use crate::session::pty::kill::KillError;
+use crate::session::pty::leader_files::LeaderFiles;
 use crate::session::pty::signal::Signal;
 use crate::session::pty::surroundings::ReaderSearch;
 use crate::shim::wire;
@@ -254,10 +256,15 @@ pub trait Pty: Send + Sync + 'static {
         Ok(self.evidence()?.hides_typing())
     }
 
+    /// The open files of the process that leads the session, if there are any.
+    fn leader_files(&self) -> Option<&LeaderFiles> {
+        None
+    }
+
     /// Reads more from the kernel. The search for a process that waits for input may take some hundred
     /// microseconds.
     fn look(&self, search: ReaderSearch) -> io::Result<KernelView> {
-        Ok(surroundings::look(self.evidence()?, search))
+        Ok(surroundings::look(self.evidence()?, search, self.leader_files()))
     }
 
     /// Reads what can have changed since `known`, just after the session's shell has marked its prompt. Takes
@@ -265,7 +272,8 @@ pub trait Pty: Send + Sync + 'static {
     fn look_at_prompt(&self, known: &KernelView) -> io::Result<KernelView> {
         let evidence = self.evidence()?;
         let again = surroundings::look_again(evidence, known);
-        Ok(again.unwrap_or_else(|| surroundings::look(evidence, ReaderSearch::Nowhere)))
+        let anew = || surroundings::look(evidence, ReaderSearch::Nowhere, self.leader_files());
+        Ok(again.unwrap_or_else(anew))
     }
 
     /// Whether the program has not read all input. May wait until the kernel passes on recent input.

@@ -35,6 +35,7 @@ use crate::session::pty::held::link::{ShimLink, ShimPresence};
 use crate::session::pty::held::shims::Shims;
 use crate::session::pty::held::store::{Hurry, Store};
 use crate::session::pty::kill::{self, KillError, Tree};
+use crate::session::pty::leader_files::LeaderFiles;
 use crate::session::pty::lone_process::LastFront;
 use crate::session::pty::processes;
 use crate::session::pty::sidecar_files::Remains;
@@ -46,7 +47,6 @@ use crate::session::pty::{
 use crate::shim::input::ends::InputClosed;
 use crate::shim::readiness::{self, READABLE};
 use crate::shim::ring::{RingError, RingReader};
-use crate::shim::stat::StatFile;
 use crate::shim::terminal;
 use crate::shim::wire::NoteFrame;
 use crate::shim::wire::to_shim::ToShim;
@@ -70,8 +70,8 @@ pub struct HeldPty {
     committed: AtomicU64,
     store: Mutex<Store>,
     leader: ProcessId,
-    /// The leader's file; none if it had ended before, or could not be opened.
-    leader_stat: Option<StatFile>,
+    /// None if the leader had ended before, or they could not be opened.
+    leader_files: Option<LeaderFiles>,
     /// What was in front when it was last seen to wait, until the session is quiet.
     front: LastFront,
     /// The leader's start time, in clock ticks since boot.
@@ -109,8 +109,7 @@ impl HeldPty {
     }
 
     fn foreground(&self) -> Option<ProcessId> {
-        let leader = self.leader_stat.as_ref()?.look().ok()?;
-        Some(ProcessId(leader.foreground)).filter(|group| group.0 > 0)
+        self.leader_files.as_ref()?.foreground()
     }
 
     /// Opens the slave end, to ask the kernel instead of the shim. Its path stays valid while the shim runs.
@@ -275,6 +274,10 @@ impl Pty for HeldPty {
     fn evidence(&self) -> io::Result<TerminalEvidence> {
         let modes = tcgetattr(self.open()?)?;
         Ok(TerminalEvidence::of(self.leader, self.foreground(), &modes))
+    }
+
+    fn leader_files(&self) -> Option<&LeaderFiles> {
+        self.leader_files.as_ref()
     }
 
     fn hides_typing(&self) -> io::Result<bool> {

@@ -15,7 +15,7 @@ use crate::shim::program::Program;
 use crate::shim::wire::Window;
 
 /// The descriptors that a session keeps open, plus a few for short use.
-pub const OF_A_SESSION: usize = 10;
+pub const OF_A_SESSION: usize = 12;
 
 /// The soft limit of open files for programs; unset means that of this process.
 static DESCRIPTORS: OnceLock<u64> = OnceLock::new();

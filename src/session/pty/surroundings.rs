@@ -6,8 +6,9 @@ use std::fs;
 use std::sync::Arc;
 
 use crate::core::shell::activity::{Foreground, Idleness, KernelView};
-use crate::session::pty::processes::{PAGE, told_in};
-use crate::session::pty::terminal_wait::{self, all_members, program_name, waiting_of};
+use crate::session::pty::leader_files::{LeaderFiles, line_of, name_of};
+use crate::session::pty::processes::PAGE;
+use crate::session::pty::terminal_wait::{self, all_members, shown_name, waiting_of};
 use crate::session::pty::{ProcessId, TerminalEvidence};
 
 /// Programs that take commands from people.
@@ -34,10 +35,17 @@ pub enum ReaderSearch {
     All,
 }
 
-/// Reads all facts.
-pub fn look(evidence: TerminalEvidence, search: ReaderSearch) -> KernelView {
+/// Reads all facts, by these open files of the leader where it is about that one.
+pub fn look(
+    evidence: TerminalEvidence,
+    search: ReaderSearch,
+    files: Option<&LeaderFiles>,
+) -> KernelView {
     let TerminalEvidence { leader, foreground, canonical, echo, .. } = evidence;
-    let shell_in_front = evidence.leader_in_front() && is_interactive_shell(leader);
+    let (mut line, mut name) = ([0; PAGE], [0; PAGE]);
+    let in_front = evidence.leader_in_front();
+    let line = if in_front { line_of(leader, files, &mut line) } else { None };
+    let shell_in_front = line.is_some_and(|line| is_of_interactive_shell(&line));
     let asked = match search {
         ReaderSearch::Nowhere => None,
         ReaderSearch::Programs if shell_in_front => None,
@@ -47,9 +55,11 @@ pub fn look(evidence: TerminalEvidence, search: ReaderSearch) -> KernelView {
     let relaying = raw.is_some_and(|group| anybody_relays(all_members(group)));
     let asked = asked.filter(|_| !relaying);
     let asks = asked.map(|group| waiting_of(group, canonical)).unwrap_or_default();
+    let files = files.filter(|_| in_front);
+    let program =
+        foreground.and_then(|group| name_of(group, files, &mut name)).and_then(shown_name);
     KernelView {
-        foreground: foreground
-            .map(|group| Foreground { group: group.0, program: program_name(group) }),
+        foreground: foreground.map(|group| Foreground { group: group.0, program }),
         shell_in_front,
         canonical,
         echo,
@@ -79,7 +89,10 @@ pub fn look_again(evidence: TerminalEvidence, known: &KernelView) -> Option<Kern
 /// Whether a process is a shell that reads commands from the terminal, and runs no script.
 pub fn is_interactive_shell(pid: ProcessId) -> bool {
     let mut page = [0; PAGE];
-    let Some(line) = told_in(pid, "cmdline", &mut page) else { return false };
+    line_of(pid, None, &mut page).is_some_and(|line| is_of_interactive_shell(&line))
+}
+
+fn is_of_interactive_shell(line: &str) -> bool {
     takes_commands(line.split('\0').filter(|word| !word.is_empty()))
 }
 

@@ -1,6 +1,7 @@
 //! How processes wait for their terminal: in a read of it, or for it alone among several events.
 //! It only reads, from `/proc`. Where the kernel does not answer, the result is unknown.
 
+use std::borrow::Cow;
 use std::fs;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,7 +13,8 @@ use nix::unistd::Pid;
 use crate::core::shell::activity::{Idleness, LeaderRest};
 use crate::session::pty::ProcessId;
 use crate::session::pty::blocking_call::{AwaitedInput, BlockingCall};
-use crate::session::pty::processes::{PAGE, Process, is_running, table, told_in, told_of};
+use crate::session::pty::leader_files::name_of;
+use crate::session::pty::processes::{PAGE, Process, is_running, table, told_of};
 
 /// The most processes of a group to check for reads.
 const PROCESSES_MAX: usize = 64;
@@ -69,9 +71,12 @@ fn thread_waits_in(process: ProcessId, thread: ProcessId) -> Option<String> {
     Some(place)
 }
 
-pub fn program_name(pid: ProcessId) -> Option<Arc<str>> {
-    let mut page = [0; PAGE];
-    let mut name = told_in(pid, "comm", &mut page)?;
+fn program_name(pid: ProcessId) -> Option<Arc<str>> {
+    name_of(pid, None, &mut [0; PAGE]).and_then(shown_name)
+}
+
+/// The name of a program as the kernel tells it, without control characters.
+pub fn shown_name(mut name: Cow<'_, str>) -> Option<Arc<str>> {
     if name.trim_end().contains(char::is_control) {
         name.to_mut().retain(|c| !c.is_control());
     }

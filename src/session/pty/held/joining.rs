@@ -28,6 +28,7 @@ use crate::session::pty::held::link::{ShimLink, exit_of};
 use crate::session::pty::held::recovered::{Notes, Recovered, ScreenSnapshot};
 use crate::session::pty::held::shims::{HoldOptions, HoldingLimits, Shims, socket_of};
 use crate::session::pty::held::store::{self, Extent, Store};
+use crate::session::pty::leader_files::LeaderFiles;
 use crate::session::pty::lone_process::LastFront;
 use crate::session::pty::processes::Process;
 use crate::session::pty::sidecar_files::Remains;
@@ -37,7 +38,6 @@ use crate::session::pty::watch::watch;
 use crate::session::pty::{ProcessId, Pty};
 use crate::shim::ring::RingReader;
 use crate::shim::socket::Descriptors;
-use crate::shim::stat::StatFile;
 use crate::shim::wire::from_shim::Attached;
 use crate::shim::wire::to_shim::Start;
 
@@ -95,10 +95,7 @@ impl HeldPty {
         let shim = Shim { pid: ProcessId(attached.shim.pid), started: attached.shim.started };
         let process = Process::find(shim.pid).filter(|found| found.started == shim.started);
         let process = process.ok_or(io::ErrorKind::NotFound)?;
-        let leader_stat = StatFile::open(attached.leader.pid).ok();
-        let is_leader = |file: &StatFile| {
-            file.look().is_ok_and(|found| found.started == attached.leader.started)
-        };
+        let leader = ProcessId(attached.leader.pid);
         let pty = Self {
             session,
             remains: Remains::beside(&socket),
@@ -109,8 +106,8 @@ impl HeldPty {
             bell: watch(bell, Interest::READABLE)?,
             committed: AtomicU64::new(attached.committed),
             store: Mutex::new(Store::behind(history.extents.into_iter())),
-            leader: ProcessId(attached.leader.pid),
-            leader_stat: leader_stat.filter(is_leader),
+            leader,
+            leader_files: LeaderFiles::open(leader, attached.leader.started),
             front: LastFront::default(),
             started: attached.leader.started,
             shim,
