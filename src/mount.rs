@@ -18,6 +18,7 @@ pub mod long_message;
 pub mod mirrored;
 pub mod offered;
 pub mod output_schema;
+pub mod pinned;
 pub mod protocol;
 pub mod registry;
 mod server;

@@ -16,7 +16,9 @@ use toml::Spanned;
 use crate::config::mounts::server::{SERVER_KEYS, ServerKeys};
 use crate::config::problem::{Fault, FilePosition, Problem, ValueOrigin};
 use crate::core::mount::server::MountedServer;
-use crate::core::mount::{MOUNTS_MAX, MountMode, MountName, MountSettings, MountTable, MountTrust};
+use crate::core::mount::{
+    INITIALIZE_TIMEOUT, MOUNTS_MAX, MountMode, MountName, MountSettings, MountTable, MountTrust,
+};
 use crate::core::nearest::nearest_of;
 use crate::core::policy::rules::patterns::Patterns;
 
@@ -122,9 +124,10 @@ impl MountKeys {
             }
             Duration::from_millis(given)
         };
+        let initialize = INITIALIZE_TIMEOUT.as_millis() as u64;
         let idle_stop = millis("idle_stop_ms", self.idle_stop_ms, 600_000, IDLE);
         let initialize_timeout =
-            millis("initialize_timeout_ms", self.initialize_timeout_ms, 30_000, INITIALIZE);
+            millis("initialize_timeout_ms", self.initialize_timeout_ms, initialize, INITIALIZE);
         let call_timeout = millis("call_timeout_ms", self.call_timeout_ms, 120_000, CALL);
         if !wrong.is_empty() {
             return None;

@@ -20,6 +20,9 @@ pub const MOUNTS_MAX: usize = 32;
 /// The most servers of one mount.
 pub const SERVERS_MAX: usize = 16;
 
+/// How long a server may take to start where its mount does not say.
+pub const INITIALIZE_TIMEOUT: Duration = Duration::from_secs(30);
+
 /// The longest name of a mount, in bytes.
 pub const NAME_MAX: usize = 16;
 
@@ -99,14 +102,6 @@ pub enum MountMode {
 impl MountMode {
     /// The words for all modes.
     pub const WORDS: [&str; 4] = ["shared", "leased", "per_client", "pool:N with N from 2 to 16"];
-
-    /// Whether a mount may have several servers.
-    pub fn has_several(self) -> bool {
-        match self {
-            Self::Shared | Self::Leased => false,
-            Self::PerClient | Self::Pool(_) => true,
-        }
-    }
 
     pub fn parse(text: &str) -> Option<Self> {
         Some(match text {

@@ -128,6 +128,4 @@ pub enum ManageError {
     OtherTools(MountName),
     #[error("the accepted tools of `{mount}` cannot be kept: {problem}")]
     NotKept { mount: MountName, problem: String },
-    #[error("the mount `{0}` is being stopped")]
-    Stopping(MountName),
 }

@@ -1,6 +1,6 @@
 //! One server of a mount as others see it: what it is doing, and a way to ask it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -14,12 +14,13 @@ use crate::core::moment::Moment;
 use crate::core::mount::{MountName, MountSettings};
 use crate::mount::asking::CallAsker;
 use crate::mount::declared::{DeclaredCapabilities, ServerNews};
-use crate::mount::definitions::{LeftOut, ToolSet};
+use crate::mount::definitions::LeftOut;
 use crate::mount::eras::ServerEra;
-use crate::mount::error::{ManageError, MountError};
+use crate::mount::error::MountError;
 use crate::mount::fence::{CallLease, Fence};
 use crate::mount::json::ExactObject;
 use crate::mount::log::{LogLevel, LogMessage, ServerLog};
+use crate::mount::pinned::{PinnedTools, ServerNumber};
 use crate::mount::protocol::ServerParams;
 use crate::mount::shares::{ClientShare, ClientShares, MountClient};
 use crate::mount::watches::{ResourceWatch, ResourceWatches, WatchState};
@@ -65,8 +66,14 @@ pub struct MountView {
     pub changes: ListChanges,
     /// What clients are not told of its tools.
     pub left_out: LeftOut,
-    /// Until when clients' lists hardly wait for it, because it did not answer one.
-    pub late_until: Option<Moment>,
+    /// The last line that it wrote to standard error before it failed. It is for operators: it may have secrets.
+    pub last_line: Option<String>,
+    /// Whether it is started again without a call, because it failed before its tools were known.
+    pub retries: bool,
+    /// Why it has not listed its tools again.
+    pub unlisted: Option<String>,
+    /// Until when clients' lists of this method hardly wait for it, because it did not answer one.
+    pub late: BTreeMap<&'static str, Moment>,
 }
 
 /// How often the lists of a server have changed, as far as it tells.
@@ -77,10 +84,20 @@ pub struct ListChanges {
 }
 
 impl MountView {
+    /// What an operator should know: why it does not run, or else which of its lists it does not answer.
+    pub fn problems(&self) -> Option<String> {
+        let late = || {
+            let methods: Vec<String> = self.late.keys().map(|it| format!("`{it}`")).collect();
+            let methods = (!methods.is_empty()).then(|| methods.join(" and "))?;
+            Some(format!("it does not answer {methods}, which clients get without its part"))
+        };
+        self.problem.clone().or_else(|| self.unlisted.clone()).or_else(late)
+    }
+
     /// It was greeted. It tells nothing while it does not run, so that a list of which it tells the changes counts as
     /// changed. `kept` is what clients knew before this daemon greeted it.
     pub fn on_greeted(&mut self, greeting: Greeting, kept: Option<&DeclaredCapabilities>) {
-        self.late_until = None;
+        self.late.clear();
         let greeting = Arc::new(greeting);
         let before = self.greeting.replace(Arc::clone(&greeting));
         let before = before.as_ref().map(|it| &it.declared).or(kept);
@@ -90,17 +107,6 @@ impl MountView {
         self.changes.resources += changed("resources", ServerNews::Resources);
         self.changes.prompts += changed("prompts", ServerNews::Prompts);
     }
-}
-
-/// The tools and capabilities of a mount, which all its servers have.
-#[derive(Clone, Debug, Default)]
-pub struct MountTools {
-    /// The tools that clients see.
-    pub accepted: Option<Arc<ToolSet>>,
-    /// The tools that a server lists, where they differ from those.
-    pub changed: Option<Arc<ToolSet>>,
-    /// What a server declared when it was last greeted; `None` if that is not known.
-    pub declared: Option<Arc<DeclaredCapabilities>>,
 }
 
 /// What a server said of itself when it was greeted.
@@ -160,8 +166,6 @@ pub enum MountCommand {
     Call(ServerCall),
     /// Start the server so that its tools are known.
     Learn,
-    /// Accept the changed tools, if they have this digest.
-    Accept(Option<String>, oneshot::Sender<Result<(), ManageError>>),
 }
 
 /// What the task of a mount and its callers share.
@@ -170,7 +174,9 @@ pub struct MountShared {
     pub name: MountName,
     pub settings: MountSettings,
     pub view: watch::Sender<MountView>,
-    pub tools: Arc<watch::Sender<MountTools>>,
+    pub tools: Arc<PinnedTools>,
+    /// Which server of the mount it is.
+    pub server: ServerNumber,
     /// The calls that wait or run.
     pub calls: AtomicUsize,
     /// How many calls each client has.
@@ -194,15 +200,16 @@ impl MountShared {
     pub fn new(
         name: MountName,
         settings: MountSettings,
-        tools: Arc<watch::Sender<MountTools>>,
+        tools: Arc<PinnedTools>,
         log: ServerLog,
     ) -> Self {
-        let left_out = tools.borrow().accepted.as_ref().map(|it| it.left_out().clone());
+        let left_out = tools.known().accepted.map(|it| it.left_out().clone());
         let view = MountView { left_out: left_out.unwrap_or_default(), ..MountView::default() };
         Self {
             name,
             settings,
             view: watch::Sender::new(view),
+            server: tools.number(),
             tools,
             calls: AtomicUsize::new(0),
             shares: Arc::default(),
@@ -321,27 +328,18 @@ impl MountServer {
         self.shared.restart.notify_one();
     }
 
-    /// Accepts the changed tools of the mount, if they have this digest.
-    ///
-    /// # Errors
-    /// [`ManageError`] if none have changed, they are others, or they cannot be kept.
-    pub async fn accept(&self, digest: Option<String>) -> Result<(), ManageError> {
-        let stopping = || ManageError::Stopping(self.shared.name.clone());
-        let (reply, accepted) = oneshot::channel();
-        let sent = self.commands.send(MountCommand::Accept(digest, reply)).await;
-        sent.map_err(|_| stopping())?;
-        accepted.await.unwrap_or_else(|_| Err(stopping()))
-    }
-
     /// Ends it, and its task.
     pub fn stop(&self) {
         self.shared.stop.cancel();
     }
 }
 
+/// What is wrong with a server that is ended for good.
+pub const STOPPING: &str = "it is being stopped";
+
 /// The error of a server that is ended for good.
 pub fn stopping(mount: MountName) -> MountError {
-    let problem = "it is being stopped".to_owned();
+    let problem = STOPPING.to_owned();
     MountError::Unavailable { mount, problem, retry_after: None }
 }
 

@@ -38,6 +38,15 @@ enum Carrier {
     Http(HttpExchange),
 }
 
+impl Carrier {
+    async fn how_it_ended(&mut self) -> String {
+        match self {
+            Self::Process(process) => process.how_it_ended().await,
+            Self::Socket(_) | Self::Http(_) => "it ended".to_owned(),
+        }
+    }
+}
+
 impl ServerLink {
     /// Starts a server, or connects to one.
     ///
@@ -102,7 +111,18 @@ impl ServerLink {
 
     /// What comes next. Cancelling this loses nothing.
     pub async fn next(&mut self) -> FromServer {
-        self.lines.next().await.unwrap_or_else(|| FromServer::Closed("it ended".to_owned()))
+        match self.lines.next().await {
+            Some(read) => read,
+            None => FromServer::Closed(self.carrier.how_it_ended().await),
+        }
+    }
+
+    /// The last line that a server which was started wrote to standard error.
+    pub fn last_line(&self) -> Option<String> {
+        match &self.carrier {
+            Carrier::Process(process) => process.last_line(),
+            Carrier::Socket(_) | Carrier::Http(_) => None,
+        }
     }
 
     /// Ends the server or the connection, in bounded time.

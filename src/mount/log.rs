@@ -53,15 +53,19 @@ impl LogMessage {
 pub struct ServerLog(Arc<Mutex<VecDeque<String>>>);
 
 impl ServerLog {
-    /// Adds a line. What is not UTF-8 is replaced, and the end of a long line is cut.
-    pub fn add(&self, line: &[u8]) {
+    /// A line as it is kept. What is not UTF-8 is replaced, and the end of a long line is cut.
+    pub fn kept(line: &[u8]) -> String {
         let line = &line[..line.len().min(LOG_LINE_MAX)];
-        let line = String::from_utf8_lossy(line).trim_end().to_owned();
+        String::from_utf8_lossy(line).trim_end().to_owned()
+    }
+
+    /// Adds a line.
+    pub fn add(&self, line: &[u8]) {
         let mut lines = self.lock();
         if lines.len() == LINES_MAX {
             lines.pop_front();
         }
-        lines.push_back(line);
+        lines.push_back(Self::kept(line));
     }
 
     /// Adds the message of a `notifications/message`: its level, its logger, and its data as one line.

@@ -17,12 +17,13 @@ use crate::core::mount::restarts::Restarts;
 use crate::core::mount::server::{HttpAddress, MountedServer, ServerCommand};
 use crate::core::mount::{MountMode, MountName, MountSettings, MountTable, MountTrust};
 use crate::mount::definitions::AcceptedTools;
-use crate::mount::handle::{CALLS_MAX, MountServer, MountShared, MountTools};
+use crate::mount::handle::{CALLS_MAX, MountServer, MountShared};
 use crate::mount::json::ExactJson;
 use crate::mount::link::ServerAddress;
 use crate::mount::link::http::client::HttpServer;
 use crate::mount::link::process::{ServerHost, ServerProgram};
 use crate::mount::log::ServerLog;
+use crate::mount::pinned::{MountTools, PinnedTools};
 use crate::mount::server::MountTask;
 use crate::mount::servers::Mount;
 
@@ -179,22 +180,17 @@ impl Mounts {
         });
         let (accepted, declared) = read.ok().flatten().unzip();
         let is_known = accepted.is_some();
-        let tools = MountTools {
-            accepted: accepted.map(Arc::new),
-            changed: None,
-            declared: declared.flatten().map(Arc::new),
-        };
+        let tools = MountTools::new(accepted, declared.flatten());
+        let tools = PinnedTools::new(name.clone(), tools, kept, self.lists.clone());
         let seed = MountSeed {
             name: name.clone(),
             settings: settings.clone(),
-            tools: Arc::new(watch::Sender::new(tools)),
+            tools: Arc::new(tools),
             log: ServerLog::default(),
             address: match unreadable {
                 Some(problem) => Err(problem),
                 None => self.places.address(settings),
             },
-            kept,
-            lists: self.lists.clone(),
             contents: self.contents.clone(),
             tasks: tasks.clone(),
         };
@@ -296,11 +292,9 @@ impl Mounts {
 struct MountSeed {
     name: MountName,
     settings: MountSettings,
-    tools: Arc<watch::Sender<MountTools>>,
+    tools: Arc<PinnedTools>,
     log: ServerLog,
     address: Result<ServerAddress, String>,
-    kept: AcceptedTools,
-    lists: watch::Sender<u64>,
     contents: watch::Sender<u64>,
     tasks: TaskTracker,
 }
@@ -316,14 +310,13 @@ impl MountSeed {
             shared: Arc::clone(&shared),
             commands,
             address: self.address.clone(),
-            accepted: self.kept.clone(),
-            lists: self.lists.clone(),
             contents: self.contents.clone(),
             restarts: Restarts::default(),
             begun: Instant::now(),
             relied: None,
+            last_line: None,
             listed: None,
-            compared: None,
+            tools_news: self.tools.changes(),
         };
         self.tasks.spawn(task.run());
         MountServer::new(shared, sender)
@@ -350,3 +343,6 @@ impl RunningMounts {
         Some(MountedTool { mount, tool: Arc::clone(tool), definition })
     }
 }
+
+#[cfg(test)]
+mod tests;

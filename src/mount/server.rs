@@ -11,6 +11,7 @@ mod learning;
 mod links;
 mod logging;
 mod questions;
+mod reading;
 mod relisting;
 mod roots;
 mod running;
@@ -31,15 +32,13 @@ use crate::core::burst::Burst;
 use crate::core::ids::LeaseId;
 use crate::core::moment::Moment;
 use crate::core::mount::restarts::Restarts;
-use crate::mount::definitions::{AcceptedTools, ToolSet};
 use crate::mount::error::MountError;
 use crate::mount::handle::{
-    ListChanges, MountCommand, MountShared, MountStatus, ServerCall, stopping,
+    MountCommand, MountShared, MountStatus, STOPPING, ServerCall, stopping,
 };
-use crate::mount::json::ExactJson;
-use crate::mount::link::lines::{FromServer, LostAnswer};
 use crate::mount::link::{ServerAddress, ServerLink};
-use crate::mount::protocol::{ServerMessage, notification, parse};
+use crate::mount::pinned::{ListedTools, MountTools};
+use crate::mount::protocol::notification;
 use crate::mount::server::asked::AskedWatches;
 use crate::mount::server::draining::Draining;
 use crate::mount::server::links::SentLinks;
@@ -48,7 +47,7 @@ use crate::mount::server::questions::OpenQuestions;
 use crate::mount::server::relisting::Relisting;
 use crate::mount::server::roots::RootsNews;
 use crate::mount::server::running::{PendingCall, RunningServer};
-use crate::mount::server::watching::{on_updated, watched};
+use crate::mount::server::watching::watched;
 
 /// How many messages of a server are read before calls and times have their turn: a server may write without a pause.
 const READ_IN_A_ROW: usize = 32;
@@ -62,19 +61,18 @@ pub(crate) struct MountTask {
     pub(crate) commands: mpsc::Receiver<MountCommand>,
     /// How to reach the server, or why that cannot work.
     pub(crate) address: Result<ServerAddress, String>,
-    pub(crate) accepted: AcceptedTools,
-    /// Changes when clients see other tools.
-    pub(crate) lists: watch::Sender<u64>,
     /// Changes when clients see other resources or prompts.
     pub(crate) contents: watch::Sender<u64>,
     pub(crate) restarts: Restarts,
     pub(crate) begun: Instant,
     /// The lease under which the server was last called, and which start of it that was.
     pub(crate) relied: Option<(LeaseId, u64)>,
+    /// What the server that ended last wrote last to standard error.
+    pub(crate) last_line: Option<String>,
     /// The tools that this server lists.
-    pub(crate) listed: Option<Arc<ToolSet>>,
-    /// The accepted tools that they were compared with last, and whether they differ.
-    pub(crate) compared: Option<(Arc<ToolSet>, bool)>,
+    pub(crate) listed: Option<ListedTools>,
+    /// Changes when others may have been accepted.
+    pub(crate) tools_news: watch::Receiver<MountTools>,
 }
 
 /// Why a server is not to run any longer.
@@ -90,7 +88,16 @@ impl MountTask {
     /// Runs until the mount is stopped.
     pub(crate) async fn run(mut self) {
         self.run_on().await;
-        self.shared.watches.end_all(&stopping(self.shared.name.clone()));
+        let stopped = stopping(self.shared.name.clone());
+        self.shared.watches.end_all(&stopped);
+        // Nothing of what still waits was sent.
+        self.commands.close();
+        while let Ok(command) = self.commands.try_recv() {
+            if let MountCommand::Call(call) = command {
+                // Whoever has gone needs no answer.
+                let _ = call.reply.send(Err(stopped.clone()));
+            }
+        }
     }
 
     async fn run_on(&mut self) {
@@ -107,7 +114,7 @@ impl MountTask {
                 command = self.commands.recv() => command,
                 () = watched(&self.shared, may_start) => Some(MountCommand::Learn),
                 // Nobody can call a server whose tools nobody knows.
-                () = sleep_until(may_start), if self.is_to_be_learned() => {
+                () = sleep_until(may_start), if self.shared.view.borrow().retries => {
                     Some(MountCommand::Learn)
                 }
             };
@@ -116,10 +123,6 @@ impl MountTask {
                 None => return,
                 Some(MountCommand::Call(call)) => first = Some(call),
                 Some(MountCommand::Learn) => {}
-                Some(MountCommand::Accept(digest, reply)) => {
-                    self.accept(digest.as_deref(), reply);
-                    continue;
-                }
             }
             // Whoever gave up before its server started asks it nothing.
             if first.as_ref().is_some_and(|call| call.reply.is_closed()) {
@@ -131,10 +134,9 @@ impl MountTask {
         }
     }
 
-    /// Whether the server failed before anybody knew its tools, and may do better.
-    fn is_to_be_learned(&self) -> bool {
-        let has_failed = self.shared.view.borrow().problem.is_some();
-        has_failed && self.address.is_ok() && self.shared.tools.borrow().accepted.is_none()
+    /// Whether the server is started without a call after it has failed: nobody knows its tools, and it may do better.
+    fn may_retry(&self) -> bool {
+        self.address.is_ok() && self.shared.tools.known().accepted.is_none()
     }
 
     fn now(&self) -> Moment {
@@ -155,14 +157,17 @@ impl MountTask {
             (view.status, view.generation) = (MountStatus::Starting, generation);
         });
         let ended = match self.start(self.told_capabilities(first.as_ref())).await {
-            Ok(link) => self.serve(link, first.take()).await,
+            Ok(started) => self.serve(started, first.take()).await,
             Err(end) => {
-                if let ServerEnd::Failed(problem) = &end {
-                    self.refuse(first.take(), problem, None);
+                match &end {
+                    ServerEnd::Failed(problem) => self.refuse(first.take(), problem, None),
+                    ServerEnd::Stopped => self.refuse(first.take(), STOPPING, None),
+                    ServerEnd::Idle | ServerEnd::Restart => {}
                 }
                 end
             }
         };
+        self.shared.tools.on_ended(self.shared.server);
         let problem = match &ended {
             ServerEnd::Failed(problem) => {
                 self.restarts.on_failure(self.now());
@@ -172,8 +177,10 @@ impl MountTask {
             }
             ServerEnd::Stopped | ServerEnd::Idle | ServerEnd::Restart => None,
         };
+        let (last_line, retries) = (self.last_line.take(), problem.is_some() && self.may_retry());
         self.shared.view.send_modify(|view| {
             (view.status, view.pid, view.problem) = (MountStatus::Stopped, None, problem);
+            (view.last_line, view.retries, view.unlisted) = (last_line, retries, None);
         });
         ended
     }
@@ -188,10 +195,15 @@ impl MountTask {
         }
     }
 
-    async fn serve(&mut self, link: ServerLink, first: Option<ServerCall>) -> ServerEnd {
+    async fn serve(
+        &mut self,
+        (link, relisting): (ServerLink, Relisting),
+        first: Option<ServerCall>,
+    ) -> ServerEnd {
         let pid = link.pid();
         self.shared.view.send_modify(|view| {
             (view.status, view.pid, view.problem) = (MountStatus::Running, pid, None);
+            view.retries = false;
         });
         let (pending, used) = (BTreeMap::new(), Instant::now());
         let generation = self.restarts.generation();
@@ -208,7 +220,7 @@ impl MountTask {
             links: SentLinks::default(),
             roots: RootsNews::new(),
             generation,
-            relisting: Relisting::new(used),
+            relisting,
             watches: AskedWatches::default(),
             logged: Burst::new(LOGGED_AT_ONCE, LOGGED_ONE_MORE),
             used,
@@ -221,6 +233,10 @@ impl MountTask {
         let end = loop {
             if let Some(end) = self.step(&mut running).await {
                 break end;
+            }
+            if self.is_outdated() && running.pending.is_empty() {
+                self.shared.log.add(b"[termgate] other tools were accepted than it lists");
+                break ServerEnd::Idle;
             }
             for call in running.draining.take_ready() {
                 self.begin(&mut running, call);
@@ -236,7 +252,7 @@ impl MountTask {
             let _ = call.reply.send(Err(MountError::StateLost { mount }));
         }
         self.end_watches(&running);
-        running.link.end().await;
+        self.end_link(running.link).await;
         end
     }
 
@@ -245,6 +261,8 @@ impl MountTask {
         let deadline = self.deadline(running);
         let shared = Arc::clone(&self.shared);
         let reads = running.read < READ_IN_A_ROW;
+        // What an outdated server is not asked any more waits for its next start.
+        let takes = running.has_room() && !self.is_outdated();
         running.read = if reads { running.read + 1 } else { 0 };
         tokio::select! {
             biased;
@@ -268,18 +286,19 @@ impl MountTask {
                 let _ = running.link.send(changed);
                 None
             }
+            // It lives as long as the mount.
+            _ = self.tools_news.changed() => {
+                self.on_accepted();
+                None
+            }
             read = running.link.next(), if reads => self.on_read(running, read),
-            command = self.commands.recv(), if running.has_room() => match command {
+            command = self.commands.recv(), if takes => match command {
                 None => Some(ServerEnd::Stopped),
                 Some(MountCommand::Call(call)) => {
                     self.begin(running, call);
                     None
                 }
                 Some(MountCommand::Learn) => None,
-                Some(MountCommand::Accept(digest, reply)) => {
-                    self.accept(digest.as_deref(), reply);
-                    None
-                }
             },
             () = sleep_until(deadline) => self.on_time(running),
             () = yield_now(), if !reads => None,
@@ -315,81 +334,5 @@ impl MountTask {
             return None;
         }
         Some(ServerEnd::Idle)
-    }
-
-    fn on_read(&mut self, running: &mut RunningServer, read: FromServer) -> Option<ServerEnd> {
-        let (line, within) = match read {
-            FromServer::Line(line) => (line, None),
-            FromServer::Within { request, line } => (line, Some(request)),
-            FromServer::Closed(problem) => return Some(ServerEnd::Failed(problem)),
-            FromServer::Lost { request, problem } => {
-                self.on_lost(running, request, &problem);
-                return None;
-            }
-        };
-        match parse(&line) {
-            None => {
-                self.shared.log.add(&[b"[termgate] no message: ", &line[..]].concat());
-                None
-            }
-            Some(ServerMessage::Asks(request)) => {
-                self.on_asked(running, within, request);
-                None
-            }
-            Some(ServerMessage::Tells { method, params }) => {
-                self.on_told(running, within, (&method, params));
-                None
-            }
-            Some(ServerMessage::Answer { id, result }) => {
-                if let Some(listing) = running.relisting.take(id) {
-                    self.on_listed(running, listing, result);
-                    return None;
-                }
-                let result = self.on_watch_answer(running, id, result)?;
-                running.draining.on_answered(id);
-                self.on_answer(running, id, result);
-                None
-            }
-        }
-    }
-
-    /// A request will not be answered.
-    fn on_lost(&self, running: &mut RunningServer, id: u64, problem: &LostAnswer) {
-        if running.relisting.take(id).is_some() {
-            self.on_not_listed(running, &problem.to_string());
-        } else if !self.on_watch_lost(running, id) {
-            self.on_call_lost(running, id, problem);
-        }
-    }
-
-    fn on_told(
-        &mut self,
-        running: &mut RunningServer,
-        within: Option<u64>,
-        (method, params): (&str, Option<ExactJson>),
-    ) {
-        match method {
-            "notifications/progress" => running.on_progress(params),
-            "notifications/resources/updated" => on_updated(&self.shared, params.as_ref()),
-            "notifications/resources/list_changed" => {
-                self.on_list_changed(|changes| changes.resources += 1);
-            }
-            "notifications/prompts/list_changed" => {
-                self.on_list_changed(|changes| changes.prompts += 1);
-            }
-            "notifications/cancelled" => running.on_cancelled(params.as_ref()),
-            "notifications/elicitation/complete" => running.links.on_followed(params.as_ref()),
-            "notifications/message" => self.on_logged(running, within, params),
-            "notifications/tools/list_changed" => running.relisting.on_changed(Instant::now()),
-            "notifications/subscriptions/acknowledged" => {
-                self.on_acknowledged(running, params.as_ref());
-            }
-            _ => {}
-        }
-    }
-
-    fn on_list_changed(&self, count: impl FnOnce(&mut ListChanges)) {
-        self.shared.view.send_modify(|view| count(&mut view.changes));
-        self.contents.send_modify(|count| *count += 1);
     }
 }

@@ -8,7 +8,8 @@ use crate::core::moment::Moment;
 use crate::core::mount::{MountMode, MountName, MountSettings, SERVERS_MAX};
 use crate::mount::error::{ManageError, MountError};
 use crate::mount::fence::Fence;
-use crate::mount::handle::{ListChanges, MountServer, MountStatus, MountTools, MountView};
+use crate::mount::handle::{ListChanges, MountServer, MountStatus, MountView};
+use crate::mount::pinned::MountTools;
 
 /// A mount. Clones are the same one.
 #[derive(Clone, Debug)]
@@ -51,33 +52,24 @@ impl Mount {
         declared.map_or(accepted.is_some(), |declared| declared.has(name))
     }
 
-    /// Whether clients' lists hardly wait for it now.
-    pub fn is_late(&self, now: Moment) -> bool {
-        self.first.shared().view.borrow().late_until.is_some_and(|until| now < until)
+    /// Whether clients' lists of this method hardly wait for it now.
+    pub fn is_late(&self, method: &str, now: Moment) -> bool {
+        self.first.shared().view.borrow().late.get(method).is_some_and(|until| now < *until)
     }
 
-    /// It did not answer this list in time. Lists hardly wait for it until then, and operators are told.
-    pub fn on_late_list(&self, method: &str, until: Moment) {
-        let problem = format!("it does not answer `{method}`, which clients get without its part");
-        self.first.shared().log.add(format!("[termgate] {problem}").as_bytes());
-        self.first.shared().view.send_modify(|view| {
-            (view.late_until, view.problem) = (Some(until), Some(problem));
-        });
+    /// It did not answer this list in time. Such lists hardly wait for it until then, and operators are told.
+    pub fn on_late_list(&self, method: &'static str, until: Moment) {
+        self.first.shared().log.add(format!("[termgate] no answer to `{method}`").as_bytes());
+        self.first.shared().view.send_modify(|view| _ = view.late.insert(method, until));
     }
 
-    /// It answered a list.
-    pub fn on_list(&self) {
-        self.first.shared().view.send_if_modified(|view| {
-            let was_late = view.late_until.take().is_some();
-            if was_late {
-                view.problem = None;
-            }
-            was_late
-        });
+    /// It answered this list.
+    pub fn on_list(&self, method: &str) {
+        self.first.shared().view.send_if_modified(|view| view.late.remove(method).is_some());
     }
 
     pub fn tools(&self) -> MountTools {
-        self.first.shared().tools.borrow().clone()
+        self.first.shared().tools.known()
     }
 
     /// Lets calls pass under the lease in force.
@@ -163,8 +155,8 @@ impl Mount {
     ///
     /// # Errors
     /// [`ManageError`] if none have changed, they are others, or they cannot be kept.
-    pub async fn accept(&self, digest: Option<String>) -> Result<(), ManageError> {
-        self.first.accept(digest).await
+    pub fn accept(&self, digest: Option<&str>) -> Result<(), ManageError> {
+        self.first.shared().tools.accept(digest)
     }
 
     /// Ends the mount, with its servers.

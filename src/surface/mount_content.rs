@@ -13,6 +13,7 @@ use crate::core::ids::PrincipalId;
 use crate::core::invisible::with_invisible_shown;
 use crate::core::mount::naming::{Exposed, ToolSource, exposed, exposed_address};
 use crate::core::mount::{MountName, MountTrust};
+use crate::mount::error::MountError;
 use crate::mount::handle::CallChannels;
 use crate::mount::json::{ExactJson, ExactObject};
 use crate::mount::offered::offered_content;
@@ -107,12 +108,14 @@ pub async fn mount_content(
     let now = daemon.now();
     for mount in mounts.into_iter().filter(|mount| mount.may_have_capability(list.capability())) {
         let (clock, client) = (daemon.sessions.clock().clone(), client.clone());
-        let is_late = mount.is_late(now);
+        let is_late = mount.is_late(list.method(), now);
         let until = now + if is_late { LATE_WAIT } else { LIST_WAIT };
         asked.spawn(async move {
             let found = tokio::select! {
                 found = entries(&mount, (principal, client), list) => {
-                    mount.on_list();
+                    if found.is_some() {
+                        mount.on_list(list.method());
+                    }
                     found
                 }
                 () = clock.sleep_until(until) => {
@@ -147,8 +150,13 @@ async fn entries(
     let _place = server.place_for(&client).ok()?;
     let (mut found, mut bytes, mut params) = (Vec::new(), 0, ServerParams::default());
     for _ in 0..PAGES_MAX {
-        let page =
-            server.request(list.method(), params, CallChannels::default(), None).await.ok()?;
+        let page = server.request(list.method(), params, CallChannels::default(), None).await;
+        let page = match page {
+            Ok(page) => page,
+            // That is an answer, too.
+            Err(MountError::Refused { .. }) => return Some(Vec::new()),
+            Err(_) => return None,
+        };
         let mut page: ExactObject = serde_json::from_str(page.get()).ok()?;
         let Some(ExactJson::List(listed)) = page.remove(list.member()) else { return None };
         for entry in listed {

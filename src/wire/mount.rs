@@ -53,6 +53,9 @@ pub struct MountWire {
     /// Why it does not run, if it failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
+    /// Whether it is started again by itself, and not only with a call.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub retries: bool,
     /// Tools that the server lists and that nobody can use, with the reasons.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub left_out: Vec<String>,

@@ -233,7 +233,9 @@ fn an_import_ends_when_each_server_lists_its_tools_or_has_failed() {
     let told = String::from_utf8_lossy(&imported.stderr);
     let lines: Vec<&str> = told.lines().collect();
     assert!(lines.contains(&"counter: 2 tools"), "{told}");
-    assert!(lines.iter().any(|it| it.starts_with("broken: ")), "{told} {problem}");
+    let failed = "broken: it did not start: it exited with status 1; stderr ends with: no key";
+    assert!(lines.iter().any(|it| it.starts_with(failed)), "{told} {problem}");
+    assert!(told.contains("no key; it is tried again"), "{told}");
     assert!(told.contains("until you run: termgate allow-write on"), "{told}");
     let read = told.find("the daemon has read it").unwrap();
     assert!(read < told.find("counter: 2 tools").unwrap(), "{told}");
@@ -243,7 +245,11 @@ fn an_import_ends_when_each_server_lists_its_tools_or_has_failed() {
         serde_json::from_slice(&run.stdout).unwrap()
     };
     let failed = added("again -- python3 server.py");
-    assert_eq!(failed["data"]["servers"][0]["state"], "failed", "{failed}");
+    let server = &failed["data"]["servers"][0];
+    let told = (&server["state"], &server["retries"]);
+    assert_eq!(told, (&json!("failed"), &json!(true)), "{failed}");
+    let failed = added("never -- ${NO_SUCH}");
+    assert_eq!(failed["data"]["servers"][0].get("retries"), None, "{failed}");
     assert_eq!(failed["data"]["writing"], true, "{failed}");
     let added = added(&format!("more -- python3 {}", home.path("server.py").display()));
     let ready = json!([{"name": "more", "state": "ready", "tools": 2}]);

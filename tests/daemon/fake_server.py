@@ -3,7 +3,7 @@ import json, os, subprocess, sys, threading, time
 
 mode = os.environ.get("MODE", "")
 if mode == "die":
-    print("cannot begin", file=sys.stderr)
+    sys.stderr.buffer.write("cannot begin \u200b\n\n".encode())
     sys.exit(3)
 if mode == "silent":
     time.sleep(600)
@@ -105,6 +105,10 @@ for line in sys.stdin:
             continue
         elif name == "slow":
             slow.add(id)
+        elif name == "held":
+            while not os.path.exists(os.environ["STARTS"] + ".go"):
+                time.sleep(0.01)
+            say({"jsonrpc": "2.0", "id": id, "result": {"content": []}})
         elif name == "garbage":
             print("\x00{]", flush=True)
         elif name == "endless":

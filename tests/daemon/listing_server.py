@@ -67,7 +67,7 @@ for line in sys.stdin:
     message = json.loads(line)
     method, id, params = message.get("method"), message.get("id"), message.get("params", {})
     if method == "initialize":
-        capabilities = {"tools": {"listChanged": True}, "resources": {}}
+        capabilities = {"tools": {"listChanged": True}, "resources": {}, "prompts": {}}
         said = {"protocolVersion": "2025-11-25", "capabilities": capabilities,
                 "serverInfo": {"name": "listing", "version": "1"}}
         say({"id": id, "result": said})
@@ -82,6 +82,8 @@ for line in sys.stdin:
     elif method == "resources/list":
         if not os.path.exists(path("mute")):
             say({"id": id, "result": {"resources": [{"uri": "a:b", "name": "one"}]}})
+    elif method == "prompts/list":
+        say({"id": id, "result": {"prompts": []}})
     elif method == "tools/call" and params["name"] == "change":
         change(params["arguments"]["to"])
         say({"id": id, "result": {"content": []}})

@@ -10,7 +10,8 @@ use termgate::core::policy::rules::PolicyRules;
 use tokio::time::Instant;
 
 use crate::daemon::harness::{Era, TestDaemon, Wire};
-use crate::daemon::mounts::{daemon_of, settings_of, wait_for};
+use crate::daemon::mount_exact::Exact;
+use crate::daemon::mounts::{daemon_of, settings_of, view, wait_for};
 use crate::harness::home::Home;
 use crate::harness::waiting::until;
 
@@ -146,8 +147,69 @@ async fn a_server_that_does_not_answer_a_list_of_clients_is_named_until_it_does(
     assert!(!lists(&mut client).await);
     let mount = wait_for(&mut operator, |mount| mount["problem"].is_string()).await;
     assert!(mount["problem"].as_str().unwrap().contains("`resources/list`"), "{mount}");
+    // Another list that it answers says nothing of this one, whoever asks for it.
+    client.request("prompts/list", json!({})).await.unwrap();
+    let mount = view(&mut operator).await;
+    assert!(mount["problem"].as_str().unwrap().contains("`resources/list`"), "{mount}");
+    client.structured("fake__change", json!({"to": "refuse"})).await;
+    let is_busy = |mount: &Value| mount["problem"].to_string().contains("backend is busy");
+    wait_for(&mut operator, is_busy).await;
+    client.structured("fake__change", json!({"to": ""})).await;
+    let mount = wait_for(&mut operator, |mount| !is_busy(mount)).await;
+    assert!(mount["problem"].to_string().contains("`resources/list`"), "{mount}");
     fs::remove_file(server.ground.path("mute")).unwrap();
     while !lists(&mut client).await {}
     wait_for(&mut operator, |mount| mount["problem"].is_null()).await;
+    daemon.stop().await;
+}
+
+#[tokio::test]
+async fn what_a_server_says_before_its_first_list_is_heard() {
+    let server = Exact::new(MountTrust::Trusted, "");
+    let line = |method: &str, params: Value| {
+        json!({"jsonrpc": "2.0", "method": format!("notifications/{method}"), "params": params})
+            .to_string()
+    };
+    let logs = |text: &str| line("message", json!({"level": "error", "data": text}));
+    let harmless = [
+        line("progress", json!({"progressToken": 1, "progress": 1})),
+        line("cancelled", json!({"requestId": 1})),
+        line("resources/updated", json!({"uri": "a:b"})),
+        line("subscriptions/acknowledged", json!({})),
+        line("elicitation/complete", json!([])),
+        line("unheard of", json!(null)),
+        "{\"method\":1}".to_owned(),
+    ];
+    let told = |log: &str| [&[logs(log)], &harmless[..]].concat().join("\n") + "\n";
+    server.says("initialize.tells", &told("no licence"));
+    let changed = line("tools/list_changed", json!({})) + "\n";
+    server.says("tools.list.tells", &(told("no index") + &changed));
+    let daemon = server.mounted().await;
+    let mut operator = daemon.operator().await;
+    // It is asked for its tools again, because the list may be the one before the change.
+    let listed = r#"[{"name":"more","inputSchema":{"type":"object"}}]"#;
+    server.says("tools.list", &format!(r#""result":{{"tools":{listed}}}"#));
+    let mount = wait_for(&mut operator, |mount| mount["changed"] == true).await;
+    let log = mount["log"].to_string();
+    assert!(log.contains("[error] no licence") && log.contains("[error] no index"), "{log}");
+    daemon.stop().await;
+}
+
+#[tokio::test]
+async fn what_a_server_logs_before_it_fails_to_start_is_in_its_log() {
+    let server = Exact::new(MountTrust::Trusted, "");
+    let refusal = r#""error":{"code":-32000,"message":"no"}"#;
+    for method in ["initialize", "server.discover"] {
+        server.says(method, refusal);
+    }
+    let message = json!({
+        "jsonrpc": "2.0", "method": "notifications/message",
+        "params": {"level": "error", "data": "no licence"},
+    });
+    server.says("initialize.tells", &format!("{message}\n"));
+    let daemon = daemon_of(&server.settings, true, PolicyRules::default()).await;
+    let mut operator = daemon.operator().await;
+    let mount = wait_for(&mut operator, |mount| mount["problem"].is_string()).await;
+    assert!(mount["log"].to_string().contains("[error] no licence"), "{mount}");
     daemon.stop().await;
 }

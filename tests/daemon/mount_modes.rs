@@ -1,13 +1,14 @@
 //! Mounts with a server for each client, and with a pool of servers.
 
 use std::collections::BTreeMap;
+use std::fs;
 use std::sync::Arc;
 
 use serde_json::json;
 use termgate::config::Toolsets;
 use termgate::core::mount::{MountMode, MountTrust};
 
-use crate::daemon::harness::{Era, TestDaemon, Wire};
+use crate::daemon::harness::{Era, TestDaemon, Wire, error_code};
 use crate::daemon::mounts::{Fake, view, wait_for};
 use crate::harness::processes::dies;
 use crate::harness::waiting::{soon, until};
@@ -94,6 +95,71 @@ async fn calls_go_to_the_server_of_a_pool_that_has_the_least_to_do() {
     let third = pid(&mut client).await;
     assert!([first, second].contains(&third) && fake.starts() == 2);
     assert_eq!(view(&mut operator).await["servers"], 2);
+    daemon.stop().await;
+}
+
+/// Accepts the tools that a server of the mount lists, once it does.
+async fn accept(operator: &mut Wire) {
+    wait_for(operator, |mount| mount["changed"] == true).await;
+    operator.structured("manage_mounts", json!({"action": "accept", "mount": "fake"})).await;
+}
+
+#[tokio::test]
+async fn a_server_with_the_former_tools_starts_again_once_others_are_accepted() {
+    let fake = with_mode(MountMode::PerClient);
+    let (daemon, mut operator) = fake.known(true).await;
+    let (mut ada, mut bob) = (daemon.client(Era::Legacy).await, daemon.client(Era::Legacy).await);
+    let before = pid(&mut ada).await;
+    fake.lists(|name| format!("now {name}"));
+    assert_eq!(bob.error_code("fake__pid", json!({})).await, "upstream_unavailable");
+    assert_eq!(pid(&mut ada).await, before);
+    // Its call is not cut off, and what comes after it waits.
+    let held = ada.send_call("fake__held", json!({})).await;
+    until("the server to be asked", || fake.heard().contains("held")).await;
+    accept(&mut operator).await;
+    pid(&mut bob).await;
+    let next = ada.send_call("fake__pid", json!({})).await;
+    fs::write(fake.ground.path("starts.go"), "").unwrap();
+    assert_eq!(ada.answer(held).await, json!({"content": []}));
+    assert_eq!(error_code(&ada.answer(next).await), "upstream_restarted");
+    assert_ne!(pid(&mut ada).await, before);
+    let mount = view(&mut operator).await;
+    assert_eq!((&mount["changed"], &mount["problem"]), (&json!(false), &json!(null)));
+    daemon.stop().await;
+}
+
+#[tokio::test]
+async fn tools_can_be_accepted_when_the_client_has_gone_whose_server_listed_them() {
+    let fake = with_mode(MountMode::PerClient);
+    let (daemon, mut operator) = fake.known(true).await;
+    let mut ada = daemon.client(Era::Legacy).await;
+    fake.lists(|name| format!("now {name}"));
+    assert_eq!(ada.error_code("fake__pid", json!({})).await, "upstream_unavailable");
+    drop(ada);
+    wait_for(&mut operator, |mount| mount["servers"] == 1).await;
+    accept(&mut operator).await;
+    pid(&mut daemon.client(Era::Legacy).await).await;
+    daemon.stop().await;
+}
+
+#[tokio::test]
+async fn a_pool_whose_servers_list_what_was_accepted_has_no_changed_tools() {
+    let fake = with_mode(MountMode::Pool(2));
+    let (daemon, mut operator) = fake.known(true).await;
+    let mut client = daemon.client(Era::Legacy).await;
+    let first = pid(&mut client).await;
+    client.send_call("fake__slow", json!({})).await;
+    until("the server to be asked", || fake.heard().contains("slow")).await;
+    fake.lists(|name| format!("now {name}"));
+    assert_eq!(client.error_code("fake__pid", json!({})).await, "upstream_unavailable");
+    wait_for(&mut operator, |mount| mount["changed"] == true).await;
+    fake.lists(|name| format!("does {name}"));
+    operator.structured("manage_mounts", json!({"action": "restart", "mount": "fake"})).await;
+    dies(first).await;
+    wait_for(&mut operator, |mount| mount["changed"] == false).await;
+    pid(&mut client).await;
+    let nothing = json!({"action": "accept", "mount": "fake"});
+    assert_eq!(operator.error_code("manage_mounts", nothing).await, "invalid_argument");
     daemon.stop().await;
 }
 

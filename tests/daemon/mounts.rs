@@ -20,13 +20,14 @@ use crate::harness::waiting::{LOOK, soon, until};
 const SERVER: &str = include_str!("fake_server.py");
 
 /// The tools of the fake server.
-const TOOLS: [&str; 20] = [
+const TOOLS: [&str; 21] = [
     "echo",
     "look",
     "crash",
     "exit",
     "hang",
     "slow",
+    "held",
     "garbage",
     "endless",
     "refuse",
@@ -72,7 +73,7 @@ impl Fake {
     }
 
     /// Has the server list its tools with other descriptions.
-    fn lists(&self, description: impl Fn(&str) -> String) {
+    pub(crate) fn lists(&self, description: impl Fn(&str) -> String) {
         let tool = |name: &&str| {
             json!({
                 "name": name, "description": description(name), "inputSchema": {"type": "object"},
@@ -284,15 +285,16 @@ async fn each_way_to_fail_ends_that_call_and_nothing_else() {
 
 #[tokio::test]
 async fn a_server_that_does_not_start_says_why() {
-    for (mode, problem) in
-        [("die", "it did not start: it ended"), ("silent", "did not start within")]
-    {
+    const ENDED: &str =
+        "it did not start: it exited with status 3; stderr ends with: cannot begin \\u{200b}";
+    for (mode, problem) in [("die", ENDED), ("silent", "did not start within")] {
         let mut fake = Fake::new(MountTrust::Trusted).with_mode(mode);
         fake.settings.initialize_timeout = Duration::from_millis(500);
         let daemon = fake.mounted(true).await;
         let mut operator = daemon.operator().await;
         let mount = wait_for(&mut operator, |mount| mount["problem"].is_string()).await;
         assert!(mount["problem"].as_str().unwrap().contains(problem), "{mount}");
+        assert_eq!(mount["retries"], true);
         if mode == "die" {
             assert!(mount["log"].to_string().contains("cannot begin"), "{mount}");
         }
@@ -503,7 +505,7 @@ async fn a_server_has_ended_when_its_program_has_whoever_holds_its_output() {
         let mut client = daemon.client(Era::Legacy).await;
         assert_eq!(client.error_code("fake__exit", json!({})).await, "upstream_restarted");
         let mount = wait_for(&mut operator, |mount| mount["status"] == "stopped").await;
-        assert_eq!(mount["problem"], "it ended", "{mount}");
+        assert_eq!(mount["problem"], "it exited with status 0", "{mount}");
         daemon.stop().await;
     }
 }

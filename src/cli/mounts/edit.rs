@@ -90,7 +90,7 @@ pub(super) struct MountsFileChoice {
 /// Whether a command waits for the servers that it has added.
 #[derive(Clone, Copy, Debug, Default, Args)]
 pub(super) struct ServerWait {
-    /// Do not wait until the servers have listed their tools or failed, at most 30 s
+    /// Do not wait until the servers have listed their tools or failed, at most 35 s
     #[arg(long)]
     pub(super) no_wait: bool,
 }

@@ -13,11 +13,13 @@ use crate::cli::mounts::edit::{MountsEdit, ServerWait};
 use crate::cli::output::CommandReport;
 use crate::core::counted::counted;
 use crate::core::ids::SessionId;
+use crate::core::mount::INITIALIZE_TIMEOUT;
 use crate::wire::mount::{MountList, MountWire};
 use crate::wire::status::Switched;
 
-/// How long servers may take before the command ends without them.
-const READY_WAIT: Duration = Duration::from_secs(30);
+/// How long servers may take before the command ends without them: longer than the daemon waits for one, so that it is told
+/// why one did not start.
+const READY_WAIT: Duration = INITIALIZE_TIMEOUT.saturating_add(Duration::from_secs(5));
 
 /// The pause between two looks. The daemon tells nobody when a server fails.
 const LOOK_AGAIN: Duration = Duration::from_millis(200);
@@ -37,40 +39,47 @@ struct AddedServerState {
     tools: Option<usize>,
     #[serde(skip_serializing_if = "Option::is_none")]
     problem: Option<String>,
+    /// Whether the daemon starts it again by itself.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    retries: bool,
 }
 
 impl AddedServerState {
     /// `None` while that is open.
     fn of(mount: &MountWire) -> Option<Self> {
-        let name = mount.name.clone();
+        let (name, retries) = (mount.name.clone(), mount.retries);
         match (&mount.problem, mount.accepted) {
             (Some(problem), _) => {
                 let problem = Some(problem.clone());
-                Some(Self { name, state: "failed", tools: None, problem })
+                Some(Self { name, state: "failed", tools: None, problem, retries })
             }
             (None, _) if mount.changed => {
                 let problem = format!("its tools have changed: termgate mounts accept {name}");
-                Some(Self { name, state: "changed", tools: None, problem: Some(problem) })
+                Some(Self { name, state: "changed", tools: None, problem: Some(problem), retries })
             }
             (None, Some(count)) if mount.status == RUNNING => {
-                Some(Self { name, state: "ready", tools: Some(count), problem: None })
+                Some(Self { name, state: "ready", tools: Some(count), problem: None, retries })
             }
             (None, _) => None,
         }
     }
 
     fn without(name: &str, state: &'static str) -> Self {
-        Self { name: name.to_owned(), state, tools: None, problem: None }
+        Self { name: name.to_owned(), state, tools: None, problem: None, retries: false }
     }
 
     fn line(&self) -> String {
         let name = &self.name;
         match (self.tools, &self.problem, self.state) {
             (Some(count), ..) => format!("{name}: {}", counted(count, "tool")),
+            (None, Some(problem), _) if self.retries => {
+                format!("{name}: {problem}; it is tried again: `termgate mounts` shows how it does")
+            }
             (None, Some(problem), _) => format!("{name}: {problem}"),
             (None, None, "unknown") => format!("{name}: the daemon does not read this file"),
             (None, None, _) => {
-                format!("{name}: not ready after 30 s; `termgate mounts` shows when it is")
+                let most = READY_WAIT.as_secs();
+                format!("{name}: not ready after {most} s; `termgate mounts` shows when it is")
             }
         }
     }
@@ -169,6 +178,8 @@ mod tests {
         let line = |mount| AddedServerState::of(&mount).unwrap().line();
         assert_eq!(line(mount(Some(1), None)), "a: 1 tool");
         assert_eq!(line(mount(None, Some("it ended"))), "a: it ended");
+        let retries = MountWire { retries: true, ..mount(None, Some("it ended")) };
+        assert!(line(retries).starts_with("a: it ended; it is tried again"));
         let mut other = mount(Some(1), None);
         other.changed = true;
         assert!(line(other).contains("termgate mounts accept a"));

@@ -195,10 +195,6 @@ pub(super) fn manage(error: &ManageError) -> ErrorWire {
             ..ErrorWire::because(Code::InvalidArgument, error).parameter("digest")
         },
         ManageError::NotKept { .. } => ErrorWire::because(Code::StorageError, error),
-        ManageError::Stopping(_) => ErrorWire {
-            hint: "Try again when it has ended.".to_owned(),
-            ..ErrorWire::because(Code::Busy, error).retry_after(RETRY_MS)
-        },
     }
 }
 
@@ -227,7 +223,6 @@ mod tests {
             of_mount(MountError::NotReading { mount: web.clone() }),
             of_mount(MountError::TooManyClients { mount: web.clone() }),
             of_mount(MountError::LeaseEnded { mount: web.clone() }),
-            manage(&ManageError::Stopping(web.clone())),
             of_lease(WriteError::TooManyInFlight),
             of_lease(ended.into()),
             of_lease(LeaseError::WaitGivenUp.into()),

@@ -157,7 +157,7 @@ pub async fn read_lines(stream: impl AsyncRead + Unpin, to: mpsc::Sender<FromSer
         let read = match bounded_line(&mut reader, MESSAGE_MAX).await {
             Ok(BoundedLine::Whole(line)) => FromServer::Line(line),
             Ok(BoundedLine::Cut(begin)) => skip_line(&mut reader, begin).await,
-            Ok(BoundedLine::End) | Err(_) => FromServer::Closed("it ended".to_owned()),
+            Ok(BoundedLine::End) | Err(_) => return,
         };
         let is_last = matches!(read, FromServer::Closed(_));
         if to.send(read).await.is_err() || is_last {

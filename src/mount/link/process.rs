@@ -21,8 +21,9 @@ use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
 use nix::unistd::Pid;
 use tokio::io::{AsyncRead, BufReader, ReadBuf};
 use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
+use tokio::sync::watch;
 use tokio::task::{JoinSet, spawn_blocking};
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 use crate::mount::link::lines::{BoundedLine, Lines, bounded_line, read_lines, write_lines};
 use crate::mount::log::{LOG_LINE_MAX, ServerLog};
@@ -30,6 +31,9 @@ use crate::mount::log::{LOG_LINE_MAX, ServerLog};
 /// How long a server may take to end before it is killed, and how often it is looked at meanwhile.
 const GRACE: Duration = Duration::from_secs(2);
 const LOOK: Duration = Duration::from_millis(10);
+
+/// How long the end of a server is waited for whose output has ended, so that it can be told how it ended.
+const END_WAIT: Duration = Duration::from_millis(300);
 
 /// A server that is to be started.
 #[derive(Clone, Debug)]
@@ -122,6 +126,10 @@ pub struct ServerProcess {
     group: Option<Pid>,
     /// Whether it was asked to end.
     is_asked: Arc<AtomicBool>,
+    /// The last line that it wrote to standard error; closed when it writes no more.
+    last_line: watch::Receiver<String>,
+    /// Until when its end is waited for, once its output has ended.
+    ends_until: Option<Instant>,
     _pipes: JoinSet<()>,
 }
 
@@ -140,8 +148,9 @@ impl ServerProcess {
         let (mut child, server) = started.map_err(|error| wrong(error.to_string()))?;
         let group = Some(Pid::from_raw(child.id().cast_signed()));
         let (lines, unwritten, read) = Lines::new();
-        let is_asked = Arc::default();
-        let mut process = Self { server, group, is_asked, _pipes: JoinSet::new() };
+        let (is_asked, (said, last_line)) = (Arc::default(), watch::channel(String::new()));
+        let (ends_until, _pipes) = (None, JoinSet::new());
+        let mut process = Self { server, group, is_asked, last_line, ends_until, _pipes };
         let pipes = &mut process._pipes;
         let join = || -> io::Result<()> {
             if let Some(stdin) = child.stdin.take() {
@@ -154,7 +163,7 @@ impl ServerProcess {
                 pipes.spawn(read_lines(OwnOutput { pipe, ended: Some(ended) }, read));
             }
             if let Some(stderr) = child.stderr.take() {
-                pipes.spawn(keep_log(ChildStderr::from_std(stderr)?, log.clone()));
+                pipes.spawn(keep_log(ChildStderr::from_std(stderr)?, log.clone(), said));
             }
             Ok(())
         };
@@ -164,6 +173,30 @@ impl ServerProcess {
 
     pub fn pid(&self) -> Option<u32> {
         self.group.map(|group| group.as_raw().cast_unsigned())
+    }
+
+    /// How it has ended by itself, after its output has ended. Waits a moment for its end, and for its last line. Cancelling
+    /// this does not begin the wait anew.
+    pub async fn how_it_ended(&mut self) -> String {
+        let until = *self.ends_until.get_or_insert_with(|| Instant::now() + END_WAIT);
+        let ended = async {
+            self.server.ended().await;
+            while self.last_line.changed().await.is_ok() {}
+        };
+        let _ = timeout_at(until, ended).await;
+        let flags = WaitPidFlag::WEXITED | WaitPidFlag::WNOHANG | WaitPidFlag::WNOWAIT;
+        match self.group.map(|group| waitid(Id::Pid(group), flags)) {
+            Some(Ok(WaitStatus::Exited(_, code))) => format!("it exited with status {code}"),
+            Some(Ok(WaitStatus::Signaled(_, signal, _))) => format!("it was ended by {signal}"),
+            Some(Ok(WaitStatus::StillAlive)) => "it closed its output".to_owned(),
+            // Nothing else ends a process.
+            Some(Ok(_) | Err(_)) | None => "it ended".to_owned(),
+        }
+    }
+
+    /// The last line that it wrote to standard error, if it wrote one.
+    pub fn last_line(&self) -> Option<String> {
+        Some(self.last_line.borrow().clone()).filter(|line| !line.is_empty())
     }
 
     /// Ends it with all that came of it: asks its group, waits two seconds, and kills.
@@ -209,11 +242,17 @@ fn has_ended(child: Pid) -> bool {
     !matches!(waitid(Id::Pid(child), flags), Ok(WaitStatus::StillAlive))
 }
 
-async fn keep_log(stderr: ChildStderr, log: ServerLog) {
+async fn keep_log(stderr: ChildStderr, log: ServerLog, said: watch::Sender<String>) {
     let mut reader = BufReader::new(stderr);
     loop {
         match bounded_line(&mut reader, LOG_LINE_MAX).await {
-            Ok(BoundedLine::Whole(line) | BoundedLine::Cut(line)) => log.add(&line),
+            Ok(BoundedLine::Whole(line) | BoundedLine::Cut(line)) => {
+                log.add(&line);
+                let line = ServerLog::kept(&line);
+                if !line.is_empty() {
+                    said.send_replace(line);
+                }
+            }
             Ok(BoundedLine::End) | Err(_) => return,
         }
     }

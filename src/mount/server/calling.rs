@@ -35,20 +35,6 @@ impl MountTask {
         known.is_some_and(|(of, generation)| of == lease && generation != running.generation)
     }
 
-    /// Whether the server lists other tools than those that were accepted.
-    pub(super) fn has_other_tools(&mut self) -> bool {
-        let accepted = self.shared.tools.borrow().accepted.clone();
-        let (Some(accepted), Some(listed)) = (accepted, &self.listed) else { return false };
-        match &self.compared {
-            Some((with, differ)) if Arc::ptr_eq(with, &accepted) => *differ,
-            Some(_) | None => {
-                let differ = !accepted.differences(listed).is_empty();
-                self.compared = Some((accepted, differ));
-                differ
-            }
-        }
-    }
-
     /// Passes a call on to the server.
     pub(super) fn begin(&mut self, running: &mut RunningServer, mut call: ServerCall) {
         if call.reply.is_closed() {
@@ -150,7 +136,7 @@ impl MountTask {
 
     /// The tool that is called, as the server lists it.
     pub(super) fn listed_tool(&self, call: &ServerCall) -> Option<&Arc<ExactJson>> {
-        self.listed.as_ref()?.tools().get(&*call.params.text("name")?)
+        self.listed.as_ref()?.tools.tools().get(&*call.params.text("name")?)
     }
 
     /// What a tool wants to be said of its arguments in headers, if there are headers.

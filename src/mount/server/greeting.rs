@@ -100,6 +100,8 @@ impl Listing {
 pub(super) struct Greeted {
     pub(super) greeting: Greeting,
     pub(super) tools: ToolSet,
+    /// Whether it has said that they changed while it listed them.
+    pub(super) have_changed: bool,
 }
 
 /// Greets a server that was just started, and lists its tools if it has some.
@@ -113,14 +115,16 @@ pub(super) async fn greet(
 ) -> Result<Greeted, String> {
     let greeting = hello(link, shared, capabilities).await?;
     if !greeting.declared.has("tools") {
-        return Ok(Greeted { greeting, tools: ToolSet::default() });
+        return Ok(Greeted { greeting, tools: ToolSet::default(), have_changed: false });
     }
     let mut listing = Listing::new(shared.number(), greeting.era);
+    let mut have_changed = false;
     loop {
         send(link, listing.request())?;
         let page = answer(link, shared, listing.id).await?;
-        match listing.on_page(page, || shared.number())? {
-            Ok(tools) => return Ok(Greeted { greeting, tools }),
+        have_changed |= page.have_tools_changed;
+        match listing.on_page(page.result, || shared.number())? {
+            Ok(tools) => return Ok(Greeted { greeting, tools, have_changed }),
             Err(next) => listing = next,
         }
     }
@@ -134,7 +138,7 @@ async fn hello(
     capabilities: Value,
 ) -> Result<Greeting, String> {
     let id = ask_older(link, shared, capabilities)?;
-    let refused = match greeted(answer(link, shared, id).await?) {
+    let refused = match greeted(answer(link, shared, id).await?.result) {
         Ok(said) => {
             send(link, notification("notifications/initialized", &json!({})))?;
             return Ok(greeting(&said, ServerEra::Older));
@@ -143,7 +147,7 @@ async fn hello(
     };
     let id = shared.number();
     send(link, ServerEra::Newer.request(id, "server/discover", &mut ServerParams::default()))?;
-    match greeted(answer(link, shared, id).await?) {
+    match greeted(answer(link, shared, id).await?.result) {
         Ok(said) if knows_newer(&said) => Ok(greeting(&said, ServerEra::Newer)),
         Ok(_) | Err(_) => Err(refused),
     }
@@ -201,12 +205,21 @@ fn refusal(id: &ExactJson, method: &str) -> Vec<u8> {
     }
 }
 
-/// Waits for the answer to this request while nothing else is asked.
+/// The answer to a request before the first call.
+struct EarlyAnswer {
+    result: Result<Box<RawValue>, ServerRefusal>,
+    /// Whether the server has said so before it answered.
+    have_tools_changed: bool,
+}
+
+/// Waits for the answer to this request while nothing else is asked. Log messages are kept; all else that a server may tell
+/// is of calls and of lists that nobody has asked for yet.
 async fn answer(
     link: &mut ServerLink,
     shared: &MountShared,
     wanted: u64,
-) -> Result<Result<Box<RawValue>, ServerRefusal>, String> {
+) -> Result<EarlyAnswer, String> {
+    let mut have_tools_changed = false;
     loop {
         let line = match link.next().await {
             FromServer::Line(line) | FromServer::Within { line, .. } => line,
@@ -217,11 +230,18 @@ async fn answer(
             FromServer::Lost { .. } => continue,
         };
         match parse(&line) {
-            Some(ServerMessage::Answer { id, result }) if id == wanted => return Ok(result),
+            Some(ServerMessage::Answer { id, result }) if id == wanted => {
+                return Ok(EarlyAnswer { result, have_tools_changed });
+            }
             Some(ServerMessage::Asks(ServerRequest { id, method, .. })) => {
                 send(link, refusal(&id, &method))?;
             }
-            Some(ServerMessage::Answer { .. } | ServerMessage::Tells { .. }) => {}
+            Some(ServerMessage::Tells { method, params }) => match &*method {
+                "notifications/message" => shared.log.add_message(params.as_ref()),
+                "notifications/tools/list_changed" => have_tools_changed = true,
+                _ => {}
+            },
+            Some(ServerMessage::Answer { .. }) => {}
             None => shared.log.add(&[b"[termgate] no message: ", &line[..]].concat()),
         }
     }

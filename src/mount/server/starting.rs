@@ -7,22 +7,33 @@ use crate::core::mount::MountMode;
 use crate::mount::asking::{capabilities, capabilities_with_news};
 use crate::mount::handle::ServerCall;
 use crate::mount::link::ServerLink;
+use crate::mount::pinned::ListTime;
 use crate::mount::server::greeting::{Greeted, greet};
+use crate::mount::server::relisting::Relisting;
 use crate::mount::server::{MountTask, ServerEnd};
 
 impl MountTask {
-    /// Starts the server, and learns its tools.
-    pub(super) async fn start(&mut self, capabilities: Value) -> Result<ServerLink, ServerEnd> {
-        let (link, Greeted { greeting, tools }) = self.start_greeted(capabilities).await?;
+    /// Starts the server, and learns its tools. They may be due to be listed again.
+    pub(super) async fn start(
+        &mut self,
+        capabilities: Value,
+    ) -> Result<(ServerLink, Relisting), ServerEnd> {
+        let (link, greeted) = self.start_greeted(capabilities).await?;
+        let Greeted { greeting, tools, have_changed } = greeted;
+        let now = Instant::now();
+        let mut relisting = Relisting::new(now);
+        if have_changed {
+            relisting.on_changed(now);
+        }
         let declared = greeting.declared.clone();
-        let kept = self.shared.tools.borrow().declared.clone();
+        let kept = self.shared.tools.known().declared;
         self.shared.view.send_modify(|view| view.on_greeted(greeting, kept.as_deref()));
         self.contents.send_modify(|count| *count += 1);
-        self.declare(declared);
-        match self.learn(tools) {
-            Ok(()) => Ok(link),
+        self.shared.tools.declare(declared);
+        match self.learn(tools, ListTime::Start) {
+            Ok(()) => Ok((link, relisting)),
             Err(problem) => {
-                link.end().await;
+                self.end_link(link).await;
                 Err(ServerEnd::Failed(problem))
             }
         }
@@ -38,7 +49,10 @@ impl MountTask {
     }
 
     /// Starts the server and greets it.
-    async fn start_greeted(&self, capabilities: Value) -> Result<(ServerLink, Greeted), ServerEnd> {
+    async fn start_greeted(
+        &mut self,
+        capabilities: Value,
+    ) -> Result<(ServerLink, Greeted), ServerEnd> {
         let address = self.address.as_ref().map_err(|why| ServerEnd::Failed(why.clone()))?;
         let until = Instant::now() + self.shared.settings.initialize_timeout;
         let opened = ServerLink::open(address, &self.shared.log);
@@ -47,10 +61,16 @@ impl MountTask {
         match greeted.and_then(|greeted| greeted.map_err(ServerEnd::Failed)) {
             Ok(greeted) => Ok((link, greeted)),
             Err(end) => {
-                link.end().await;
+                self.end_link(link).await;
                 Err(end)
             }
         }
+    }
+
+    /// Ends the server, and keeps what it said last.
+    pub(super) async fn end_link(&mut self, link: ServerLink) {
+        self.last_line = link.last_line();
+        link.end().await;
     }
 
     /// Waits for a part of the start.

@@ -33,6 +33,10 @@ const LISTS: [(ServerNews, &str); 3] = [
 impl MountTask {
     /// Asks the server for what is missing of what clients want.
     pub(super) fn ask_watches(&mut self, running: &mut RunningServer) {
+        if self.is_outdated() {
+            // Its next start is asked.
+            return;
+        }
         let addresses = self.shared.watches.addresses().into_iter();
         let mut wanted: BTreeSet<WatchedThing> = addresses.map(WatchedThing::Resource).collect();
         if running.era == ServerEra::Newer && LISTS.iter().any(|(news, _)| self.is_told(*news)) {
@@ -68,7 +72,7 @@ impl MountTask {
     }
 
     /// Why the server cannot be asked to tell changes of resources, if it cannot.
-    fn why_untold(&mut self) -> Option<MountError> {
+    fn why_untold(&self) -> Option<MountError> {
         let mount = self.shared.name.clone();
         if self.has_other_tools() {
             return Some(MountError::Changed { mount });

@@ -10,8 +10,9 @@ use crate::core::invisible::written_out;
 use crate::core::mount::naming::{ToolSource, exposed_name};
 use crate::mount::definitions::{LeftOutTool, ToolDifference, ToolSet};
 use crate::mount::error::ManageError;
-use crate::mount::handle::MountTools;
+use crate::mount::handle::MountView;
 use crate::mount::json::ExactJson;
+use crate::mount::pinned::MountTools;
 use crate::mount::servers::Mount;
 use crate::surface::answer::budget::ends;
 use crate::surface::call::Call;
@@ -20,6 +21,9 @@ use crate::surface::mounted::lease_of;
 use crate::surface::tool::{Answer, Tool, ToolAccess};
 use crate::wire::mount::{ContestedName, MountList, MountToolWire, MountWire};
 use crate::wire::untrusted::Untrusted;
+
+/// The longest end of what a server that failed wrote to standard error, in bytes of JSON.
+const LAST_LINE_MAX: usize = 240;
 
 /// The longest name of a tool that is left out, in bytes of JSON.
 const NAME_MAX: usize = 64;
@@ -69,7 +73,7 @@ impl Tool for ManageMounts {
                 format!("the mount {} is being restarted", mount.name())
             }
             (MountAction::Accept, Some(mount)) => {
-                mount.accept(self.digest).await?;
+                mount.accept(self.digest.as_deref())?;
                 format!("the tools of {} are accepted", mount.name())
             }
         };
@@ -106,9 +110,10 @@ fn summary(call: &Call, mount: &Mount) -> MountWire {
         pid: view.pid,
         generation: view.generation,
         accepted: tools.accepted.as_ref().map(|it| it.offered().count()),
-        changed: tools.changed.is_some(),
+        changed: tools.changed().is_some(),
         digest: None,
-        problem: view.problem.as_deref().map(shown),
+        problem: problem(&view),
+        retries: view.retries,
         left_out: view.left_out.tools.iter().map(left_out).collect(),
         outputs_left_out: view.left_out.outputs.iter().map(left_out).collect(),
         tools: Vec::new(),
@@ -116,6 +121,17 @@ fn summary(call: &Call, mount: &Mount) -> MountWire {
         instructions: None,
         log: Vec::new(),
     }
+}
+
+/// What is wrong with a server, and what it said of that itself.
+fn problem(view: &MountView) -> Option<String> {
+    let problem = shown(&view.problems()?);
+    Some(match (&view.problem, &view.last_line) {
+        (Some(_), Some(line)) => {
+            format!("{problem}; stderr ends with: {}", shown(&ends(line, LAST_LINE_MAX)))
+        }
+        (None, _) | (_, None) => problem,
+    })
 }
 
 fn left_out(tool: &LeftOutTool) -> String {
@@ -127,7 +143,7 @@ fn described(call: &Call, mount: &Mount) -> MountWire {
     let log = mount.log().iter().map(|line| shown(line)).collect();
     let view = mount.view();
     let known = mount.tools();
-    let digest = known.changed.as_ref().map(|it| it.digest());
+    let digest = known.changed().map(|it| it.digest());
     let tools = tools(mount, &known);
     let declared = known.declared.unwrap_or_default();
     let capabilities = declared.names().iter().map(|&it| it.to_owned()).collect();
@@ -139,15 +155,15 @@ fn described(call: &Call, mount: &Mount) -> MountWire {
 /// The tools that were accepted, and how those that the server lists now differ.
 fn tools(mount: &Mount, known: &MountTools) -> Vec<MountToolWire> {
     let accepted = known.accepted.clone().unwrap_or_default();
-    let newest = known.changed.clone().unwrap_or_else(|| Arc::clone(&accepted));
-    let differences = accepted.differences(&newest);
+    let newest = known.changed().unwrap_or(&accepted);
+    let differences = accepted.differences(newest);
     let mut names: BTreeMap<&Arc<str>, Option<&ToolDifference>> =
         accepted.tools().keys().map(|name| (name, None)).collect();
     names.extend(differences.iter().map(|(name, difference)| (name, Some(difference))));
     let wire = |(tool, difference): (&Arc<str>, Option<&ToolDifference>)| {
         let source = ToolSource { mount: mount.name().clone(), tool: Arc::clone(tool) };
         let description = description(&accepted, tool);
-        let after = self::description(&newest, tool);
+        let after = self::description(newest, tool);
         MountToolWire {
             name: exposed_name(&source),
             tool: shown(tool),
