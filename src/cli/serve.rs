@@ -24,6 +24,7 @@ use crate::config::sources::{Flag, Sources};
 use crate::session::pty::environment::Environment;
 use crate::session::pty::held::shims::OWN_PROGRAM;
 use crate::shim::allocator::take_buffers_fresh;
+use crate::shim::wire::FRAME_MAX;
 use crate::transport::daemon::ending::DaemonEnd;
 use crate::transport::daemon::kept_switches::SwitchOrigin;
 use crate::transport::daemon::upgrade::DaemonProgram;
@@ -31,8 +32,9 @@ use crate::transport::daemon::{Banner, DaemonSettings, serve};
 use crate::transport::stdio::serve_stdio;
 use crate::transport::unix::handed::Handed;
 
-/// From this many bytes on buffers are not recycled: those with all rows of a session would stay in memory.
-const LARGE_BUFFER: i32 = 128 * 1024;
+/// From this many bytes on buffers are not recycled: those with all rows of a session would stay in memory, and the room
+/// for a frame that each session has would be written as a whole.
+const LARGE_BUFFER: i32 = FRAME_MAX as i32;
 
 /// Run the daemon in the foreground
 ///

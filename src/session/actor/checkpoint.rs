@@ -197,6 +197,7 @@ impl<P: Pty> Actor<P> {
         if due <= now && silent_at <= now {
             self.checkpoint_now(true);
             self.remember_stillness();
+            self.unfed.rest();
         } else if due <= now {
             self.kept.due = Some(silent_at);
             if self.kept.unkept_since.is_some_and(|since| now.since(since) >= AGE_MAX) {

@@ -293,6 +293,14 @@ impl Unfed {
         self.fed = 0;
     }
 
+    /// Gives back the memory of the longest read, once all is fed.
+    pub(super) fn rest(&mut self) {
+        if self.is_empty() {
+            self.bytes = Vec::new();
+            self.fed = 0;
+        }
+    }
+
     /// Takes the next slice out, of so many bytes at most, to be given back with [`Unfed::put_back`].
     pub(super) fn take(&mut self, most: usize) -> Slice {
         let length = self.slice.min(most).min(self.bytes.len() - self.fed);
@@ -398,6 +406,21 @@ mod tests {
             unfed.put_back(slice, Duration::ZERO);
         }
         assert!(fed == expected && unfed.bytes.is_empty());
+    }
+
+    #[test]
+    fn the_memory_of_a_long_read_is_given_back_once_all_of_it_was_fed() {
+        let mut unfed = unfed(100_000);
+        next(&mut unfed, Duration::ZERO);
+        let left = unfed.bytes.len() - unfed.fed;
+        unfed.rest();
+        assert_eq!(unfed.bytes.len() - unfed.fed, left);
+        while !unfed.is_empty() {
+            next(&mut unfed, Duration::ZERO);
+        }
+        assert!(unfed.bytes.capacity() >= 100_000, "the next read needs it");
+        unfed.rest();
+        assert_eq!((unfed.bytes.capacity(), unfed.is_empty()), (0, true));
     }
 
     #[test]
