@@ -13,6 +13,7 @@ use rusqlite::{
 };
 use tokio::sync::{mpsc, oneshot};
 
+use crate::shim::allocator::give_back;
 use crate::store::index::content::{BatchOutcome, IndexedLine, RowBatch};
 use crate::store::index::database::{FileIdentity, FileStart, IndexError, IndexFiles};
 use crate::store::index::reader::OpenReaders;
@@ -37,7 +38,7 @@ pub(super) struct IndexShared {
     damaged: Mutex<BTreeSet<FileStart>>,
     /// Open files for the next search.
     pub(super) readers: OpenReaders,
-    batches: mpsc::Sender<QueuedBatch>,
+    work: mpsc::Sender<QueuedWork>,
 }
 
 impl fmt::Debug for IndexShared {
@@ -47,9 +48,9 @@ impl fmt::Debug for IndexShared {
 }
 
 #[derive(Debug)]
-struct QueuedBatch {
-    batch: RowBatch,
-    outcome: oneshot::Sender<BatchOutcome>,
+enum QueuedWork {
+    Store(RowBatch, oneshot::Sender<BatchOutcome>),
+    Rest,
 }
 
 impl SearchIndex {
@@ -62,14 +63,14 @@ impl SearchIndex {
     ///
     /// The thread ends after the last clone is dropped.
     pub fn start(directory: PathBuf, limits: IndexLimits) -> Self {
-        let (batches, queue) = mpsc::channel(BATCHES_MAX);
+        let (work, queue) = mpsc::channel(BATCHES_MAX);
         let files = IndexFiles::in_directory(directory);
         let shared = Arc::new(IndexShared {
             files: files.clone(),
             limits: Mutex::new(limits),
             damaged: Mutex::default(),
             readers: OpenReaders::default(),
-            batches,
+            work,
         });
         let shares = Arc::downgrade(&shared);
         let writer = IndexWriter { shared: shares, files, open: None, failing: false };
@@ -99,10 +100,18 @@ impl SearchIndex {
     pub async fn store(&self, batch: RowBatch) -> BatchOutcome {
         let Some(shared) = &self.0 else { return BatchOutcome::Refused };
         let (outcome, stored) = oneshot::channel();
-        if shared.batches.send(QueuedBatch { batch, outcome }).await.is_err() {
+        if shared.work.send(QueuedWork::Store(batch, outcome)).await.is_err() {
             return BatchOutcome::Refused;
         }
         stored.await.unwrap_or(BatchOutcome::Refused)
+    }
+
+    /// Gives back the memory that only the next batch would need. To be called when none is expected soon.
+    pub fn rest(&self) {
+        if let Some(shared) = &self.0 {
+            // If it is full, there is more to store, and another rest after that.
+            let _ = shared.work.try_send(QueuedWork::Rest);
+        }
     }
 
     pub(super) fn shared(&self) -> Option<&Arc<IndexShared>> {
@@ -141,25 +150,27 @@ struct OpenWriter {
 }
 
 impl IndexWriter {
-    fn run(mut self, mut queue: mpsc::Receiver<QueuedBatch>) {
+    fn run(mut self, mut queue: mpsc::Receiver<QueuedWork>) {
         if let Err(error) = rustix::process::setpriority_process(None, NICE) {
             tracing::debug!(%error, "the search index is written at normal priority");
         }
-        while let Some(QueuedBatch { batch, outcome }) = queue.blocking_recv() {
-            // Whoever handed it over may be gone.
-            let _ = outcome.send(self.store(&batch));
-            if queue.is_empty() {
-                self.rest();
+        while let Some(work) = queue.blocking_recv() {
+            match work {
+                QueuedWork::Store(batch, outcome) => {
+                    // Whoever handed it over may be gone.
+                    let _ = outcome.send(self.store(&batch));
+                }
+                QueuedWork::Rest => self.rest(),
             }
         }
     }
 
-    /// Gives back the memory that only the next batch would need.
     fn rest(&self) {
         if let Some(open) = &self.open {
             // Without it, the memory stays as it is.
             let _ = open.connection.release_memory();
         }
+        give_back();
     }
 
     fn store(&mut self, batch: &RowBatch) -> BatchOutcome {

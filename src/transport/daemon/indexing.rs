@@ -29,6 +29,8 @@ use crate::wire::command::CommandWire;
 
 /// How long rows wait to be stored together.
 const STORE_AFTER: Duration = Duration::from_millis(250);
+/// How long no row must leave the screen until the index gives memory back.
+const REST_AFTER: Duration = Duration::from_secs(1);
 /// How soon to try again what the index refused.
 const STORE_AGAIN: Duration = Duration::from_secs(1);
 /// The time to store what is left when the daemon ends.
@@ -143,8 +145,14 @@ impl SessionFollower {
             }
             if progress == FollowProgress::UpToDate {
                 let scrolled = &self.session.live().scrolled_rows;
+                let rests = async {
+                    sleep(REST_AFTER).await;
+                    self.index.rest();
+                    std::future::pending().await
+                };
                 tokio::select! {
                     () = scrolled.changed() => {}
+                    () = rests => {}
                     // Its task is over, so that the next look is the last.
                     () = self.session.closed() => {
                         self.catch_up().await;

@@ -148,6 +148,18 @@ fn rows_are_stored_once_whoever_hands_them_over() {
 }
 
 #[test]
+fn an_index_that_rested_stores_again() {
+    let home = TempDir::new().unwrap();
+    let (index, one) = (index_in(home.path()), session(1));
+    // Without a file, and with one.
+    for (row, text) in ["apple", "pear"].into_iter().enumerate() {
+        index.rest();
+        assert_eq!(store(&index, batch(&one, row as u64, &[text])), BatchOutcome::Stored);
+        assert_eq!(rows(&index, text), [row as u64]);
+    }
+}
+
+#[test]
 fn a_command_is_found_with_how_it_ended() {
     let home = TempDir::new().unwrap();
     let (index, one) = (index_in(home.path()), session(1));
