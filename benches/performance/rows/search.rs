@@ -25,8 +25,9 @@ use crate::support::terminals::Terminal;
 
 /// The daemon, its shim and the index take turns on two.
 const PLACEMENT: Placement = Placement::TwoCores;
-/// How many blocks are drained in a turn.
-const DRAINED: u8 = 5;
+/// How many blocks are drained in a turn: enough that the index works through most of it, as it waits a quarter of a second
+/// for more before it begins.
+const DRAINED: u8 = 25;
 /// How many are indexed in a turn; as much history is kept.
 const INDEXED: u8 = 10;
 /// Repetitions of a query in a turn.
@@ -40,7 +41,9 @@ const CATCH_UP_MIN: f64 = 12.0;
 const QUERY_MAX_MS: f64 = 1.0;
 /// How long between two looks whether the index has all.
 const LOOK: Duration = Duration::from_millis(5);
-/// How long that may take.
+/// How long nothing is indexed once all is: longer than rows wait to be stored together.
+const STILL: Duration = Duration::from_millis(500);
+/// How long it may take to index all.
 const CATCH_UP_MAX: Duration = Duration::from_secs(60);
 
 pub(crate) fn measure(report: &mut Report) -> anyhow::Result<()> {
@@ -50,7 +53,8 @@ pub(crate) fn measure(report: &mut Report) -> anyhow::Result<()> {
     query(report, &daemon)
 }
 
-/// A program that writes without a pause: the index is behind all the time.
+/// A program that writes without a pause: the index is behind all the time. Each turn begins when it has caught up, so that
+/// it does not work in a turn of the yardstick.
 fn drain(report: &mut Report) -> anyhow::Result<()> {
     let bytes = usize::from(DRAINED) * BLOCK;
     report.table(format_args!("drain, {} MB a turn, {PLACEMENT}", bytes / 1_000_000), speed::HEAD);
@@ -61,11 +65,12 @@ fn drain(report: &mut Report) -> anyhow::Result<()> {
         terminals.push(Terminal::new(pump, daemon.processes()?));
     }
     let [indexed, plain] = terminals.as_mut_slice() else { return Ok(()) };
+    let still = || until_still(&daemons[0]);
     for stream in [Stream::Plain, Stream::Styled] {
         let written = (stream, Mode::Cooked);
         let measured = take_turns(vec![
-            indexed.draining("with the index", written, DRAINED),
-            plain.draining("without", written, DRAINED),
+            indexed.draining("with the index", written, DRAINED).after(still),
+            plain.draining("without", written, DRAINED).after(still),
         ])?;
         let [ours, without] = measured.as_slice() else { return Ok(()) };
         let speeds = [indexed.speed(ours), plain.speed(without)];
@@ -122,6 +127,21 @@ fn until_indexed(daemon: &Daemon, row: u64) -> anyhow::Result<()> {
         ensure!(now() < give_up, "row {next} of {row} is indexed");
         wait_until(now() + LOOK);
     }
+}
+
+/// Waits until nothing was indexed for a while.
+fn until_still(daemon: &Daemon) -> anyhow::Result<()> {
+    let give_up = now() + CATCH_UP_MAX;
+    let (mut row, mut since) = (None, now());
+    while now() < since + STILL {
+        ensure!(now() < give_up, "the index does not catch up");
+        wait_until(now() + LOOK);
+        let next = indexed(daemon).ok();
+        if next != row {
+            (row, since) = (next, now());
+        }
+    }
+    Ok(())
 }
 
 /// Up to which row the index has the only session.

@@ -46,6 +46,16 @@ impl<'a> Contender<'a> {
     ) -> Self {
         Self { name, times, work: Box::new(move || Ok((work()?, Effect::Seen))) }
     }
+
+    /// The same, but before each repetition this is done, which does not count.
+    pub(crate) fn after(self, mut before: impl FnMut() -> anyhow::Result<()> + 'a) -> Self {
+        let Self { name, times, mut work } = self;
+        let work = move || {
+            before()?;
+            work()
+        };
+        Self { name, times, work: Box::new(work) }
+    }
 }
 
 impl std::fmt::Debug for Contender<'_> {
