@@ -91,6 +91,7 @@ mod daemon {
     mod supervised;
     mod tenants;
     mod tokens;
+    mod typed_lines;
     mod upgrading;
     mod waits;
     mod walls;

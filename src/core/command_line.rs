@@ -136,6 +136,29 @@ impl ParsedCommandLine {
         Self { suspects: self.calls, suspect_files, ..Self::default() }
     }
 
+    /// What two readings of a line do together.
+    #[must_use]
+    pub fn and(mut self, other: Self) -> Self {
+        self.calls.extend(other.calls);
+        self.sets.extend(other.sets);
+        self.writes.extend(other.writes);
+        self.targets.extend(other.targets);
+        self.suspects.extend(other.suspects);
+        self.suspect_files.extend(other.suspect_files);
+        self.unknown.extend(other.unknown);
+        self
+    }
+
+    /// What of it is surely there, where it may as well be a password: that is often no valid line.
+    #[must_use]
+    pub fn unshown(mut self) -> Self {
+        self.calls.retain(|call| call.name.is_some());
+        self.writes.retain(LineWord::is_known);
+        self.targets.retain(LineWord::is_known);
+        self.unknown = [UnknownPart::Unshown].into();
+        self
+    }
+
     /// Whether all of it is known.
     pub fn is_known(&self) -> bool {
         let calls = self.calls.iter().all(ProgramCall::is_known);

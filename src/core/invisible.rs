@@ -19,7 +19,19 @@ pub fn is_invisible(after: Option<char>, character: char) -> bool {
     if is_joiner(character) {
         return after.is_none_or(|after| after < FIRST || is_joiner(after));
     }
-    let ignorable = matches!(
+    is_ignorable(character) && character.width().is_none_or(|width| width == 0)
+}
+
+/// Whether a character shows nothing, or a blank that is no ordinary one, in whatever terminal: who decides by a text must not
+/// take it for nothing, nor for a blank that parts words.
+pub fn shows_nothing(character: char) -> bool {
+    const BLANK: [char; 4] = ['\u{2800}', '\u{1d159}', '\u{fe0e}', '\u{fe0f}'];
+    let is_blank = character.is_whitespace() && character != ' ';
+    is_blank || BLANK.contains(&character) || is_joiner(character) || is_ignorable(character)
+}
+
+fn is_ignorable(character: char) -> bool {
+    matches!(
         character,
         '\u{ad}'
             | '\u{34f}'
@@ -38,8 +50,7 @@ pub fn is_invisible(after: Option<char>, character: char) -> bool {
             | '\u{1bca0}'..='\u{1bca3}'
             | '\u{1d173}'..='\u{1d17a}'
             | '\u{e0000}'..='\u{e0fff}'
-    );
-    ignorable && character.width().is_none_or(|width| width == 0)
+    )
 }
 
 fn is_joiner(character: char) -> bool {
@@ -113,6 +124,18 @@ mod tests {
             "می\u{200c}خواهم",
         ] {
             assert_eq!(with_invisible_shown(text), text);
+        }
+    }
+
+    #[test]
+    fn who_decides_sees_all_but_ordinary_blanks() {
+        for character in
+            "\u{a0}\u{2003}\u{3000}\u{2800}\u{fe0f}\u{200d}\u{3164}\u{ad}\u{1d159}\t".chars()
+        {
+            assert!(shows_nothing(character), "{character:?}");
+        }
+        for character in "a é❤漢👩/-".chars() {
+            assert!(!shows_nothing(character), "{character:?}");
         }
     }
 

@@ -11,12 +11,14 @@ pub mod unmarked_ends;
 
 mod current_activity;
 mod kernel_polling;
+pub mod line_so_far;
 pub mod prompt_text;
 mod typed_so_far;
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::core::keys::Unit;
 use crate::core::moment::Moment;
 use crate::core::shell::activity::{ActivityState, Idleness, KernelView, LeaderRest};
 use crate::core::shell::commands::record::Position;
@@ -24,6 +26,7 @@ use crate::core::shell::commands::{Commands, EndsBy, ShellPhase};
 use crate::core::shell::kernel_polling::{
     FULL_SCREEN_PATIENCE, KernelPolling, PAUSE_MAX, READ_AHEAD_MAX,
 };
+use crate::core::shell::line_so_far::{KeysTaken, LineSoFar, ShellProgress};
 use crate::core::shell::prompt_text::ends_with_prompt;
 use crate::core::shell::readiness::Readiness;
 use crate::core::shell::typed_so_far::TypedSoFar;
@@ -55,8 +58,8 @@ pub struct ShellView {
     pub readiness: Readiness,
     /// The session's own shell is at its prompt, and nothing was typed there.
     pub at_empty_line: bool,
-    /// What was typed last ended no line.
-    pub half_line: bool,
+    /// The line that is being typed.
+    pub line: LineSoFar,
     /// A program waits for input, and a full screen stands still.
     pub waits: bool,
     /// The program in front has read all input and waits for more, since then. None while no caller waits for that.
@@ -73,6 +76,7 @@ pub struct Shell {
     marks_expected: bool,
     polling: KernelPolling,
     typed: TypedSoFar,
+    line: LineSoFar,
     /// Where the shell is by its marks, and since when.
     place: (ShellPhase, Option<Position>),
     marked_at: Moment,
@@ -95,6 +99,7 @@ impl Shell {
             marks_expected,
             polling: KernelPolling::begin(now),
             typed: TypedSoFar::begin(now, found),
+            line: LineSoFar::begin(found),
             place: (ShellPhase::default(), None),
             marked_at: now,
             rests: false,
@@ -177,6 +182,37 @@ impl Shell {
         self.typed.between = true;
     }
 
+    /// The line that is being typed, with all that was queued for it.
+    pub fn line(&self) -> &LineSoFar {
+        &self.line
+    }
+
+    /// The same once these keys are queued as well.
+    pub fn line_with(&self, unit: &Unit, commands: &Commands) -> LineSoFar {
+        let is_own = matches!(commands.phase(), ShellPhase::Prompting | ShellPhase::Reading);
+        let taken = match self.seen() {
+            Some(seen) if seen.canonical && !seen.echo => KeysTaken::Unshown,
+            Some(seen) if !is_own && !seen.canonical && !seen.has_shell_in_front() => {
+                KeysTaken::AsKeys
+            }
+            Some(_) | None => KeysTaken::AsLine,
+        };
+        let mut line = self.line.clone();
+        let progress = ShellProgress { command: commands.last(), prompts: commands.prompts() };
+        line.on_keys(&unit.pieces, taken, progress);
+        line
+    }
+
+    /// Notes that keys were queued.
+    pub fn on_queued(&mut self, line: LineSoFar) {
+        self.line = line;
+    }
+
+    /// Notes that some of what was queued is not typed.
+    pub fn on_discarded(&mut self) {
+        self.line.on_discarded();
+    }
+
     /// Notes that the terminal answered a query. A program that has ended may have left the answer unread, and whatever
     /// reads next takes it for something typed.
     pub fn on_answer(&mut self, commands: &Commands) {
@@ -190,6 +226,7 @@ impl Shell {
     /// Notes that a command is sent behind this text, and says what its prompt is.
     pub fn on_command(&mut self, now: Moment, ends_by: EndsBy, before_cursor: &str) -> Arc<str> {
         self.typed.between = false;
+        self.line.on_command();
         self.stir(now);
         match ends_by {
             EndsBy::Kernel => self.typed.at_prompt(before_cursor),

@@ -3,6 +3,8 @@
 mod approving;
 mod facts;
 mod lease;
+mod seen;
+mod telling;
 mod typing;
 
 use std::sync::Arc;
@@ -22,6 +24,7 @@ use crate::core::policy::rules::RuleEffect;
 use crate::core::shell::readiness::Readiness;
 use crate::gateway::judging::approving::AskedCall;
 use crate::gateway::judging::facts::JudgedLine;
+use crate::gateway::judging::seen::{SeenCall, SeenTerminal};
 use crate::session::error::SessionError;
 use crate::session::handle::Session;
 use crate::surface::call::{Call, Daemon, Target};
@@ -36,6 +39,9 @@ const PATIENCE_MAX: Duration = Duration::from_secs(600);
 
 /// How long a shell that is starting is waited for before its command is judged.
 const STARTING_MAX: Duration = Duration::from_secs(10);
+
+/// How long it is waited for, whatever its caller waits, that a shell reads what was typed just before: it does so at once.
+const READING_MAX: Duration = Duration::from_millis(500);
 
 /// A call as it is judged.
 #[derive(Clone, Copy)]
@@ -78,12 +84,15 @@ impl JudgedCall<'_> {
             if rules.allow_all() {
                 return Ok(None);
             }
-            let line = self.line(&daemon.sessions);
-            let facts = self.facts(call, &line);
+            // All of it is of one moment, however long something is waited for below.
+            let terminal = self.terminal();
+            let seen = SeenCall { judged: self, terminal: terminal.as_ref() };
+            let line = seen.line(&daemon.sessions);
+            let facts = seen.facts(call, &line);
             let caller = &call.standing.caller;
             let session = self.session.map(Session::id).or(call.creates);
             let about = (session, self.tenant(call));
-            let others: Vec<_> = self.at_normal_address(&facts).into_iter().collect();
+            let others: Vec<_> = seen.at_normal_address(&facts).into_iter().collect();
             let decision = daemon.judge.decide(&rules, caller, about, (&facts, &others));
             let effect = decision.verdict.effect;
             if effect != RuleEffect::Allow && self.repeats(call).await {
@@ -93,14 +102,16 @@ impl JudgedCall<'_> {
             match effect {
                 RuleEffect::Allow => {
                     if decision.verdict.by_directory {
-                        self.bind(call, self.witness(call));
+                        self.bind(call, PermitBound::Terminal(seen.witness(call)));
+                    } else if let (Some(_), Some(terminal)) = (&line.typed, seen.terminal) {
+                        self.bind(call, PermitBound::Line(terminal.frame.shell.line.turns()));
                     }
                     return Ok(None);
                 }
                 RuleEffect::Deny => return Err(refusal(&decision, WhyRefused::Denied)),
                 RuleEffect::Ask => {}
             }
-            let request = self.request(call, &decision, &line, generation);
+            let request = seen.request(call, &decision, &line, generation);
             let asked = AskedCall { judged: self, daemon, decision: &decision, request, until };
             if let Some(used) = asked.approved(call, changes).await? {
                 return Ok(used);
@@ -111,11 +122,12 @@ impl JudgedCall<'_> {
     /// Waits until a shell that is starting is at its prompt: what was approved before would be approved at another state
     /// of the terminal, and of a line that is typed before, nobody knows who reads it.
     async fn started(self, daemon: &Daemon, call: &mut Call, until: Moment) {
-        let (Some(session), ToolRuns::Line(_) | ToolRuns::Text(_)) =
-            (self.session, self.entry.runs)
-        else {
-            return;
+        let (types_line, at_least) = match self.entry.runs {
+            ToolRuns::Line(_) => (true, Duration::ZERO),
+            ToolRuns::Text(_) | ToolRuns::Input => (self.ends_line(), READING_MAX),
+            ToolRuns::Nothing | ToolRuns::Program => (false, Duration::ZERO),
         };
+        let Some(session) = self.session.filter(|_| types_line) else { return };
         let is_starting = |frame: &Arc<Frame>| frame.shell.readiness == Readiness::Starting;
         let mut frames = session.frames();
         if !is_starting(&frames.borrow()) {
@@ -124,7 +136,7 @@ impl JudgedCall<'_> {
         let _attending = session.attend();
         call.accept();
         let clock = daemon.sessions.clock();
-        let until = until.min(clock.now() + STARTING_MAX);
+        let until = until.min(clock.now() + STARTING_MAX).max(clock.now() + at_least);
         tokio::select! {
             // If the session ends, its tool says so.
             _ = frames.wait_for(|frame| !is_starting(frame)) => {}
@@ -162,11 +174,21 @@ impl JudgedCall<'_> {
         is_known
     }
 
-    /// Has the call take effect only while its terminal is as it is now.
-    fn bind(self, call: &mut Call, witness: Witness) {
+    /// Has the call take effect only within this.
+    fn bind(self, call: &mut Call, bound: PermitBound) {
         if let Some(permit) = call.permit_mut() {
-            permit.bind(PermitBound::Terminal(witness));
+            permit.bind(bound);
         }
+    }
+
+    /// Its terminal as it is now.
+    fn terminal(self) -> Option<SeenTerminal> {
+        self.session.map(SeenTerminal::of)
+    }
+
+    /// The state of its terminal, or of the lease of its mount, as it is now.
+    fn witness(self, call: &Call) -> Witness {
+        SeenCall { judged: self, terminal: self.terminal().as_ref() }.witness(call)
     }
 
     /// The tenant of the session that the call is about, or is to create.
@@ -197,7 +219,9 @@ impl JudgedCall<'_> {
         };
         Duration::from_millis(millis)
     }
+}
 
+impl SeenCall<'_> {
     fn request(
         self,
         call: &Call,
@@ -206,7 +230,8 @@ impl JudgedCall<'_> {
         generation: u64,
     ) -> ApprovalRequest {
         let caller = &call.standing.caller;
-        let (mut fingerprint, mut what) = (self.fingerprint(caller), self.what(line));
+        let rule = decision.verdict.rule.as_deref();
+        let (mut fingerprint, mut what) = (self.judged.fingerprint(caller), self.what(line, rule));
         let line = line.parsed.as_ref();
         // Which mount a call for a lease is about, its arguments need not say.
         if let Some(lease) = &call.mount_lease {
@@ -223,8 +248,8 @@ impl JudgedCall<'_> {
             user: call.standing.user(),
             is_operators: call.standing.is_operator(),
             tenant: decision.tenant.clone(),
-            session: decision.session.filter(|_| self.session.is_some()),
-            tool: Arc::clone(&self.entry.name),
+            session: decision.session.filter(|_| self.judged.session.is_some()),
+            tool: Arc::clone(&self.judged.entry.name),
             what,
             line: line.and_then(facts::fingerprint_of),
             programs: line.and_then(facts::programs_of),

@@ -335,6 +335,7 @@ impl<P: Pty> Actor<P> {
                     self.outlets.facts.tell_lease(LeaseOf::Session(self.id), event);
                 }
                 InputEvent::Discarded(discarded) => {
+                    self.shell.on_discarded();
                     self.record_discarded(&discarded);
                     let (session, bytes) = (self.id, discarded.bytes);
                     tracing::info!(%session, bytes, "queued input was discarded");

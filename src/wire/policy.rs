@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 use crate::core::command_line::{LineWord, ParsedCommandLine, ProgramCall, UnknownPart};
 use crate::core::counted::counted;
 use crate::core::human_duration::rough;
-use crate::core::invisible::with_invisible_shown;
-use crate::core::one_line::one_line;
+use crate::core::invisible::{shows_nothing, written_out};
+use crate::core::one_line::line_to_decide_by;
 use crate::core::policy::decision::Decision;
 use crate::core::policy::rules::{RuleOutcome, RuleVerdict};
 use crate::wire::untrusted::Untrusted;
@@ -70,7 +70,7 @@ fn line(alike: &[&ApprovalWire]) -> Option<String> {
     let directory = first.directory.as_ref().map(|it| format!(", {it}")).unwrap_or_default();
     let (ids, callers, left) = (ids.join(" "), callers.join(", "), rough(first.expires_in_ms));
     let line = format!("{ids}  {}  ({callers}{directory}, {left} left)", first.what);
-    Some(one_line(&line).into_owned())
+    Some(line_to_decide_by(&line).into_owned())
 }
 
 impl ApprovalList {
@@ -116,7 +116,7 @@ impl RuleWritten {
     pub fn diff(&self) -> String {
         let Self { path, line, added, .. } = self;
         // A hidden character in a rule is one of the command.
-        let shown = with_invisible_shown(added);
+        let shown = written_out(added, |it| it != '\n' && shows_nothing(it));
         let lines: String = shown.lines().map(|line| format!("\n+{line}")).collect();
         let before = line - 1;
         let count = added.lines().count();

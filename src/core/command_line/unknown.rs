@@ -41,13 +41,15 @@ pub enum UnknownPart {
     OtherShell,
     #[error("it is typed in a way, or behind something, that is not known")]
     Typing,
+    #[error("what takes it shows nothing of it")]
+    Unshown,
 }
 
 impl UnknownPart {
     /// Whether a command may be hidden in it. What a file or another language says is none of the line's commands.
     pub fn hides_commands(self) -> bool {
         match self {
-            Self::Sourced | Self::Foreign => false,
+            Self::Sourced | Self::Foreign | Self::Unshown => false,
             Self::Syntax
             | Self::Length
             | Self::Nesting
@@ -90,6 +92,7 @@ impl UnknownPart {
             Self::OtherProgram => "other_program",
             Self::OtherShell => "other_shell",
             Self::Typing => "typing",
+            Self::Unshown => "unshown",
         }
     }
 }

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use crate::core::command_line::is_shell;
+
 /// What a terminal is doing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ActivityState {
@@ -69,6 +71,13 @@ pub struct Foreground {
     pub program: Option<Arc<str>>,
 }
 
+impl Foreground {
+    /// Whether its program is a shell, by its name.
+    pub fn is_shell(&self) -> bool {
+        self.program.as_deref().is_some_and(is_shell)
+    }
+}
+
 /// What the kernel knew of a terminal when it was last asked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KernelView {
@@ -87,6 +96,13 @@ pub struct KernelView {
     /// A process in front may pass on what is typed, as to another machine, so that its waiting says
     /// nothing of the program that gets it.
     pub relaying: bool,
+}
+
+impl KernelView {
+    /// Whether the session's shell is in front, or another one.
+    pub(super) fn has_shell_in_front(&self) -> bool {
+        self.shell_in_front || self.foreground.as_ref().is_some_and(Foreground::is_shell)
+    }
 }
 
 /// Whether the program in front has done all that it does about what was typed.

@@ -82,6 +82,8 @@ pub struct Commands {
     list: VecDeque<Arc<CommandRecord>>,
     last: CommandId,
     phase: ShellPhase,
+    /// How many prompts the shell has marked, as far as that was seen.
+    prompts: u64,
     /// Where the shell began to read a line.
     reading_at: Option<Position>,
     sent: Option<SentCommand>,
@@ -145,6 +147,11 @@ impl Commands {
 
     pub fn phase(&self) -> ShellPhase {
         self.phase
+    }
+
+    /// How many prompts the shell has marked, as far as that was seen.
+    pub fn prompts(&self) -> u64 {
+        self.prompts
     }
 
     pub fn reading_at(&self) -> Option<Position> {

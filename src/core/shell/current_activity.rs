@@ -21,9 +21,11 @@ impl Shell {
         let is_own_shell = matches!(readiness.ends_by(), Some(EndsBy::Marks | EndsBy::Kernel));
         // Without marks, nobody says where the line begins.
         let is_empty = facts.commands.reading_at().is_none_or(|at| at == facts.cursor);
-        let at_empty_line = is_own_shell && is_empty && !self.typed.half_line;
-        let half_line = self.typed.half_line;
-        let view = ShellView { readiness, at_empty_line, half_line, waits, idle_after };
+        self.line.on_commands(facts.commands.last());
+        let by_marks = readiness.ends_by() == Some(EndsBy::Marks);
+        let at_empty_line = is_own_shell && is_empty && self.line.is_empty(by_marks);
+        let line = self.line.clone();
+        let view = ShellView { readiness, at_empty_line, line, waits, idle_after };
         let kernel = self.seen();
         let activity = Activity {
             state,

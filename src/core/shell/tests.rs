@@ -10,6 +10,7 @@ use super::readiness::ReadyPrompt;
 use super::unmarked_ends::CommandEnding;
 use super::*;
 use crate::core::ids::{RowNumber, Watermark};
+use crate::core::keys::Piece;
 
 /// A program in front that takes lines.
 fn program() -> KernelView {
@@ -385,11 +386,13 @@ fn half_a_line_stays_one_whatever_key_removes_a_character_of_it_or_hands_it_over
     let lines = |pieces: &[&[u8]]| {
         let mut judged = Judged::marked(&PROMPT);
         for piece in pieces {
+            let unit = Unit { pieces: vec![Piece::Text(piece.to_vec())] };
+            judged.shell.on_queued(judged.shell.line_with(&unit, &judged.commands));
             judged.shell.on_typed(judged.now, piece);
         }
         let view = judged.quiet(&raw(shell())).view();
-        assert_ne!(view.at_empty_line, view.half_line);
-        view.half_line
+        assert_ne!(view.at_empty_line, view.line.text() != Some(""));
+        !view.at_empty_line
     };
     assert!(!lines(&[]));
     for key in [&b"\x04"[..], b"\x1c", b"\x1c\x04"] {

@@ -7,9 +7,10 @@ use std::pin::Pin;
 use tokio::sync::watch;
 
 use crate::core::moment::Moment;
+use crate::core::one_line::line_to_decide_by;
 use crate::core::policy::approvals::{Approval, ApprovalAnswer, ApprovalRequest, ApprovalState};
+use crate::core::policy::bound::PermitBound;
 use crate::core::policy::decision::{Decision, DecisionId};
-use crate::gateway::judging::facts::on_one_line;
 use crate::gateway::judging::{JudgedCall, refusal};
 use crate::gateway::recording::RecordedCall;
 use crate::session::error::SessionError;
@@ -41,7 +42,8 @@ pub(super) struct AskedCall<'a> {
 enum Waited {
     Decided,
     TooLong,
-    /// It waits no more: other rules hold, or an equal call used the approval.
+    /// It waits no more and is judged again: other rules hold, an equal call used the approval, or was made at another state
+    /// of the terminal, or the call gave way to newer ones before it was noted that somebody waits in it.
     Void,
 }
 
@@ -200,7 +202,7 @@ impl AskedCall<'_> {
         let ApprovalRequest { what, witness, rule, reason, .. } = &self.request;
         let session = self.judged.session.map(|it| format!("\nSession: {}", it.name()));
         let directory =
-            witness.directory.as_ref().map(|it| format!("\nDirectory: {}", on_one_line(it)));
+            witness.directory.as_ref().map(|it| format!("\nDirectory: {}", line_to_decide_by(it)));
         let rule = rule.as_ref().map(|rule| match reason {
             Some(reason) => format!("\nRule: {rule}: {reason}"),
             None => format!("\nRule: {rule}"),
@@ -216,7 +218,7 @@ impl AskedCall<'_> {
             if self.judged.witness(call) != *witness {
                 return Err(SessionError::Stale.into());
             }
-            self.judged.bind(call, witness.clone());
+            self.judged.bind(call, PermitBound::Terminal(witness.clone()));
         }
         Ok(used)
     }

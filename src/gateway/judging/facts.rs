@@ -12,20 +12,17 @@ use crate::core::command_line::{
     ParsedCommandLine, ProgramCall, UnknownPart, is_shell, reads_otherwise,
 };
 use crate::core::ids::PrincipalId;
-use crate::core::invisible::with_invisible_shown;
-use crate::core::one_line::one_line;
-use crate::core::policy::approvals::{Fingerprint, KnownCommand, Witness};
+use crate::core::policy::approvals::{Fingerprint, KnownCommand};
 use crate::core::policy::decision::Decision;
 use crate::core::policy::rules::facts::{CallFacts, SessionFacts};
 use crate::core::policy::rules::{Matching, RuleEffect, RuleOutcome};
-use crate::core::shell::activity::ActivityState;
 use crate::core::shell::commands::EndsBy;
 use crate::gateway::judging::JudgedCall;
+use crate::gateway::judging::seen::{SeenCall, SeenTerminal};
 use crate::gateway::judging::typing::{LineReader, TypedLine};
 use crate::gateway::recording::without_secrets;
 use crate::mount::registry::MountedTool;
 use crate::session::handle::Session;
-use crate::session::pty::processes::directory_in_front;
 use crate::session::registry::Registry;
 use crate::surface::call::Call;
 use crate::surface::call_arguments::CallArguments;
@@ -55,17 +52,17 @@ pub(super) struct JudgedLine {
     pub(super) typed: Option<TypedLine>,
 }
 
-impl<'a> JudgedCall<'a> {
+impl<'a> SeenCall<'a> {
     /// What the call has a shell or the system run, if the tool says that it does.
     pub(super) fn line(self, sessions: &Registry) -> JudgedLine {
-        let parsed = match self.entry.runs {
+        let parsed = match self.judged.entry.runs {
             ToolRuns::Line(name) => self.line_of_command(name),
             ToolRuns::Program => self.line_of_program(sessions),
             ToolRuns::Text(_) | ToolRuns::Input => {
                 let typed = self.typed_line();
                 let parsed = typed.as_ref().map(|typed| {
-                    let text = typed.whole.as_deref().unwrap_or_default();
-                    self.for_its_shell(typed.parse(), text)
+                    let whole = typed.whole().map_or_else(|| typed.perhaps(), |it| [it].into());
+                    whole.iter().fold(typed.parse(), |line, text| self.for_its_shell(line, text))
                 });
                 return JudgedLine { parsed, typed };
             }
@@ -76,9 +73,9 @@ impl<'a> JudgedCall<'a> {
 
     /// What `run` has a shell run.
     fn line_of_command(self, name: &str) -> Option<ParsedCommandLine> {
-        let text = self.arguments.get(name).and_then(Value::as_str)?;
+        let text = self.judged.arguments.get(name).and_then(Value::as_str)?;
         let mut line = ParsedCommandLine::parse(text);
-        if self.session.is_some_and(is_for_other_program) {
+        if self.terminal.is_some_and(is_for_other_program) {
             line.unknown.insert(UnknownPart::OtherProgram);
         }
         Some(self.for_its_shell(line, text))
@@ -86,7 +83,7 @@ impl<'a> JudgedCall<'a> {
 
     /// What this text runs, where the shell in front may read it in another way.
     fn for_its_shell(self, mut line: ParsedCommandLine, text: &str) -> ParsedCommandLine {
-        if self.session.is_some_and(|session| is_read_otherwise(session, text)) {
+        if self.terminal.is_some_and(|terminal| is_read_otherwise(terminal, text)) {
             line.unknown.insert(UnknownPart::OtherShell);
         }
         line
@@ -94,9 +91,9 @@ impl<'a> JudgedCall<'a> {
 
     /// The program that a session is started with, and the variables that it gets.
     fn line_of_program(self, sessions: &Registry) -> Option<ParsedCommandLine> {
-        let variables = self.arguments.get("env").and_then(Value::as_object);
-        let arguments = self.arguments.get("args").and_then(Value::as_array);
-        let line = match (self.arguments.get("command").and_then(Value::as_str), arguments) {
+        let variables = self.judged.arguments.get("env").and_then(Value::as_object);
+        let arguments = self.judged.arguments.get("args").and_then(Value::as_array);
+        let line = match (self.judged.arguments.get("command").and_then(Value::as_str), arguments) {
             (None, _) if variables.is_none_or(Map::is_empty) => return None,
             (None, _) => ParsedCommandLine::default(),
             (Some(program), None) => ParsedCommandLine::parse(program),
@@ -112,7 +109,7 @@ impl<'a> JudgedCall<'a> {
             line.with_variables(variables.map(|(name, value)| (name.clone(), text(value))));
         // Of what the client hands on, this alone changes which programs run. Bridges hand it on each time, so that it
         // only keeps the line from being allowed.
-        let handed = self.arguments.get("env_client").and_then(|given| given.get(SEARCHED));
+        let handed = self.judged.arguments.get("env_client").and_then(|given| given.get(SEARCHED));
         let own = sessions.variable(SEARCHED).and_then(OsStr::to_str);
         if handed.is_some_and(|handed| handed.as_str() != own) {
             line.sets.insert(SEARCHED.to_owned());
@@ -152,8 +149,10 @@ impl<'a> JudgedCall<'a> {
 
     /// This line as it is written, if the call alone writes it.
     fn text(self, line: &ParsedCommandLine) -> Option<&'a str> {
-        let text = match self.entry.runs {
-            ToolRuns::Line(name) | ToolRuns::Text(name) => self.arguments.get(name)?.as_str()?,
+        let text = match self.judged.entry.runs {
+            ToolRuns::Line(name) | ToolRuns::Text(name) => {
+                self.judged.arguments.get(name)?.as_str()?
+            }
             ToolRuns::Nothing | ToolRuns::Program | ToolRuns::Input => return None,
         };
         let text = text.trim_end_matches(['\n', '\r']);
@@ -164,11 +163,11 @@ impl<'a> JudgedCall<'a> {
     where
         'a: 'b,
     {
-        let standing = &call.standing;
+        let (standing, session) = (&call.standing, self.judged.session);
         let line = judged.parsed.as_ref();
         let of_token = matches!(standing.caller.principal, PrincipalId::Token(_));
-        let of = self.session.map_or(&standing.caller.tenant, Session::tenant).of_all();
-        let raw_input = match self.entry.runs {
+        let of = session.map_or(&standing.caller.tenant, Session::tenant).of_all();
+        let raw_input = match self.judged.entry.runs {
             ToolRuns::Input => true,
             ToolRuns::Text(_) => {
                 let reader = judged.typed.as_ref().map(|typed| typed.reader);
@@ -183,8 +182,8 @@ impl<'a> JudgedCall<'a> {
             tenant: standing.caller.tenant.as_str(),
             roles: standing.roles_in(&of),
             door: standing.door.as_str(),
-            tool: &self.entry.name,
-            mount: match (self.entry.mount(), &call.mount_lease) {
+            tool: &self.judged.entry.name,
+            mount: match (self.judged.entry.mount(), &call.mount_lease) {
                 (Some(MountedTool { mount, tool, .. }), _) => {
                     Some((mount.name().as_str(), format!("{}/{tool}", mount.name())))
                 }
@@ -194,8 +193,10 @@ impl<'a> JudgedCall<'a> {
                 }
                 (None, None) => None,
             },
-            session: self.session.map(facts_of),
-            arguments: self.arguments.facts(),
+            session: session
+                .zip(self.terminal)
+                .map(|(session, terminal)| facts_of(session, terminal)),
+            arguments: self.judged.arguments.facts(),
             line,
             text: line.and_then(|line| self.text(line)),
             raw_input,
@@ -204,7 +205,7 @@ impl<'a> JudgedCall<'a> {
 
     /// The same about a resource of a mount at the normal form of its address, if that is another one.
     pub(super) fn at_normal_address<'b>(self, facts: &CallFacts<'b>) -> Option<CallFacts<'b>> {
-        let address = self.entry.address()?;
+        let address = self.judged.entry.address()?;
         let normal = normal_address(address);
         if normal == address {
             return None;
@@ -216,37 +217,9 @@ impl<'a> JudgedCall<'a> {
         facts.arguments.insert("uri".to_owned(), normal);
         Some(facts)
     }
+}
 
-    /// What the call does, for people, on one line and with all characters visible. Of a line that was typed in pieces, it
-    /// says the whole.
-    pub(super) fn what(self, line: &JudgedLine) -> Arc<str> {
-        let is_secret =
-            |session: &Session| session.frame().activity.value.state == ActivityState::SecretPrompt;
-        let text = match self.entry.runs {
-            ToolRuns::Line(name) => {
-                self.arguments.get(name).and_then(Value::as_str).map(str::to_owned)
-            }
-            ToolRuns::Input | ToolRuns::Text(_) if self.session.is_some_and(is_secret) => {
-                Some(format!("{} what a program does not show", self.entry.name))
-            }
-            ToolRuns::Nothing | ToolRuns::Program | ToolRuns::Text(_) | ToolRuns::Input => None,
-        };
-        let ended = match &line.typed {
-            Some(TypedLine { before: Some(before), .. }) if before.is_empty() => String::new(),
-            Some(TypedLine { whole: Some(whole), .. }) => format!(", which ends the line: {whole}"),
-            Some(TypedLine { before: Some(before), whole: None, .. }) => {
-                format!(", where the line begins with: {before}")
-            }
-            Some(TypedLine { before: None, .. }) => {
-                ", which ends a line that is not known".to_owned()
-            }
-            None => String::new(),
-        };
-        let does = || format!("{} {}{ended}", self.entry.name, self.told());
-        let text = text.unwrap_or_else(does);
-        Arc::from(on_one_line(&text))
-    }
-
+impl JudgedCall<'_> {
     /// The arguments that say what the call does, in a fixed order.
     fn meaning(self) -> String {
         match self.arguments {
@@ -260,7 +233,7 @@ impl<'a> JudgedCall<'a> {
     }
 
     /// The same for people, without the values of environment variables.
-    fn told(self) -> String {
+    pub(super) fn told(self) -> String {
         match self.arguments {
             CallArguments::Values(values) => {
                 let told = values.iter().filter(|(name, _)| !NEUTRAL.contains(&name.as_str()));
@@ -288,36 +261,6 @@ impl<'a> JudgedCall<'a> {
         ];
         Fingerprint::of(&parts.each_ref().map(String::as_bytes))
     }
-
-    pub(super) fn witness(self, call: &Call) -> Witness {
-        let Some(session) = self.session else { return self.witness_of_mount(call) };
-        let frame = session.frame();
-        let directory = directory_in_front(&frame);
-        // Without marks, nothing else tells that something was typed.
-        let is_marked = frame.shell.readiness.ends_by() == Some(EndsBy::Marks);
-        let reads_screen =
-            matches!(self.entry.runs, ToolRuns::Input | ToolRuns::Text(_)) || !is_marked;
-        Witness::of(&frame, call.standing.caller.principal, directory, reads_screen)
-    }
-}
-
-impl JudgedCall<'_> {
-    /// The state of a mount on which it depends what a call does: whose turn it is there.
-    fn witness_of_mount(self, call: &Call) -> Witness {
-        let mounted = self.entry.mount().map(|tool| tool.mount.name());
-        let lease = match (&call.mount_lease, mounted) {
-            (Some(lease), _) => Some(Arc::clone(lease)),
-            (None, Some(mount)) => call.daemon.mount_leases.of(mount),
-            (None, None) => None,
-        };
-        let holding = lease.and_then(|lease| lease.view().0.holding);
-        Witness { others_epoch: holding.map(|held| held.epoch), ..Witness::default() }
-    }
-}
-
-/// A text for people, on one line and with all characters visible.
-pub(super) fn on_one_line(text: &str) -> String {
-    one_line(&with_invisible_shown(text)).into_owned()
 }
 
 /// The hash of all that a line runs and writes, if that is known, whatever the order and spelling of flags.
@@ -346,32 +289,23 @@ pub(super) fn programs_of(line: &ParsedCommandLine) -> Option<BTreeSet<String>> 
 }
 
 /// Whether the shell in front is one that may read this line in another way.
-fn is_read_otherwise(session: &Session, line: &str) -> bool {
-    let frame = session.frame();
-    let program = frame.activity.value.foreground.as_ref().and_then(|it| it.program.as_deref());
-    program.is_some_and(|program| reads_otherwise(program, line))
+fn is_read_otherwise(terminal: &SeenTerminal, line: &str) -> bool {
+    terminal.program().is_some_and(|program| reads_otherwise(program, line))
 }
 
 /// Whether a program that is not known to be a shell takes the next command.
-fn is_for_other_program(session: &Session) -> bool {
-    let frame = session.frame();
-    let is_nested = frame.shell.readiness.ends_by() == Some(EndsBy::Prompt);
-    let program = frame.activity.value.foreground.as_ref().and_then(|it| it.program.as_deref());
-    is_nested && !program.is_some_and(is_shell)
+fn is_for_other_program(terminal: &SeenTerminal) -> bool {
+    let is_nested = terminal.frame.shell.readiness.ends_by() == Some(EndsBy::Prompt);
+    is_nested && !terminal.program().is_some_and(is_shell)
 }
 
-fn facts_of(session: &Session) -> SessionFacts {
-    let frame = session.frame();
-    let activity = &frame.activity.value;
+fn facts_of(session: &Session, terminal: &SeenTerminal) -> SessionFacts {
     SessionFacts {
         name: session.name().to_string(),
         tags: session.about().tags.clone(),
-        directory: directory_in_front(&frame),
-        terminal: activity.state,
-        foreground: activity
-            .foreground
-            .as_ref()
-            .and_then(|group| group.program.as_deref().map(str::to_owned)),
+        directory: terminal.directory.clone(),
+        terminal: terminal.frame.activity.value.state,
+        foreground: terminal.program().map(str::to_owned),
     }
 }
 

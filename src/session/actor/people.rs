@@ -162,9 +162,11 @@ impl<P: Pty> Actor<P> {
         let checked = self.input.check_type_in(now, caller, &unit).map_err(SessionError::from);
         let recorded = checked.and_then(|()| self.record_typing(caller, &unit));
         let write = self.callers.next_write();
+        let line = self.shell.line_with(&unit, self.screen.commands());
         let typing = Typing { unit, write, stamp, fresh };
         let granted = recorded.and_then(|()| Ok(self.input.type_in(now, caller, typing)?));
         if granted.is_ok() {
+            self.shell.on_queued(line);
             keys.on_queued();
         }
         if !keys.is_blank() {

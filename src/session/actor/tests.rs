@@ -540,6 +540,30 @@ async fn what_was_approved_for_another_state_of_the_terminal_is_not_written() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_was_judged_before_something_else_was_typed_is_not_written_though_nothing_shows_it() {
+    let desk = Desk::open();
+    desk.acquire(&agent(1)).await.expect("free");
+    let (frame, own) = (desk.session.frame(), agent(1).principal);
+    let judged = [
+        PermitBound::Terminal(Witness::of(&frame, own, None, true)),
+        PermitBound::Line(frame.shell.line.turns()),
+    ];
+    desk.session.permitted_write(typing(&agent(1), "x"), Accepted::nothing()).await.expect("typed");
+    let bound = async |bound: PermitBound| {
+        let mut permit = desk.session.permit(&agent(1), PermittedAct::Type);
+        permit.bind(bound);
+        desk.session.write(&permit, typing(&agent(1), "y"), Accepted::nothing()).await
+    };
+    for before in judged {
+        let refused = bound(before).await.expect_err("x was typed before");
+        assert!(matches!(refused, SessionError::Stale), "{refused}");
+    }
+    let now = PermitBound::Line(desk.session.frame().shell.line.turns());
+    bound(now).await.expect("as it is");
+    assert_eq!(desk.terminal.written(), b"xy");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_waiting_write_keeps_its_lease_alive_until_it_is_let_go() {
     let desk = Desk::open();
     desk.acquire(&agent(1)).await.expect("free");

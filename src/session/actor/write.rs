@@ -189,7 +189,9 @@ impl<P: Pty> Actor<P> {
         self.record_write(write, order, &unit)?;
         let holding =
             if order.keep_alive { KeepLease::UntilLetGo } else { KeepLease::UntilAnswered };
+        let line = self.shell.line_with(&unit, self.screen.commands());
         let Committed { grant, hold, stamp } = self.input.commit(attempt, write, unit, holding)?;
+        self.shell.on_queued(line);
         self.note_write(write, grant.epoch);
         let kept = hold.map(|hold| {
             self.callers.holds.insert(write, hold);
@@ -203,11 +205,18 @@ impl<P: Pty> Actor<P> {
         let approved = match &order.bound {
             None => return Ok(()),
             Some(PermitBound::Terminal(approved)) => approved,
-            Some(PermitBound::Repetition) => return Err(SessionError::Stale),
+            Some(PermitBound::Line(turns)) if *turns == self.shell.line().turns() => return Ok(()),
+            Some(PermitBound::Line(_) | PermitBound::Repetition) => {
+                return Err(SessionError::Stale);
+            }
         };
         let frame = self.frames.borrow();
         let (own, reads_screen) = (order.caller.principal, approved.screen.is_some());
-        let now = Witness::of(&frame, own, directory_in_front(&frame), reads_screen);
+        let now = Witness {
+            // A frame may not show yet what was typed.
+            typed: reads_screen.then(|| self.shell.line().turns()),
+            ..Witness::of(&frame, own, directory_in_front(&frame), reads_screen)
+        };
         if now == *approved { Ok(()) } else { Err(SessionError::Stale) }
     }
 

@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use crate::core::one_line::line_to_decide_by;
 use crate::core::policy::Standing;
 use crate::core::policy::approvals::{Approval, ApprovalError, ApprovalScope, PROGRAM_FOR_MAX};
 use crate::core::policy::decision::DecisionId;
@@ -39,6 +40,7 @@ pub fn waiting(daemon: &Daemon, standing: &Standing) -> ApprovalList {
     let wire = |approval: Approval| {
         let Approval { id, request, expires_at, .. } = approval;
         let session = request.session.and_then(|session| daemon.sessions.get(session));
+        let directory = request.witness.directory.as_deref();
         ApprovalWire {
             approval_id: id.to_string(),
             what: request.what.to_string(),
@@ -47,7 +49,7 @@ pub fn waiting(daemon: &Daemon, standing: &Standing) -> ApprovalList {
             tenant: request.tenant.to_string(),
             session: request.session.map(|session| session.to_string()),
             session_name: session.map(|session| session.name().to_string()),
-            directory: request.witness.directory.clone(),
+            directory: directory.map(|it| line_to_decide_by(it).into_owned()),
             rule: request.rule.as_deref().map(str::to_owned),
             reason: request.reason.as_deref().map(str::to_owned),
             expires_in_ms: now.until(expires_at).as_millis() as u64,

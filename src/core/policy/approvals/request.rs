@@ -43,6 +43,8 @@ pub struct Witness {
     pub foreground: Option<i32>,
     /// When the screen last changed, for a call whose effect may depend on what it shows.
     pub screen: Option<Watermark>,
+    /// How often anything was typed, for such a call: what is typed may show later.
+    pub typed: Option<u64>,
 }
 
 impl Witness {
@@ -60,6 +62,7 @@ impl Witness {
             directory,
             foreground: frame.activity.value.foreground.as_ref().map(|group| group.group),
             screen: reads_screen.then(|| frame.screen_watermark()),
+            typed: reads_screen.then(|| frame.shell.line.turns()),
         }
     }
 }

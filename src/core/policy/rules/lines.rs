@@ -72,6 +72,10 @@ impl Rule {
         if !hidden.is_empty() {
             return Some(hidden.join("; "));
         }
+        // A word of it may be one of a password.
+        if line.unknown.contains(&UnknownPart::Unshown) {
+            return Some(UnknownPart::Unshown.to_string());
+        }
         let Some(command) = self.command.as_ref().filter(|_| condition == Condition::Command)
         else {
             let suspect = self.writes.as_ref().and_then(|it| suspect_file_of(it, call, line));

@@ -27,6 +27,7 @@ impl Commands {
                 self.on_prompt(here, mark.untold);
                 self.bound = mark.bound;
                 self.phase = ShellPhase::Prompting;
+                self.prompts += 1;
             }
             // A program may show the prompt as well.
             MarkKind::PromptEnd if self.phase == ShellPhase::Running => {
