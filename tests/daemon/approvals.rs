@@ -428,6 +428,9 @@ async fn an_approval_ends_with_its_daemon_before_it_is_used() {
     let daemon = home.serve().await;
     let mut client = owner(&gateway, Era::Modern, &secret).await;
     let session = shell(&mut client).await;
+    // A prompt that is painted later would make the call stale.
+    let ready = json!({"session": session, "command": "true"});
+    client.structured("run", ready.clone()).await;
     let call = at_once(&session, &format!("touch {}", file.display()));
     let asked = refused(&mut client, "run", call.clone()).await;
     assert_eq!(asked["error_code"], "approval_required", "{asked}");
@@ -437,6 +440,7 @@ async fn an_approval_ends_with_its_daemon_before_it_is_used() {
 
     let daemon = home.serve().await;
     let mut client = owner(&gateway, Era::Modern, &secret).await;
+    client.structured("run", ready).await;
     let again = refused(&mut client, "run", call).await;
     assert_eq!(again["error_code"], "approval_required", "{again}");
     let next = again["details"]["approval_id"].clone();
