@@ -80,12 +80,24 @@ pub enum ToolDifference {
 }
 
 impl ToolSet {
-    /// The set of these definitions. Those without a name, and with the name of another one, are left out: a call names one.
+    /// The set of these definitions.
     ///
     /// # Errors
     /// There are more than [`TOOLS_MAX`].
     pub fn of(definitions: Vec<ExactJson>) -> Result<Self, TooManyTools> {
-        if definitions.len() > TOOLS_MAX {
+        Self::of_list(definitions, Vec::new())
+    }
+
+    /// The set of a list with these definitions, and with these tools that cannot be read. Those without a name, and with the
+    /// name of another one, are left out: a call names one.
+    ///
+    /// # Errors
+    /// There are more than [`TOOLS_MAX`].
+    pub fn of_list(
+        definitions: Vec<ExactJson>,
+        unread: Vec<LeftOutTool>,
+    ) -> Result<Self, TooManyTools> {
+        if definitions.len() + unread.len() > TOOLS_MAX {
             return Err(TooManyTools);
         }
         let (mut tools, mut left_out) = (BTreeMap::new(), LeftOut::default());
@@ -102,6 +114,8 @@ impl ToolSet {
                 repeated.insert(name);
             }
         }
+        let is_unread = |name: &&Arc<str>| unread.iter().any(|it| *it.name == ***name);
+        repeated.extend(tools.keys().filter(is_unread).cloned());
         for name in &repeated {
             tools.remove(name);
             left_out.tools.push(leave_out(name, "it is listed more than once".to_owned()));
@@ -113,6 +127,7 @@ impl ToolSet {
             };
             of.extend(problem.map(|problem| leave_out(name, problem)));
         }
+        left_out.tools.extend(unread);
         Ok(Self { tools, left_out })
     }
 
@@ -125,13 +140,6 @@ impl ToolSet {
     pub fn offered(&self) -> impl Iterator<Item = &Arc<str>> {
         let is_left_out = |name: &str| self.left_out.tools.iter().any(|it| it.name == name);
         self.tools.keys().filter(move |name| !is_left_out(name))
-    }
-
-    /// The same set, of a list with these tools that cannot be read.
-    #[must_use]
-    pub fn without(mut self, unread: Vec<LeftOutTool>) -> Self {
-        self.left_out.tools.extend(unread);
-        self
     }
 
     pub fn left_out(&self) -> &LeftOut {
@@ -322,6 +330,19 @@ mod tests {
         assert_eq!(left_out, [nameless, nameless, ("a", "it is listed more than once")]);
         let many: Vec<Value> = (0..=TOOLS_MAX).map(|n| json!({"name": n.to_string()})).collect();
         assert_eq!(of(json!(many)), Err(TooManyTools));
+    }
+
+    #[test]
+    fn a_tool_is_left_out_with_another_one_of_its_name_that_cannot_be_read() {
+        let tool = |name| ExactJson::of(&json!({"name": name, "inputSchema": {"type": "object"}}));
+        let (name, problem) = ("a".to_owned(), "it is too deep".to_owned());
+        let unread = vec![LeftOutTool { name, problem }];
+        let some = ToolSet::of_list(vec![tool("a"), tool("b")], unread).unwrap();
+        // What is kept, and so is all that the next daemon knows.
+        assert_eq!(some.tools().keys().map(|it| &**it).collect::<Vec<_>>(), ["b"]);
+        let left_out: Vec<_> =
+            some.left_out().tools.iter().map(|it| (&*it.name, &*it.problem)).collect();
+        assert_eq!(left_out, [("a", "it is listed more than once"), ("a", "it is too deep")]);
     }
 
     #[test]

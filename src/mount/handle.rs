@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use tokio::sync::{Notify, mpsc, oneshot, watch};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::core::ids::ConnectionId;
@@ -62,6 +63,8 @@ pub struct MountView {
     pub greeting: Option<Arc<Greeting>>,
     /// Why it does not run, if it failed.
     pub problem: Option<String>,
+    /// When it failed last, unless it has run since.
+    pub pause: Option<ServerPause>,
     /// How often its lists have changed.
     pub changes: ListChanges,
     /// What clients are not told of its tools.
@@ -74,6 +77,13 @@ pub struct MountView {
     pub unlisted: Option<String>,
     /// Until when clients' lists of this method hardly wait for it, because it did not answer one.
     pub late: BTreeMap<&'static str, Moment>,
+}
+
+/// The time in which a server that failed is not started.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ServerPause {
+    pub since: Instant,
+    pub until: Instant,
 }
 
 /// How often the lists of a server have changed, as far as it tells.
@@ -256,6 +266,13 @@ impl MountServer {
         self.shared.calls.load(Ordering::Relaxed)
     }
 
+    /// Whether it refuses calls as far as is known: it pauses after a failure, or lists other tools than are accepted.
+    pub fn refuses(&self) -> bool {
+        let pause = self.shared.view.borrow().pause;
+        let pauses = pause.is_some_and(|it| Instant::now() < it.until);
+        pauses || self.shared.tools.known().is_proposed_by(self.shared.server)
+    }
+
     /// Takes the place of one call of this client, which is to be held as long as its request.
     ///
     /// # Errors
@@ -331,6 +348,10 @@ impl MountServer {
     /// Ends it, and its task.
     pub fn stop(&self) {
         self.shared.stop.cancel();
+    }
+
+    pub fn is_stopped(&self) -> bool {
+        self.shared.stop.is_cancelled()
     }
 }
 

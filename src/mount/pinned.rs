@@ -33,6 +33,8 @@ pub struct MountTools {
     pub accepted: Option<Arc<ToolSet>>,
     /// What a server declared when it was last greeted; `None` if that is not known.
     pub declared: Option<Arc<DeclaredCapabilities>>,
+    /// How a server said that it is used, when it was last greeted by this daemon.
+    pub instructions: Option<String>,
     /// What servers list instead, the newest last.
     proposed: Vec<ProposedTools>,
 }
@@ -47,12 +49,17 @@ struct ProposedTools {
 impl MountTools {
     pub fn new(accepted: Option<ToolSet>, declared: Option<DeclaredCapabilities>) -> Self {
         let (accepted, declared) = (accepted.map(Arc::new), declared.map(Arc::new));
-        Self { accepted, declared, proposed: Vec::new() }
+        Self { accepted, declared, ..Self::default() }
     }
 
     /// The tools that a server lists, where they differ from those that were accepted.
     pub fn changed(&self) -> Option<&Arc<ToolSet>> {
         self.proposed.last().map(|it| &it.tools)
+    }
+
+    /// Whether this server lists other tools than those that were accepted.
+    pub fn is_proposed_by(&self, server: ServerNumber) -> bool {
+        self.proposed.iter().any(|it| it.server == Some(server))
     }
 
     /// Takes what a server lists in the place of what it listed before. Returns whether that changes anything.
@@ -92,7 +99,8 @@ pub enum ToolsStanding {
     Same,
     /// It lists others, which the mount shows.
     Proposed,
-    /// Others than it lists were accepted since it listed them. It has to start again.
+    /// Others than it lists were accepted since it listed them. It has to start again, whatever is accepted by then: what
+    /// it lists meanwhile is not heard.
     Outdated,
 }
 
@@ -107,6 +115,9 @@ pub struct ListedTools {
 impl ListedTools {
     /// Other tools may have been accepted.
     pub fn on_accepted(&mut self, accepted: Option<&Arc<ToolSet>>) {
+        if self.standing == ToolsStanding::Outdated {
+            return;
+        }
         let Some(accepted) = accepted.filter(|it| !Arc::ptr_eq(it, &self.with)) else { return };
         let is_same = accepted.differences(&self.tools).is_empty();
         self.standing = if is_same { ToolsStanding::Same } else { ToolsStanding::Outdated };
@@ -209,13 +220,14 @@ impl PinnedTools {
         Ok(())
     }
 
-    /// Remembers what a server declares, also for later daemons. Nobody has to accept it, as it adds no tools.
-    pub fn declare(&self, declared: DeclaredCapabilities) {
+    /// Remembers what a server says of itself; what it declares also for later daemons. Nobody has to accept it, as it adds
+    /// no tools.
+    pub fn on_greeted(&self, declared: DeclaredCapabilities, instructions: Option<String>) {
         let _comparing = self.comparing.lock().unwrap_or_else(PoisonError::into_inner);
         let declared = Some(Arc::new(declared));
         let differs = self.tools.send_if_modified(|all| {
             let differs = all.declared != declared;
-            all.declared = declared;
+            (all.declared, all.instructions) = (declared, instructions);
             differs
         });
         // The first tools are kept when they are known.
@@ -315,5 +327,22 @@ mod tests {
         // Started again, they say what they list now.
         assert_eq!((lists(old, &["b"]).standing, lists(other, &["c"]).standing), (Same, Proposed));
         assert_eq!(shown(&pinned), Some(vec!["c".to_owned()]));
+    }
+
+    #[test]
+    fn an_outdated_server_stays_so_until_it_starts_again() {
+        let directory = tempfile::tempdir().unwrap();
+        let pinned = pinned(&directory);
+        let (old, other) = (pinned.number(), pinned.number());
+        let mut listed = pinned.on_listed(old, set(&["a"]), ListTime::Start).unwrap();
+        // It may list something else by the time at which what it listed first is accepted again.
+        for (names, standing) in [(["b"], Outdated), (["a"], Outdated)] {
+            pinned.on_listed(other, set(&names), ListTime::Later).unwrap();
+            pinned.accept(None).unwrap();
+            listed.on_accepted(pinned.known().accepted.as_ref());
+            assert_eq!(listed.standing, standing, "{names:?}");
+        }
+        let listed = pinned.on_listed(old, set(&["a"]), ListTime::Start).unwrap();
+        assert_eq!(listed.standing, Same);
     }
 }

@@ -176,7 +176,10 @@ impl Mounts {
         let read = kept.read(name);
         let unreadable = read.as_ref().err().map(|error| {
             let file = kept.file(name);
-            format!("its accepted tools cannot be read: {error}; remove {}", file.display())
+            let file = file.display();
+            format!(
+                "its accepted tools cannot be read: {error}; remove {file}, then restart the daemon"
+            )
         });
         let (accepted, declared) = read.ok().flatten().unzip();
         let is_known = accepted.is_some();

@@ -34,7 +34,7 @@ use crate::core::moment::Moment;
 use crate::core::mount::restarts::Restarts;
 use crate::mount::error::MountError;
 use crate::mount::handle::{
-    MountCommand, MountShared, MountStatus, STOPPING, ServerCall, stopping,
+    MountCommand, MountShared, MountStatus, STOPPING, ServerCall, ServerPause, stopping,
 };
 use crate::mount::link::{ServerAddress, ServerLink};
 use crate::mount::pinned::{ListedTools, MountTools};
@@ -128,8 +128,13 @@ impl MountTask {
             if first.as_ref().is_some_and(|call| call.reply.is_closed()) {
                 continue;
             }
-            while let ServerEnd::Restart = self.run_once(&mut first).await {
-                self.restarts.on_reset();
+            loop {
+                match self.run_once(&mut first).await {
+                    ServerEnd::Restart => self.restarts.on_reset(),
+                    // The call was not made yet.
+                    ServerEnd::Idle | ServerEnd::Failed(_) if first.is_some() => {}
+                    ServerEnd::Stopped | ServerEnd::Idle | ServerEnd::Failed(_) => break,
+                }
             }
         }
     }
@@ -143,7 +148,7 @@ impl MountTask {
         Moment::from_boot(self.begun.elapsed())
     }
 
-    /// Starts the server and serves until it ends. A call for which it did not start in the end stays where it is.
+    /// Starts the server and serves until it ends. A call that it was neither asked nor refused for stays where it is.
     async fn run_once(&mut self, first: &mut Option<ServerCall>) -> ServerEnd {
         if let Err(wait) = self.restarts.may_start(self.now()) {
             let problem = self.shared.view.borrow().problem.clone();
@@ -156,21 +161,19 @@ impl MountTask {
         self.shared.view.send_modify(|view| {
             (view.status, view.generation) = (MountStatus::Starting, generation);
         });
-        let ended = match self.start(self.told_capabilities(first.as_ref())).await {
-            Ok(started) => self.serve(started, first.take()).await,
-            Err(end) => {
-                match &end {
-                    ServerEnd::Failed(problem) => self.refuse(first.take(), problem, None),
-                    ServerEnd::Stopped => self.refuse(first.take(), STOPPING, None),
-                    ServerEnd::Idle | ServerEnd::Restart => {}
-                }
-                end
-            }
+        let started = self.start(self.told_capabilities(first.as_ref())).await;
+        let has_started = started.is_ok();
+        let ended = match started {
+            Ok(started) => self.serve(started, first).await,
+            Err(end) => end,
         };
         self.shared.tools.on_ended(self.shared.server);
+        let mut pause = None;
         let problem = match &ended {
             ServerEnd::Failed(problem) => {
                 self.restarts.on_failure(self.now());
+                let (since, wait) = (Instant::now(), self.restarts.may_start(self.now()));
+                pause = Some(ServerPause { since, until: since + wait.err().unwrap_or_default() });
                 tracing::warn!(mount = %self.shared.name, problem, "a mounted server failed");
                 self.shared.log.add(format!("[termgate] {problem}").as_bytes());
                 Some(problem.clone())
@@ -181,7 +184,13 @@ impl MountTask {
         self.shared.view.send_modify(|view| {
             (view.status, view.pid, view.problem) = (MountStatus::Stopped, None, problem);
             (view.last_line, view.retries, view.unlisted) = (last_line, retries, None);
+            view.pause = pause;
         });
+        match &ended {
+            ServerEnd::Failed(problem) if !has_started => self.refuse(first.take(), problem, None),
+            ServerEnd::Stopped => self.refuse(first.take(), STOPPING, None),
+            ServerEnd::Failed(_) | ServerEnd::Idle | ServerEnd::Restart => {}
+        }
         ended
     }
 
@@ -198,12 +207,12 @@ impl MountTask {
     async fn serve(
         &mut self,
         (link, relisting): (ServerLink, Relisting),
-        first: Option<ServerCall>,
+        first: &mut Option<ServerCall>,
     ) -> ServerEnd {
         let pid = link.pid();
         self.shared.view.send_modify(|view| {
             (view.status, view.pid, view.problem) = (MountStatus::Running, pid, None);
-            view.retries = false;
+            (view.retries, view.pause) = (false, None);
         });
         let (pending, used) = (BTreeMap::new(), Instant::now());
         let generation = self.restarts.generation();
@@ -226,11 +235,10 @@ impl MountTask {
             used,
             read: 0,
         };
-        if let Some(call) = first {
-            self.begin(&mut running, call);
-        }
+        self.begin_first(&mut running, first);
         self.ask_watches(&mut running);
         let end = loop {
+            let waited = self.waits_for_list(&running);
             if let Some(end) = self.step(&mut running).await {
                 break end;
             }
@@ -238,6 +246,10 @@ impl MountTask {
                 self.shared.log.add(b"[termgate] other tools were accepted than it lists");
                 break ServerEnd::Idle;
             }
+            if waited && !self.waits_for_list(&running) {
+                self.ask_watches(&mut running);
+            }
+            self.begin_first(&mut running, first);
             for call in running.draining.take_ready() {
                 self.begin(&mut running, call);
             }
@@ -256,13 +268,24 @@ impl MountTask {
         end
     }
 
+    /// Makes the call for which the server was started, unless that waits.
+    fn begin_first(&mut self, running: &mut RunningServer, first: &mut Option<ServerCall>) {
+        if let Some(call) = first.take_if(|_| self.takes_calls(running)) {
+            self.begin(running, call);
+        }
+    }
+
+    /// Whether calls are made. What an outdated server is not asked any more waits for its next start.
+    fn takes_calls(&self, running: &RunningServer) -> bool {
+        running.has_room() && !self.is_outdated() && !self.waits_for_list(running)
+    }
+
     /// Waits for one thing to happen, and acts on it. Returns why the server is to end, if it is.
     async fn step(&mut self, running: &mut RunningServer) -> Option<ServerEnd> {
         let deadline = self.deadline(running);
         let shared = Arc::clone(&self.shared);
         let reads = running.read < READ_IN_A_ROW;
-        // What an outdated server is not asked any more waits for its next start.
-        let takes = running.has_room() && !self.is_outdated();
+        let takes = self.takes_calls(running);
         running.read = if reads { running.read + 1 } else { 0 };
         tokio::select! {
             biased;
@@ -328,8 +351,10 @@ impl MountTask {
             return None;
         }
         let is_watched = !self.shared.watches.is_empty();
-        if self.shared.settings.idle_stop.is_zero() || self.shared.fence.is_held() || is_watched {
-            // Its holder relies on its state, and those who watch its resources on its news.
+        let is_relied_on =
+            self.shared.fence.is_held() || is_watched || self.waits_for_list(running);
+        if self.shared.settings.idle_stop.is_zero() || is_relied_on {
+            // Its holder relies on its state, those who watch its resources on its news, and calls may wait for a list.
             running.used = now;
             return None;
         }

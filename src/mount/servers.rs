@@ -40,9 +40,26 @@ impl Mount {
         &self.first.shared().settings
     }
 
-    /// The state of its first server, which lists its tools.
+    /// The state of its first server that runs, with the newest failure of any: clients may have different ones.
     pub fn view(&self) -> MountView {
-        self.first.view()
+        let views: Vec<MountView> = self.servers().iter().map(MountServer::view).collect();
+        let failed = views.iter().filter(|it| it.problem.is_some());
+        let failed = failed.max_by_key(|it| it.pause.map(|pause| pause.since)).cloned();
+        let unlisted = views.iter().find_map(|it| it.unlisted.clone());
+        let ahead = |status| views.iter().find(|it| it.status == status).cloned();
+        let shown = ahead(MountStatus::Running).or_else(|| ahead(MountStatus::Starting));
+        let view = match (shown, failed) {
+            (None, None) => self.first.view(),
+            (None, Some(failed)) => failed,
+            (Some(shown), Some(MountView { problem: Some(problem), last_line, .. }))
+                if shown.problem.is_none() =>
+            {
+                let problem = Some(format!("one of its servers failed: {problem}"));
+                MountView { problem, last_line, ..shown }
+            }
+            (Some(shown), _) => shown,
+        };
+        MountView { unlisted, late: self.first.view().late, ..view }
     }
 
     /// Whether its server may have this capability: the server declared it when it was last greeted, or was started
@@ -95,7 +112,7 @@ impl Mount {
         match (self.settings().mode, &self.replicas) {
             (MountMode::PerClient, Some(replicas)) => {
                 let full = || MountError::TooManyClients { mount: self.name().clone() };
-                replicas.of_client(client).ok_or_else(full)
+                replicas.of_client(&self.first, client).ok_or_else(full)
             }
             (MountMode::Pool(size), Some(replicas)) => Ok(replicas.of_pool(&self.first, size)),
             (_, None) | (MountMode::Shared | MountMode::Leased, _) => Ok(self.first.clone()),
@@ -161,6 +178,8 @@ impl Mount {
 
     /// Ends the mount, with its servers.
     pub fn stop(&self) {
+        // Before the others are looked up: from now on there are no further ones.
+        self.first.stop();
         self.servers().iter().for_each(MountServer::stop);
     }
 
@@ -190,9 +209,13 @@ impl fmt::Debug for FurtherServers {
 }
 
 impl FurtherServers {
-    /// The server of this client alone; `None` if there are as many clients as may be.
-    fn of_client(&self, client: PrincipalId) -> Option<MountServer> {
+    /// The server of this client alone; `None` if there are as many clients as may be. Of a mount that has ended, it is
+    /// `first`, which says so.
+    fn of_client(&self, first: &MountServer, client: PrincipalId) -> Option<MountServer> {
         let mut running = self.lock();
+        if first.is_stopped() {
+            return Some(first.clone());
+        }
         if let Some(own) = running.iter().find(|it| it.client == Some(client)) {
             return Some(own.server.clone());
         }
@@ -213,10 +236,18 @@ impl FurtherServers {
         running.iter().find(|it| it.client == Some(client)).map(|it| it.server.clone())
     }
 
-    /// The server that has the fewest calls, of `first` and the others of a pool of this size.
+    /// The server that has the fewest calls, of `first` and the others of a pool of this size. One that refuses calls has
+    /// none, so that it comes last; of those that are idle, one that runs comes before one that would have to start.
     fn of_pool(&self, first: &MountServer, size: usize) -> MountServer {
         let mut running = self.lock();
-        let least = running.iter().map(|it| &it.server).chain([first]).min_by_key(|it| it.calls());
+        if first.is_stopped() {
+            return first.clone();
+        }
+        let rank = |it: &&MountServer| {
+            let runs = it.shared().view.borrow().status == MountStatus::Running;
+            (it.refuses(), it.calls(), !runs)
+        };
+        let least = running.iter().map(|it| &it.server).chain([first]).min_by_key(rank);
         match least {
             Some(least) if least.calls() == 0 || running.len() + 1 >= size => least.clone(),
             Some(_) | None => {

@@ -95,7 +95,7 @@ pub fn listed_mounts(daemon: &Daemon, standing: &Standing) -> Vec<SeenMount> {
     let seen = seen_mounts(daemon, standing).into_iter();
     let wire = seen.map(|(mount, tools)| {
         let (view, settings) = (mount.view(), mount.settings());
-        let instructions = view.greeting.and_then(|it| it.instructions.clone());
+        let instructions = mount.tools().instructions;
         let as_trusted = |text: String| match settings.trust {
             MountTrust::Trusted => text,
             MountTrust::Untrusted | MountTrust::Sandboxed => shown(&text).into_owned(),

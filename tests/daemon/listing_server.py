@@ -3,11 +3,13 @@
 python3 listing_server.py DIRECTORY
 
 It notes its starts in `starts` and the lists that it is asked for in `lists`. It does not start while `early` exists.
+With `grows` it has a tool less at first: until its first list, or a moment longer if the file says `after`.
 """
 import json, os, sys, threading, time
 
 directory = sys.argv[1]
 counter, mode = 0, ""
+grows = ""
 lock = threading.Lock()
 
 
@@ -49,6 +51,12 @@ def tools():
             {"name": "change", "inputSchema": schema}]
 
 
+def grow():
+    global grows
+    grows = ""
+    announce()
+
+
 def change(to):
     global mode
     mode = to
@@ -58,6 +66,9 @@ def change(to):
             threading.Thread(target=run, daemon=True).start()
 
 
+if os.path.exists(path("grows")):
+    with open(path("grows")) as file:
+        grows = file.read()
 note("starts")
 if os.path.exists(path("early")):
     if os.path.exists(path("hang")):
@@ -67,7 +78,7 @@ for line in sys.stdin:
     message = json.loads(line)
     method, id, params = message.get("method"), message.get("id"), message.get("params", {})
     if method == "initialize":
-        capabilities = {"tools": {"listChanged": True}, "resources": {}, "prompts": {}}
+        capabilities = {"tools": {"listChanged": True}, "resources": {"subscribe": True}, "prompts": {}}
         said = {"protocolVersion": "2025-11-25", "capabilities": capabilities,
                 "serverInfo": {"name": "listing", "version": "1"}}
         say({"id": id, "result": said})
@@ -77,11 +88,20 @@ for line in sys.stdin:
             time.sleep(0.3)
         if mode == "refuse":
             say({"id": id, "error": {"code": -32603, "message": "backend is busy"}})
+        elif grows:
+            known = tools()[:1]
+            if grows == "after":
+                threading.Timer(0.1, grow).start()
+            else:
+                grow()
+            say({"id": id, "result": {"tools": known}})
         else:
             say({"id": id, "result": {"tools": tools()}})
     elif method == "resources/list":
         if not os.path.exists(path("mute")):
             say({"id": id, "result": {"resources": [{"uri": "a:b", "name": "one"}]}})
+    elif method == "resources/subscribe":
+        say({"id": id, "result": {}})
     elif method == "prompts/list":
         say({"id": id, "result": {"prompts": []}})
     elif method == "tools/call" and params["name"] == "change":

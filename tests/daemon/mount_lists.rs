@@ -9,7 +9,7 @@ use termgate::core::mount::{MountSettings, MountTrust};
 use termgate::core::policy::rules::PolicyRules;
 use tokio::time::Instant;
 
-use crate::daemon::harness::{Era, TestDaemon, Wire};
+use crate::daemon::harness::{Era, TestDaemon, Wire, structured};
 use crate::daemon::mount_exact::Exact;
 use crate::daemon::mounts::{daemon_of, settings_of, view, wait_for};
 use crate::harness::home::Home;
@@ -99,6 +99,40 @@ async fn a_flood_of_changes_delays_no_call_and_causes_one_list_a_second() {
     let most = began.elapsed().as_secs() as usize + 2;
     assert!(lists <= most, "{lists} in {:?}", began.elapsed());
     client.structured("fake__change", json!({"to": ""})).await;
+    daemon.stop().await;
+}
+
+#[tokio::test]
+async fn tools_that_a_server_adds_while_it_lists_them_first_are_accepted_with_the_others() {
+    let server = Lister::new();
+    fs::write(server.ground.path("grows"), "during").unwrap();
+    let daemon = server.mounted().await;
+    let mut operator = daemon.operator().await;
+    known(&mut operator).await;
+    assert_eq!(view(&mut operator).await["changed"], false);
+    daemon.stop().await;
+}
+
+#[tokio::test]
+async fn the_first_call_of_a_server_that_adds_its_tools_as_it_starts_is_made() {
+    let server = Lister::new();
+    let daemon = server.mounted().await;
+    let mut operator = daemon.operator().await;
+    known(&mut operator).await;
+    let watched = json!({"uri": "termgate://mount/fake/a:b"});
+    for when in ["during", "after"] {
+        fs::write(server.ground.path("grows"), when).unwrap();
+        let before = server.count("starts");
+        let restart = json!({"action": "restart", "mount": "fake"});
+        operator.structured("manage_mounts", restart).await;
+        until("the next start", || server.count("starts") > before).await;
+        let mut client = daemon.client(Era::Legacy).await;
+        let call = client.send_call("fake__count", json!({})).await;
+        client.request("resources/subscribe", watched.clone()).await.unwrap();
+        let answer = structured(&client.answer(call).await);
+        assert_eq!(answer["counter"], 1, "{when}");
+        assert_eq!(view(&mut operator).await["changed"], false, "{when}");
+    }
     daemon.stop().await;
 }
 

@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::sync::Arc;
 
-use serde_json::json;
-use termgate::config::Toolsets;
+use serde_json::{Value, json};
+use termgate::config::{Config, Toolsets};
 use termgate::core::mount::{MountMode, MountTrust};
 
 use crate::daemon::harness::{Era, TestDaemon, Wire, error_code};
-use crate::daemon::mounts::{Fake, view, wait_for};
+use crate::daemon::mounts::{Fake, table_of, view, wait_for};
 use crate::harness::processes::dies;
 use crate::harness::waiting::{soon, until};
 
@@ -95,6 +95,87 @@ async fn calls_go_to_the_server_of_a_pool_that_has_the_least_to_do() {
     let third = pid(&mut client).await;
     assert!([first, second].contains(&third) && fake.starts() == 2);
     assert_eq!(view(&mut operator).await["servers"], 2);
+    daemon.stop().await;
+}
+
+/// Has the first server of a pool work on a call. Returns its process and the call.
+async fn busy(client: &mut Wire, fake: &Fake) -> (i32, u64) {
+    let first = pid(client).await;
+    let slow = client.send_call("fake__slow", json!({})).await;
+    until("the server to be asked", || fake.heard().contains("slow")).await;
+    (first, slow)
+}
+
+/// Gives up the call of a server, and waits until the server has heard of it.
+async fn idle_again(client: &mut Wire, fake: &Fake, slow: u64) {
+    client.sender.cancel(slow).await;
+    until("the server to be idle", || fake.heard().contains("stopped")).await;
+}
+
+#[tokio::test]
+async fn a_server_of_a_pool_that_does_not_start_takes_no_calls_from_the_others() {
+    let fake = with_mode(MountMode::Pool(2));
+    let (daemon, mut operator) = fake.known(true).await;
+    let mut client = daemon.client(Era::Legacy).await;
+    let (first, slow) = busy(&mut client, &fake).await;
+    // The other one fails when it is to list its tools.
+    fs::remove_file(fake.ground.path("tools.json")).unwrap();
+    assert_eq!(client.error_code("fake__pid", json!({})).await, "upstream_unavailable");
+    // In its pauses, calls go to the one that works.
+    let is_served = async { while client.call("fake__pid", json!({})).await["isError"] == true {} };
+    soon("a call", is_served).await;
+    let mount = view(&mut operator).await;
+    let problem = mount["problem"].as_str().unwrap();
+    assert!(problem.starts_with("one of its servers failed: "), "{mount}");
+    assert_eq!(mount["status"], "running");
+    idle_again(&mut client, &fake, slow).await;
+    for _ in 0..5 {
+        assert_eq!(pid(&mut client).await, first);
+    }
+    daemon.stop().await;
+}
+
+#[tokio::test]
+async fn a_server_of_a_pool_with_other_tools_takes_no_calls_from_the_others() {
+    let fake = with_mode(MountMode::Pool(2));
+    let (daemon, mut operator) = fake.known(true).await;
+    let mut client = daemon.client(Era::Legacy).await;
+    let (first, slow) = busy(&mut client, &fake).await;
+    fake.lists(|name| format!("now {name}"));
+    assert_eq!(client.error_code("fake__pid", json!({})).await, "upstream_unavailable");
+    assert_eq!(pid(&mut client).await, first);
+    idle_again(&mut client, &fake, slow).await;
+    assert_eq!(pid(&mut client).await, first);
+    assert_eq!(view(&mut operator).await["changed"], true);
+    daemon.stop().await;
+}
+
+#[tokio::test]
+async fn what_the_servers_of_clients_do_and_say_is_seen() {
+    let fake = with_mode(MountMode::PerClient);
+    let (daemon, _) = fake.known(true).await;
+    // Its tools are known, so that the first server does not start.
+    let table = table_of(&fake.settings);
+    let change = |config: &mut Config| (config.allow_write, config.mounts) = (true, table);
+    let daemon = daemon.restarted(change).await;
+    let (mut operator, mut client) = (daemon.operator().await, daemon.client(Era::Legacy).await);
+    fs::remove_file(fake.ground.path("tools.json")).unwrap();
+    assert_eq!(client.error_code("fake__pid", json!({})).await, "upstream_unavailable");
+    let mount = view(&mut operator).await;
+    let problem = mount["problem"].as_str().unwrap();
+    assert!(!problem.contains("one of") && problem.contains("FileNotFoundError"), "{mount}");
+    fake.lists(|name| format!("does {name}"));
+    let runs = async { while client.call("fake__pid", json!({})).await["isError"] == true {} };
+    soon("the server of the client", runs).await;
+    let mount = view(&mut operator).await;
+    let expected = (&json!(null), &json!("running"), &json!("Be\\u{200b} kind."));
+    assert_eq!((&mount["problem"], &mount["status"], &mount["instructions"]), expected);
+    let read = client.request("resources/read", json!({"uri": "termgate://mounts"})).await.unwrap();
+    let text = read["contents"][0]["text"].as_str().unwrap();
+    let seen: Value = serde_json::from_str(text).unwrap();
+    let expected = (&json!("running"), &json!("Be\u{200b} kind."));
+    let seen = &seen["mounts"][0];
+    assert_eq!((&seen["status"], &seen["instructions"]), expected);
     daemon.stop().await;
 }
 

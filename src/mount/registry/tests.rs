@@ -51,3 +51,34 @@ async fn calls_that_wait_for_a_start_had_no_effect_when_the_mount_is_removed() {
     assert_eq!(one.unwrap_err(), unavailable);
     assert_eq!(two.unwrap_err(), unavailable);
 }
+
+#[tokio::test]
+async fn a_mount_that_was_removed_starts_no_further_server() {
+    for mode in [MountMode::PerClient, MountMode::Pool(2)] {
+        let directory = tempfile::tempdir().unwrap();
+        let socket = directory.path().join("socket");
+        let listener = UnixListener::bind(&socket).unwrap();
+        let accepted = directory.path().join("accepted");
+        let name: MountName = "web".parse().unwrap();
+        AcceptedTools::at(accepted.clone()).keep(&name, &ToolSet::default(), None).unwrap();
+        let mounts = Mounts::new(MountPlaces { accepted, ..MountPlaces::default() });
+        let settings = MountSettings { mode, ..settings(socket.to_str().unwrap()) };
+        mounts.set(&BTreeMap::from([(name.clone(), settings)]));
+        let mount = mounts.find("web").unwrap();
+        mounts.set(&BTreeMap::new());
+        // A call that has waited for an approval meanwhile; in a pool, with another one.
+        let one = mount.server_for(PrincipalId::Connection(1)).unwrap();
+        let two = mount.server_for(PrincipalId::Connection(2)).unwrap();
+        let call = |server: MountServer| async move {
+            let (params, channels) = (ServerParams::default(), CallChannels::default());
+            server.request(TOOL_CALL, params, channels, None).await
+        };
+        let refused = tokio::select! {
+            refused = async { tokio::join!(call(one), call(two)) } => refused,
+            _ = listener.accept() => panic!("a server of {mode:?} was started"),
+        };
+        let problem = STOPPING.to_owned();
+        let error = MountError::Unavailable { mount: name, problem, retry_after: None };
+        assert_eq!((refused.0.unwrap_err(), refused.1.unwrap_err()), (error.clone(), error));
+    }
+}

@@ -21,6 +21,9 @@ use crate::mount::protocol::{
 /// The most pages of a list of tools.
 const PAGES_MAX: usize = 32;
 
+/// The most lists of a server that says each time that its tools have changed meanwhile, before it is called.
+const LISTS_MAX: usize = 3;
+
 /// The most bytes of all tools of a server, as JSON: each client lists them.
 const TOOLS_BYTES_MAX: usize = 2 * 1024 * 1024;
 
@@ -88,8 +91,8 @@ impl Listing {
         match page.next_cursor {
             Some(_) if self.pages == PAGES_MAX => Err("its list of tools is too long".to_owned()),
             Some(cursor) => Ok(Err(Self { id: number(), cursor: Some(cursor), ..self })),
-            None => ToolSet::of(self.found)
-                .map(|tools| Ok(tools.without(self.left_out)))
+            None => ToolSet::of_list(self.found, self.left_out)
+                .map(Ok)
                 .map_err(|error| error.to_string()),
         }
     }
@@ -117,14 +120,32 @@ pub(super) async fn greet(
     if !greeting.declared.has("tools") {
         return Ok(Greeted { greeting, tools: ToolSet::default(), have_changed: false });
     }
-    let mut listing = Listing::new(shared.number(), greeting.era);
+    let (mut tools, mut have_changed) = list(link, shared, greeting.era).await?;
+    for _ in 1..LISTS_MAX {
+        if !have_changed {
+            break;
+        }
+        // One that does not list them well again has listed them, and is asked later.
+        let Ok(again) = list(link, shared, greeting.era).await else { break };
+        (tools, have_changed) = again;
+    }
+    Ok(Greeted { greeting, tools, have_changed })
+}
+
+/// Lists the tools. Returns also whether the server has said meanwhile that they changed.
+async fn list(
+    link: &mut ServerLink,
+    shared: &MountShared,
+    era: ServerEra,
+) -> Result<(ToolSet, bool), String> {
+    let mut listing = Listing::new(shared.number(), era);
     let mut have_changed = false;
     loop {
         send(link, listing.request())?;
         let page = answer(link, shared, listing.id).await?;
         have_changed |= page.have_tools_changed;
         match listing.on_page(page.result, || shared.number())? {
-            Ok(tools) => return Ok(Greeted { greeting, tools, have_changed }),
+            Ok(tools) => return Ok((tools, have_changed)),
             Err(next) => listing = next,
         }
     }
@@ -212,8 +233,9 @@ struct EarlyAnswer {
     have_tools_changed: bool,
 }
 
-/// Waits for the answer to this request while nothing else is asked. Log messages are kept; all else that a server may tell
-/// is of calls and of lists that nobody has asked for yet.
+/// Waits for the answer to this request while nothing else is asked. Log messages are kept, and so is the news that tools
+/// have changed. Other lists count as changed with each start, if the server tells their changes. All else is of calls and
+/// subscriptions, and none is open yet.
 async fn answer(
     link: &mut ServerLink,
     shared: &MountShared,

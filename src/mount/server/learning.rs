@@ -47,6 +47,11 @@ impl MountTask {
         self.listed.as_ref().is_some_and(|it| it.standing == ToolsStanding::Outdated)
     }
 
+    /// Whether calls wait, because the server lists other tools, and may list those that are accepted in a moment.
+    pub(super) fn waits_for_list(&self, running: &RunningServer) -> bool {
+        self.has_other_tools() && running.relisting.is_awaited()
+    }
+
     /// Other tools may have been accepted.
     pub(super) fn on_accepted(&mut self) {
         if let Some(listed) = &mut self.listed {

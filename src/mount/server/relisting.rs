@@ -29,6 +29,8 @@ pub(super) struct Relisting {
     due: Option<Instant>,
     not_before: Instant,
     failures: u32,
+    /// The list before the one that is due or open failed, or there was news during it. What waited for it waits no more.
+    has_followed: bool,
 }
 
 /// What is due.
@@ -42,7 +44,7 @@ pub(super) enum RelistingDue {
 
 impl Relisting {
     pub(super) fn new(now: Instant) -> Self {
-        Self { open: None, due: None, not_before: now, failures: 0 }
+        Self { open: None, due: None, not_before: now, failures: 0, has_followed: false }
     }
 
     /// The server says that its tools have changed. A list that is on its way may be the one before.
@@ -63,6 +65,7 @@ impl Relisting {
     /// A list was read whole.
     pub(super) fn on_done(&mut self, now: Instant) {
         self.failures = 0;
+        self.has_followed = self.due.is_some();
         self.rest(now, PAUSE);
     }
 
@@ -70,6 +73,7 @@ impl Relisting {
     pub(super) fn on_failed(&mut self, now: Instant) {
         let pause = PAUSE.saturating_mul(1 << self.failures.min(10)).min(PAUSE_MAX);
         self.failures += 1;
+        self.has_followed = true;
         self.due.get_or_insert(now);
         self.rest(now, pause);
     }
@@ -77,6 +81,11 @@ impl Relisting {
     fn rest(&mut self, now: Instant, pause: Duration) {
         self.not_before = now + pause;
         self.due = self.due.map(|due| due.max(self.not_before));
+    }
+
+    /// Whether calls may wait for a list: for one each, however often the server says that its tools have changed.
+    pub(super) fn is_awaited(&self) -> bool {
+        !self.has_followed && self.deadline().is_some()
     }
 
     pub(super) fn deadline(&self) -> Option<Instant> {
@@ -128,6 +137,37 @@ mod tests {
         assert_eq!(lists.on_time(news + PAUSE), Some(RelistingDue::List));
         lists.on_done(news + PAUSE);
         assert_eq!(lists.deadline(), None);
+    }
+
+    #[test]
+    fn calls_wait_for_a_list_and_not_for_the_one_that_follows_it() {
+        let now = Instant::now();
+        let mut lists = Relisting::new(now);
+        assert!(!lists.is_awaited());
+        for news_meanwhile in [false, true] {
+            lists.on_changed(now);
+            assert!(lists.is_awaited());
+            let due = lists.deadline().unwrap();
+            assert_eq!(lists.on_time(due), Some(RelistingDue::List));
+            lists.on_asked(listing(1), due);
+            assert!(lists.is_awaited());
+            if news_meanwhile {
+                lists.on_changed(due);
+            }
+            assert!(lists.take(1).is_some());
+            lists.on_done(due);
+            assert!(!lists.is_awaited());
+        }
+        // Once there was no news during a list, the next one is awaited again.
+        let due = lists.deadline().unwrap();
+        lists.on_time(due);
+        lists.on_asked(listing(2), due);
+        assert!(!lists.is_awaited() && lists.take(2).is_some());
+        lists.on_done(due);
+        lists.on_changed(due);
+        assert!(lists.is_awaited());
+        lists.on_failed(due);
+        assert!(!lists.is_awaited());
     }
 
     #[test]

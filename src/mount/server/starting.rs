@@ -1,16 +1,22 @@
 //! How a server is started, greeted, and asked for its tools.
 
+use std::time::Duration;
+
 use serde_json::Value;
 use tokio::time::{Instant, timeout_at};
 
 use crate::core::mount::MountMode;
 use crate::mount::asking::{capabilities, capabilities_with_news};
+use crate::mount::declared::ServerNews;
 use crate::mount::handle::ServerCall;
 use crate::mount::link::ServerLink;
 use crate::mount::pinned::ListTime;
 use crate::mount::server::greeting::{Greeted, greet};
 use crate::mount::server::relisting::Relisting;
 use crate::mount::server::{MountTask, ServerEnd};
+
+/// How soon a server is asked again that lists other tools at its start than were accepted, and tells their changes.
+const SETTLED_AFTER: Duration = Duration::from_secs(1);
 
 impl MountTask {
     /// Starts the server, and learns its tools. They may be due to be listed again.
@@ -25,13 +31,20 @@ impl MountTask {
         if have_changed {
             relisting.on_changed(now);
         }
-        let declared = greeting.declared.clone();
+        let (declared, instructions) = (greeting.declared.clone(), greeting.instructions.clone());
+        let tells = declared.tells(ServerNews::Tools);
         let kept = self.shared.tools.known().declared;
         self.shared.view.send_modify(|view| view.on_greeted(greeting, kept.as_deref()));
         self.contents.send_modify(|count| *count += 1);
-        self.shared.tools.declare(declared);
+        self.shared.tools.on_greeted(declared, instructions);
         match self.learn(tools, ListTime::Start) {
-            Ok(()) => Ok((link, relisting)),
+            Ok(()) => {
+                if tells && self.has_other_tools() {
+                    // Some add tools just after they were greeted.
+                    relisting.on_changed(now + SETTLED_AFTER);
+                }
+                Ok((link, relisting))
+            }
             Err(problem) => {
                 self.end_link(link).await;
                 Err(ServerEnd::Failed(problem))

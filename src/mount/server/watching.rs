@@ -44,6 +44,7 @@ impl MountTask {
         }
         for thing in &wanted {
             match (running.watches.asked.get(thing), thing) {
+                (None, WatchedThing::Resource(_)) if self.waits_for_list(running) => continue,
                 (None, _) => {}
                 (Some(AskedWatch::Told { .. }), WatchedThing::Resource(uri)) => {
                     self.shared.watches.on_known(uri);

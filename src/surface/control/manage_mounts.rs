@@ -141,14 +141,12 @@ fn left_out(tool: &LeftOutTool) -> String {
 
 fn described(call: &Call, mount: &Mount) -> MountWire {
     let log = mount.log().iter().map(|line| shown(line)).collect();
-    let view = mount.view();
     let known = mount.tools();
     let digest = known.changed().map(|it| it.digest());
     let tools = tools(mount, &known);
     let declared = known.declared.unwrap_or_default();
     let capabilities = declared.names().iter().map(|&it| it.to_owned()).collect();
-    let greeting = view.greeting.unwrap_or_default();
-    let instructions = greeting.instructions.as_deref().map(shown);
+    let instructions = known.instructions.as_deref().map(shown);
     MountWire { digest, tools, capabilities, instructions, log, ..summary(call, mount) }
 }
 
