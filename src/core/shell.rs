@@ -60,6 +60,8 @@ pub struct ShellView {
     pub at_empty_line: bool,
     /// The line that is being typed.
     pub line: LineSoFar,
+    /// What waits for input asks for the rest of a line that was begun before, as far as its prompt says so.
+    pub goes_on: bool,
     /// A program waits for input, and a full screen stands still.
     pub waits: bool,
     /// The program in front has read all input and waits for more, since then. None while no caller waits for that.

@@ -26,7 +26,7 @@ pub enum SessionError {
     Exited(Exit),
     #[error("the screen has changed since watermark {}", .0.from)]
     ScreenChanged(Box<Delta>),
-    #[error("what this acts on has changed since it was approved")]
+    #[error("what this acts on has changed since it was judged")]
     Stale,
     #[error("the expected text is not on the screen")]
     TextNotShown(Box<Delta>),

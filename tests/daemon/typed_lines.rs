@@ -87,6 +87,28 @@ async fn who_approves_a_line_is_told_what_was_typed_though_output_has_erased_a_p
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_rest_of_a_line_that_goes_on_is_not_shown_as_a_line_of_its_own() {
+    let rules = format!("unknown = 'allow'\n{ASK_BEFORE_RM}");
+    let mut typist = Typist::new(&rules).await;
+    typist.types("for d in one two; do cd $d\n").await;
+    let asked = typist.text("rm -rf b\n").await;
+    let what = typist.what(&asked).await;
+    assert!(what.contains("a line that is not known"), "{what}");
+    // At the next prompt it is a line.
+    typist.presses("C-c").await;
+    let asked = typist.text("rm -rf b\n").await;
+    let what = typist.what(&asked).await;
+    assert!(what.ends_with(r#"{"text":"rm -rf b\n"}"#), "{what}");
+    // So it is in a shell inside of it, as far as its prompt tells.
+    typist.types("bash --norc\n").await;
+    typist.types("true \\\n").await;
+    let asked = typist.text("rm -rf b\n").await;
+    let what = typist.what(&asked).await;
+    assert!(what.contains("a line that is not known"), "{what}");
+    typist.daemon.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_line_that_is_typed_in_pieces_without_a_pause_is_known() {
     let mut typist = Typist::new(ASK_BEFORE_RM).await;
     for piece in ["r", "m -rf", "x\u{7f} first"] {

@@ -25,7 +25,8 @@ impl Shell {
         let by_marks = readiness.ends_by() == Some(EndsBy::Marks);
         let at_empty_line = is_own_shell && is_empty && self.line.is_empty(by_marks);
         let line = self.line.clone();
-        let view = ShellView { readiness, at_empty_line, line, waits, idle_after };
+        let goes_on = self.typed.goes_on;
+        let view = ShellView { readiness, at_empty_line, line, goes_on, waits, idle_after };
         let kernel = self.seen();
         let activity = Activity {
             state,

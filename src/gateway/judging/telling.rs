@@ -45,15 +45,15 @@ impl SeenCall<'_> {
 
     fn of_line(self, line: &TypedLine) -> String {
         let (before, whole) = (&line.before, line.whole());
+        let may_be_shown = self.terminal.is_some_and(|it| it.frame.shell.line.may_be_shown());
         match (before, whole) {
             (LineBefore::Known(before), _) if before.is_empty() => String::new(),
+            // What was typed at a password prompt may be on the line by now.
+            _ if !may_be_shown => ", which ends a line that is not shown".to_owned(),
             (LineBefore::Known(_), Some(whole)) => format!(", which ends the line: {whole}"),
             (LineBefore::Known(before), None) => format!(", where the line begins with: {before}"),
             (LineBefore::Unknown { typed, shown }, _) => {
-                let may_show = |_: &&String| {
-                    self.terminal.is_some_and(|it| it.frame.shell.line.may_be_shown())
-                };
-                let typed = typed.as_ref().filter(|it| !it.is_empty()).filter(may_show);
+                let typed = typed.as_ref().filter(|it| !it.is_empty());
                 let typed = typed.map(|it| format!("; before it was typed: {it}"));
                 let shown =
                     shown.as_ref().map(|it| format!("{}{}", it.before_cursor, it.after_cursor));

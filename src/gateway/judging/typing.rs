@@ -196,17 +196,27 @@ fn of_keys(keys: &[Key]) -> (Typed, bool) {
 /// Who reads what is typed next, and what stands on the line before it. None if nobody does.
 fn begun(frame: &Frame) -> Option<(LineReader, LineBefore)> {
     let (shell, activity) = (&frame.shell, &frame.activity.value);
+    let commands = &frame.commands.value;
+    let goes_on = || {
+        let typed = shell.line.text().map(str::to_owned);
+        LineBefore::Unknown { typed, shown: None }
+    };
     let of_program = || match activity.foreground.as_ref().is_some_and(Foreground::is_shell) {
+        true if shell.goes_on => (LineReader::OtherShell, goes_on()),
         true => (LineReader::OtherShell, LineBefore::of_typed(&shell.line)),
         false => (LineReader::Program, LineBefore::Known(String::new())),
     };
+    // It has read an Enter and neither run the line nor asked for another one: what was typed before is the line's beginning.
+    let is_in_line =
+        commands.reading_at().is_some() && !shell.line.is_at_prompt(commands.prompts());
     match activity.state {
+        ActivityState::Exited => None,
+        ActivityState::NeedsInput if is_in_line => Some((LineReader::OwnShell, goes_on())),
         _ if shell.at_empty_line => Some((LineReader::OwnShell, LineBefore::Known(String::new()))),
         ActivityState::Prompt if shell.readiness.ends_by() == Some(EndsBy::Marks) => {
             Some((LineReader::OwnShell, at_prompt(frame)))
         }
         ActivityState::Prompt => Some((LineReader::OwnShell, LineBefore::of_typed(&shell.line))),
-        ActivityState::Exited => None,
         ActivityState::SecretPrompt
         | ActivityState::Running
         | ActivityState::NeedsInput
