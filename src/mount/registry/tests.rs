@@ -24,17 +24,27 @@ fn settings(socket: &str) -> MountSettings {
     }
 }
 
+/// The mount `web` of this mode. Its tools are known, so that it starts with the first call.
+fn mounted(directory: &tempfile::TempDir, mode: MountMode) -> (Mounts, UnixListener) {
+    let [socket, accepted] = ["socket", "accepted"].map(|it| directory.path().join(it));
+    let (listener, name) = (UnixListener::bind(&socket).unwrap(), "web".parse().unwrap());
+    AcceptedTools::at(accepted.clone()).keep(&name, &ToolSet::default(), None).unwrap();
+    let mounts = Mounts::new(MountPlaces { accepted, ..MountPlaces::default() });
+    let settings = MountSettings { mode, ..settings(socket.to_str().unwrap()) };
+    mounts.set(&BTreeMap::from([(name, settings)]));
+    (mounts, listener)
+}
+
+/// What a call is told that a removed mount refuses.
+fn unavailable() -> MountError {
+    let (mount, problem) = ("web".parse().unwrap(), STOPPING.to_owned());
+    MountError::Unavailable { mount, problem, retry_after: None }
+}
+
 #[tokio::test]
 async fn calls_that_wait_for_a_start_had_no_effect_when_the_mount_is_removed() {
     let directory = tempfile::tempdir().unwrap();
-    let socket = directory.path().join("socket");
-    let listener = UnixListener::bind(&socket).unwrap();
-    let accepted = directory.path().join("accepted");
-    let name: MountName = "web".parse().unwrap();
-    // Its tools are known, so that it starts with the first call.
-    AcceptedTools::at(accepted.clone()).keep(&name, &ToolSet::default(), None).unwrap();
-    let mounts = Mounts::new(MountPlaces { accepted, ..MountPlaces::default() });
-    mounts.set(&BTreeMap::from([(name.clone(), settings(socket.to_str().unwrap()))]));
+    let (mounts, listener) = mounted(&directory, MountMode::Shared);
     let server = mounts.find("web").unwrap().server_for(PrincipalId::Connection(1)).unwrap();
     let call = || server.request(TOOL_CALL, ServerParams::default(), CallChannels::default(), None);
     let removed = async {
@@ -46,24 +56,14 @@ async fn calls_that_wait_for_a_start_had_no_effect_when_the_mount_is_removed() {
         mounts.set(&BTreeMap::new());
     };
     let (one, two, ()) = tokio::join!(call(), call(), removed);
-    let problem = STOPPING.to_owned();
-    let unavailable = MountError::Unavailable { mount: name, problem, retry_after: None };
-    assert_eq!(one.unwrap_err(), unavailable);
-    assert_eq!(two.unwrap_err(), unavailable);
+    assert_eq!((one.unwrap_err(), two.unwrap_err()), (unavailable(), unavailable()));
 }
 
 #[tokio::test]
 async fn a_mount_that_was_removed_starts_no_further_server() {
     for mode in [MountMode::PerClient, MountMode::Pool(2)] {
         let directory = tempfile::tempdir().unwrap();
-        let socket = directory.path().join("socket");
-        let listener = UnixListener::bind(&socket).unwrap();
-        let accepted = directory.path().join("accepted");
-        let name: MountName = "web".parse().unwrap();
-        AcceptedTools::at(accepted.clone()).keep(&name, &ToolSet::default(), None).unwrap();
-        let mounts = Mounts::new(MountPlaces { accepted, ..MountPlaces::default() });
-        let settings = MountSettings { mode, ..settings(socket.to_str().unwrap()) };
-        mounts.set(&BTreeMap::from([(name.clone(), settings)]));
+        let (mounts, listener) = mounted(&directory, mode);
         let mount = mounts.find("web").unwrap();
         mounts.set(&BTreeMap::new());
         // A call that has waited for an approval meanwhile; in a pool, with another one.
@@ -77,8 +77,7 @@ async fn a_mount_that_was_removed_starts_no_further_server() {
             refused = async { tokio::join!(call(one), call(two)) } => refused,
             _ = listener.accept() => panic!("a server of {mode:?} was started"),
         };
-        let problem = STOPPING.to_owned();
-        let error = MountError::Unavailable { mount: name, problem, retry_after: None };
-        assert_eq!((refused.0.unwrap_err(), refused.1.unwrap_err()), (error.clone(), error));
+        let refused = (refused.0.unwrap_err(), refused.1.unwrap_err());
+        assert_eq!(refused, (unavailable(), unavailable()));
     }
 }

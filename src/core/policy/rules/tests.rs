@@ -224,6 +224,22 @@ fn operands_that_are_denied_are_any_and_those_that_are_allowed_are_all() {
 }
 
 #[test]
+fn a_value_in_the_word_of_its_flag_is_an_operand() {
+    let pattern = || command("tool", None, Some(&["x*"]));
+    let ask = rules(vec![about("ask", RuleEffect::Ask, pattern())]);
+    for line in ["tool --to=xy", "tool -txy", "tool --to=\"$Y\""] {
+        assert_eq!(judged(&ask, line).0, RuleEffect::Ask, "{line}");
+    }
+    assert_eq!(judged(&ask, "tool --to=y -ty").0, RuleEffect::Allow);
+    let allow = about("allow", RuleEffect::Allow, pattern());
+    let allow = PolicyRules { default: RuleEffect::Deny, ..rules(vec![allow]) };
+    assert_eq!(judged(&allow, "tool --to=xy x").0, RuleEffect::Allow);
+    for line in ["tool --to=/etc/x x", "tool --to= x"] {
+        assert_eq!(judged(&allow, line).0, RuleEffect::Deny, "{line}");
+    }
+}
+
+#[test]
 fn files_that_redirections_write_are_judged_by_their_whole_path() {
     let writes = |effect| Rule { writes: Some(patterns(&["/srv/**"])), ..rule("writes", effect) };
     let denied = rules(vec![writes(RuleEffect::Deny)]);
