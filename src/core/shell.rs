@@ -58,8 +58,6 @@ pub struct ShellView {
     pub readiness: Readiness,
     /// The session's own shell is at its prompt, and nothing was typed there.
     pub at_empty_line: bool,
-    /// The line that is being typed.
-    pub line: LineSoFar,
     /// What waits for input asks for the rest of a line that was begun before, as far as its prompt says so.
     pub goes_on: bool,
     /// A program waits for input, and a full screen stands still.
@@ -347,18 +345,6 @@ impl Shell {
     fn stir(&mut self, now: Moment) {
         self.polling.stir(now);
         self.rests = false;
-    }
-
-    /// Whether the shell has read a line, and waits for the rest of the command.
-    fn reads_on(&self, facts: &ScreenFacts<'_>) -> bool {
-        let commands = facts.commands;
-        if commands.phase() != ShellPhase::Reading || !self.rests {
-            return false;
-        }
-        let below = commands.reading_at().is_some_and(|at| facts.cursor.row > at.row);
-        // It gave the line back, to be looked at before it runs.
-        let given_back = commands.prompted_at().is_some_and(|at| at != facts.cursor);
-        self.typed.entered && below || given_back
     }
 
     /// Whether this ends as the prompt does at which was typed last.

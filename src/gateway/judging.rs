@@ -104,7 +104,7 @@ impl JudgedCall<'_> {
                     if decision.verdict.by_directory {
                         self.bind(call, PermitBound::Terminal(seen.witness(call)));
                     } else if let (Some(_), Some(terminal)) = (&line.typed, seen.terminal) {
-                        self.bind(call, PermitBound::Line(terminal.frame.shell.line.turns()));
+                        self.bind(call, PermitBound::Line(terminal.line.turns()));
                     }
                     return Ok(None);
                 }

@@ -1,5 +1,5 @@
-//! Facts about a session that frames do not contain: name, observers, working directory, output size, gaps
-//! and the end of the lease.
+//! Facts about a session that frames do not contain: name, observers, working directory, output size, gaps,
+//! what was typed and the end of the lease.
 //! The session's task writes them; any thread can read them.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -10,6 +10,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
 use crate::core::frame::Frame;
 use crate::core::moment::Moment;
+use crate::core::shell::line_so_far::LineSoFar;
 use crate::session::records::Gaps;
 use crate::session::row_followers::RowFollowers;
 use crate::session::scrolled_rows::ScrolledRows;
@@ -35,6 +36,7 @@ pub struct Live {
     invisible: AtomicU64,
     directory: Mutex<Option<Arc<str>>>,
     gaps: Mutex<Gaps>,
+    typed: Mutex<LineSoFar>,
     /// The name of the file that records the session.
     recording: Mutex<Option<Arc<str>>>,
     /// When the session entered the state of its newest frame, if that is known.
@@ -70,6 +72,7 @@ impl Live {
             state_since_ms: AtomicU64::new(NEVER),
             found_at: OnceLock::new(),
             gaps: Mutex::default(),
+            typed: Mutex::new(LineSoFar::unknown()),
             recording: Mutex::default(),
             found_still: OnceLock::new(),
             unread_until: AtomicU64::new(0),
@@ -164,6 +167,18 @@ impl Live {
 
     pub fn set_gaps(&self, gaps: Gaps) {
         *self.gaps.lock().unwrap_or_else(PoisonError::into_inner) = gaps;
+    }
+
+    /// The line that is being typed, with what no frame shows yet.
+    pub fn typed(&self) -> LineSoFar {
+        self.typed.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(in crate::session) fn set_typed(&self, line: &LineSoFar) {
+        let mut typed = self.typed.lock().unwrap_or_else(PoisonError::into_inner);
+        if *typed != *line {
+            typed.clone_from(line);
+        }
     }
 
     /// Records that the first frame's screen, of the moment `found`, last changed at `since`, if that is

@@ -311,9 +311,10 @@ impl<'a> Approver<'a> {
 fn is_as_it_was(sessions: &Registry, call: &ApprovalRequest) -> bool {
     let session = call.session.and_then(|session| sessions.get(session));
     session.is_none_or(|session| {
-        let (frame, reads_screen) = (session.frame(), call.witness.screen.is_some());
+        let typed = call.witness.typed.map(|_| session.live().typed().turns());
+        let frame = session.frame();
         let directory = directory_in_front(&frame);
-        Witness::of(&frame, call.by.principal, directory, reads_screen) == call.witness
+        Witness::of(&frame, call.by.principal, directory, typed) == call.witness
     })
 }
 

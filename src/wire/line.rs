@@ -1,6 +1,7 @@
 //! Lines: plain text, text with runs of style, cells, or text with escape sequences.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -164,7 +165,7 @@ impl From<&StyleWire> for Style {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct LineWire {
     pub row: u64,
-    pub text: String,
+    pub text: Arc<str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub runs: Option<Vec<RunWire>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -193,8 +194,8 @@ impl LineWire {
     /// The row in this form; escape sequences are part of the text.
     pub fn of(row: RowNumber, line: &Line, format: Format) -> Self {
         let text = match format {
-            Format::Ansi => ansi(line),
-            Format::Plain | Format::Styled | Format::Cells => line.text.to_string(),
+            Format::Ansi => ansi(line).into(),
+            Format::Plain | Format::Styled | Format::Cells => Arc::clone(&line.text),
         };
         Self {
             row: row.0,
@@ -231,7 +232,7 @@ impl From<&LineWire> for Line {
                 style: (&run.style).into(),
             };
             let runs = row.runs.iter().flatten().map(run).collect();
-            return Self { text: row.text.as_str().into(), runs, links, wrapped: false };
+            return Self { text: Arc::clone(&row.text), runs, links, wrapped: false };
         };
         let (mut text, mut runs, mut column) = (String::new(), Vec::new(), 0);
         for cell in cells {

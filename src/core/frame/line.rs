@@ -96,13 +96,13 @@ impl Link {
     }
 }
 
-/// One row: its text without trailing plain blanks, and its styled runs.
+/// One row: its text without trailing plain blanks, and its styled runs. Answers share the text.
 ///
 /// Text that the program conceals (SGR 8) is not stored. Blanks under a concealed run replace it, so
 /// that no client reads what a person cannot see.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Line {
-    pub text: Box<str>,
+    pub text: Arc<str>,
     /// In order of columns, without overlap or plain runs.
     pub runs: Box<[Run]>,
     /// In order of columns, without overlap.

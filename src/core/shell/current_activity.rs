@@ -10,6 +10,7 @@ impl Shell {
     /// Judges what the terminal is doing, and whether it takes a command.
     pub fn judge(&mut self, now: Moment, facts: &ScreenFacts<'_>) -> (Activity, ShellView) {
         let (state, evidence) = self.state(now, facts);
+        self.note_ended_line(facts);
         self.asked_secret = state == ActivityState::SecretPrompt;
         let full = (state == ActivityState::FullScreen).then_some(now);
         self.full_screen_since = full.map(|now| self.full_screen_since.unwrap_or(now));
@@ -24,9 +25,8 @@ impl Shell {
         self.line.on_commands(facts.commands.last());
         let by_marks = readiness.ends_by() == Some(EndsBy::Marks);
         let at_empty_line = is_own_shell && is_empty && self.line.is_empty(by_marks);
-        let line = self.line.clone();
         let goes_on = self.typed.goes_on;
-        let view = ShellView { readiness, at_empty_line, line, goes_on, waits, idle_after };
+        let view = ShellView { readiness, at_empty_line, goes_on, waits, idle_after };
         let kernel = self.seen();
         let activity = Activity {
             state,
@@ -36,6 +36,23 @@ impl Shell {
             echo: kernel.is_some_and(|kernel| kernel.echo),
         };
         (activity, view)
+    }
+
+    /// Whether the shell has read a line, and waits for the rest of the command.
+    fn reads_on(&self, facts: &ScreenFacts<'_>) -> bool {
+        let commands = facts.commands;
+        if commands.phase() != ShellPhase::Reading || !self.rests {
+            return false;
+        }
+        // It gave the line back, to be looked at before it runs.
+        let given_back = commands.prompted_at().is_some_and(|at| at != facts.cursor);
+        self.typed.entered && is_below(facts) || given_back
+    }
+
+    /// Forgets an Enter that ended its line: all that was typed is read, and nothing of it asks for more.
+    fn note_ended_line(&mut self, facts: &ScreenFacts<'_>) {
+        let reads = facts.commands.phase() == ShellPhase::Reading && self.rests;
+        self.typed.entered &= !reads || is_below(facts);
     }
 
     fn state(&self, now: Moment, facts: &ScreenFacts<'_>) -> (ActivityState, Evidence) {
@@ -219,4 +236,9 @@ fn without_kernel(phase: ShellPhase) -> (ActivityState, Evidence) {
         ShellPhase::Running => (ActivityState::Running, Evidence::Osc133),
         ShellPhase::Unmarked => (ActivityState::Unknown, Evidence::Idle),
     }
+}
+
+/// Whether the cursor is below the row where the shell began to read.
+fn is_below(facts: &ScreenFacts<'_>) -> bool {
+    facts.commands.reading_at().is_some_and(|at| facts.cursor.row > at.row)
 }

@@ -1,7 +1,5 @@
 //! The line that is being typed, as far as its keys tell it.
 
-use std::sync::Arc;
-
 use crate::core::keys::Piece;
 use crate::core::shell::commands::record::CommandId;
 
@@ -23,7 +21,7 @@ const ENCODED_KILL: &[u8] = b"\x1b[117;5u";
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LineSoFar {
     /// The text; `None` once another key may have changed the line.
-    text: Option<Arc<str>>,
+    text: Option<String>,
     /// How many prompts the session's own shell had marked when the last line ended.
     ended_at: u64,
     /// A part of it was typed where nothing of it was shown, as a password is.
@@ -38,7 +36,7 @@ pub struct LineSoFar {
 impl Default for LineSoFar {
     /// Nothing was typed yet.
     fn default() -> Self {
-        let text = Some("".into());
+        let text = Some(String::new());
         Self { text, ended_at: 0, unshown: false, unsure_since: None, turns: 0 }
     }
 }
@@ -64,8 +62,12 @@ pub(super) enum KeysTaken {
 impl LineSoFar {
     /// Begins with a terminal that was just made, or was `found`: then it is unknown what was typed there before.
     pub(super) fn begin(found: bool) -> Self {
-        let line = Self::default();
-        Self { text: line.text.filter(|_| !found), ..line }
+        if found { Self::unknown() } else { Self::default() }
+    }
+
+    /// It is unknown what was typed.
+    pub fn unknown() -> Self {
+        Self { text: None, ..Self::default() }
     }
 
     /// A line that was begun at an empty prompt, of which this was typed.
@@ -108,7 +110,7 @@ impl LineSoFar {
     /// Notes that these keys are queued, after this command.
     pub(super) fn on_keys(&mut self, pieces: &[Piece], taken: KeysTaken, progress: ShellProgress) {
         self.turns += 1;
-        let mut text = self.text.as_deref().map(str::to_owned);
+        let mut text = self.text.take();
         let mut in_paste = false;
         for piece in pieces {
             match piece {
@@ -126,7 +128,7 @@ impl LineSoFar {
                 }
             }
         }
-        self.text = text.filter(|text| text.len() <= BYTES_MAX).map(Arc::from);
+        self.text = text.filter(|text| text.len() <= BYTES_MAX);
     }
 
     fn on_character(
@@ -170,7 +172,7 @@ impl LineSoFar {
 
     /// Notes that a command is queued, which empties the line first.
     pub(super) fn on_command(&mut self) {
-        (self.text, self.unshown) = (Some("".into()), false);
+        (self.text, self.unshown) = (Some(String::new()), false);
         self.turns += 1;
     }
 

@@ -349,6 +349,26 @@ fn a_marked_shell_that_has_read_a_line_and_waits_below_it_wants_the_rest_of_a_co
 }
 
 #[test]
+fn a_long_line_behind_the_prompt_of_a_command_that_ended_at_once_wants_no_rest_of_a_command() {
+    let mut judged = Judged::marked(&PROMPT);
+    judged.quiet(&raw(shell()));
+    judged.shell.on_type_ahead(None);
+    judged.shell.on_typed(judged.now, b"true\r");
+    judged.mark(MarkKind::Started);
+    judged.show(1, "$ ");
+    PROMPT.iter().for_each(|kind| judged.mark(*kind));
+    judged.quiet(&raw(shell()));
+    judged.rest(LeaderRest::Waits).is(ActivityState::Prompt, Evidence::Osc133);
+    judged.shell.on_type_ahead(None);
+    judged.shell.on_typed(judged.now, b"echo aaaa");
+    judged.show(2, "aa").quiet(&raw(shell()));
+    judged.rest(LeaderRest::Waits).is(ActivityState::Prompt, Evidence::Osc133);
+    judged.shell.on_typed(judged.now, b" 'b\r");
+    judged.show(3, "> ").quiet(&raw(shell()));
+    judged.rest(LeaderRest::Waits).is(ActivityState::NeedsInput, Evidence::Osc133);
+}
+
+#[test]
 fn lines_that_are_edited_below_each_other_want_no_rest_of_a_command() {
     let mut judged = Judged::marked(&PROMPT);
     judged.quiet(&raw(shell()));
@@ -391,7 +411,7 @@ fn half_a_line_stays_one_whatever_key_removes_a_character_of_it_or_hands_it_over
             judged.shell.on_typed(judged.now, piece);
         }
         let view = judged.quiet(&raw(shell())).view();
-        assert_ne!(view.at_empty_line, view.line.text() != Some(""));
+        assert_ne!(view.at_empty_line, judged.shell.line().text() != Some(""));
         !view.at_empty_line
     };
     assert!(!lines(&[]));

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use crate::core::frame::Frame;
 use crate::core::policy::approvals::Witness;
 use crate::core::shell::commands::EndsBy;
+use crate::core::shell::line_so_far::LineSoFar;
 use crate::gateway::judging::JudgedCall;
 use crate::session::handle::Session;
 use crate::session::pty::processes::directory_in_front;
@@ -16,14 +17,16 @@ use crate::surface::tool::ToolRuns;
 #[derive(Debug)]
 pub(super) struct SeenTerminal {
     pub(super) frame: Arc<Frame>,
+    /// What was typed at that moment, as the session compares again.
+    pub(super) line: LineSoFar,
     /// Where the program in front works.
     pub(super) directory: Option<String>,
 }
 
 impl SeenTerminal {
     pub(super) fn of(session: &Session) -> Self {
-        let frame = session.frame();
-        Self { directory: directory_in_front(&frame), frame }
+        let (line, frame) = (session.live().typed(), session.frame());
+        Self { directory: directory_in_front(&frame), frame, line }
     }
 
     /// The name of the program in front.
@@ -43,14 +46,15 @@ pub(super) struct SeenCall<'a> {
 impl SeenCall<'_> {
     /// The state of the terminal, or of the lease of a mount, on which it depends what the call does.
     pub(super) fn witness(self, call: &Call) -> Witness {
-        let Some(SeenTerminal { frame, directory }) = self.terminal else {
+        let Some(SeenTerminal { frame, line, directory }) = self.terminal else {
             return self.witness_of_mount(call);
         };
         // Without marks, nothing else tells that something was typed.
         let is_marked = frame.shell.readiness.ends_by() == Some(EndsBy::Marks);
         let reads_screen =
             matches!(self.judged.entry.runs, ToolRuns::Input | ToolRuns::Text(_)) || !is_marked;
-        Witness::of(frame, call.standing.caller.principal, directory.clone(), reads_screen)
+        let typed = reads_screen.then(|| line.turns());
+        Witness::of(frame, call.standing.caller.principal, directory.clone(), typed)
     }
 
     /// The state of a mount on which it depends what a call does: whose turn it is there.

@@ -45,7 +45,7 @@ impl SeenCall<'_> {
 
     fn of_line(self, line: &TypedLine) -> String {
         let (before, whole) = (&line.before, line.whole());
-        let may_be_shown = self.terminal.is_some_and(|it| it.frame.shell.line.may_be_shown());
+        let may_be_shown = self.terminal.is_some_and(|it| it.line.may_be_shown());
         match (before, whole) {
             (LineBefore::Known(before), _) if before.is_empty() => String::new(),
             // What was typed at a password prompt may be on the line by now.

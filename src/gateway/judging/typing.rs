@@ -13,7 +13,7 @@ use crate::core::shell::activity::{ActivityState, Foreground};
 use crate::core::shell::commands::EndsBy;
 use crate::core::shell::line_so_far::LineSoFar;
 use crate::gateway::judging::JudgedCall;
-use crate::gateway::judging::seen::SeenCall;
+use crate::gateway::judging::seen::{SeenCall, SeenTerminal};
 use crate::surface::terminal::send::{keys_in, of_base64};
 use crate::surface::tool::ToolRuns;
 
@@ -134,9 +134,9 @@ impl SeenCall<'_> {
         if !is_ended {
             return None;
         }
-        let frame = &self.terminal?.frame;
-        let is_unshown = frame.activity.value.state == ActivityState::SecretPrompt;
-        let (reader, before) = begun(frame)?;
+        let terminal = self.terminal?;
+        let is_unshown = terminal.frame.activity.value.state == ActivityState::SecretPrompt;
+        let (reader, before) = begun(terminal)?;
         let typed = match reader {
             LineReader::OwnShell | LineReader::OtherShell => typed,
             // What it asks for is its own. It leaves what follows to the shell.
@@ -194,29 +194,29 @@ fn of_keys(keys: &[Key]) -> (Typed, bool) {
 }
 
 /// Who reads what is typed next, and what stands on the line before it. None if nobody does.
-fn begun(frame: &Frame) -> Option<(LineReader, LineBefore)> {
+fn begun(terminal: &SeenTerminal) -> Option<(LineReader, LineBefore)> {
+    let SeenTerminal { frame, line, .. } = terminal;
     let (shell, activity) = (&frame.shell, &frame.activity.value);
     let commands = &frame.commands.value;
     let goes_on = || {
-        let typed = shell.line.text().map(str::to_owned);
+        let typed = line.text().map(str::to_owned);
         LineBefore::Unknown { typed, shown: None }
     };
     let of_program = || match activity.foreground.as_ref().is_some_and(Foreground::is_shell) {
         true if shell.goes_on => (LineReader::OtherShell, goes_on()),
-        true => (LineReader::OtherShell, LineBefore::of_typed(&shell.line)),
+        true => (LineReader::OtherShell, LineBefore::of_typed(line)),
         false => (LineReader::Program, LineBefore::Known(String::new())),
     };
     // It has read an Enter and neither run the line nor asked for another one: what was typed before is the line's beginning.
-    let is_in_line =
-        commands.reading_at().is_some() && !shell.line.is_at_prompt(commands.prompts());
+    let is_in_line = commands.reading_at().is_some() && !line.is_at_prompt(commands.prompts());
     match activity.state {
         ActivityState::Exited => None,
         ActivityState::NeedsInput if is_in_line => Some((LineReader::OwnShell, goes_on())),
         _ if shell.at_empty_line => Some((LineReader::OwnShell, LineBefore::Known(String::new()))),
         ActivityState::Prompt if shell.readiness.ends_by() == Some(EndsBy::Marks) => {
-            Some((LineReader::OwnShell, at_prompt(frame)))
+            Some((LineReader::OwnShell, at_prompt(terminal)))
         }
-        ActivityState::Prompt => Some((LineReader::OwnShell, LineBefore::of_typed(&shell.line))),
+        ActivityState::Prompt => Some((LineReader::OwnShell, LineBefore::of_typed(line))),
         ActivityState::SecretPrompt
         | ActivityState::Running
         | ActivityState::NeedsInput
@@ -227,8 +227,9 @@ fn begun(frame: &Frame) -> Option<(LineReader, LineBefore)> {
 
 /// What stands on a line at a prompt that is marked. Anything that runs may write to the screen, and a shell may make another
 /// text of its keys, so that only what both say is known.
-fn at_prompt(frame: &Frame) -> LineBefore {
-    let (line, prompts) = (&frame.shell.line, frame.commands.value.prompts());
+fn at_prompt(terminal: &SeenTerminal) -> LineBefore {
+    let SeenTerminal { frame, line, .. } = terminal;
+    let prompts = frame.commands.value.prompts();
     match (line.text(), shown(frame)) {
         (Some(typed), Some(shown))
             if line.is_at_prompt(prompts) && shown.before_cursor == typed =>
@@ -285,7 +286,6 @@ mod tests {
     use crate::core::shell::commands::{Commands, ShellPhase};
     use crate::core::shell::readiness::{Readiness, ReadyPrompt};
     use crate::gateway::judging::facts::JudgedLine;
-    use crate::gateway::judging::seen::SeenTerminal;
     use crate::surface::call_arguments::CallArguments;
     use crate::surface::terminal::send::SendText;
     use crate::surface::tool::ToolEntry;
@@ -311,8 +311,8 @@ mod tests {
         frame.activity.value = Activity { state, ..Activity::default() }.into();
         let readiness = Readiness::Ready(ReadyPrompt { ends_by: EndsBy::Marks, edits: true });
         let line = LineSoFar::typed_at_prompt(typed);
-        frame.shell = ShellView { readiness, line, ..ShellView::default() }.into();
-        SeenTerminal { frame: Arc::new(frame), directory: None }
+        frame.shell = ShellView { readiness, ..ShellView::default() }.into();
+        SeenTerminal { frame: Arc::new(frame), line, directory: None }
     }
 
     /// What an approver is told of a call that types this there, and the programs that it is judged by.

@@ -522,21 +522,23 @@ async fn what_was_approved_for_another_state_of_the_terminal_is_not_written() {
         desk.session.write(&permit, typing(&agent(1), "x"), Accepted::nothing()).await
     };
     let (frame, own) = (desk.session.frame(), agent(1).principal);
+    let turns = || desk.session.live().typed().turns();
     for stale in [
-        Witness { command: CommandId(7), ..Witness::of(&frame, own, None, false) },
-        Witness { directory: Some("/".into()), ..Witness::of(&frame, own, None, false) },
-        Witness::of(&frame, agent(2).principal, None, false),
+        Witness { command: CommandId(7), ..Witness::of(&frame, own, None, None) },
+        Witness { directory: Some("/".into()), ..Witness::of(&frame, own, None, None) },
+        Witness::of(&frame, agent(2).principal, None, None),
     ] {
         let refused = write(stale.clone()).await.expect_err("it has changed");
         assert!(matches!(refused, SessionError::Stale), "{stale:?}");
     }
     assert!(desk.terminal.written().is_empty());
-    write(Witness::of(&frame, own, None, true)).await.expect("as it was");
+    write(Witness::of(&frame, own, None, Some(turns()))).await.expect("as it was");
     desk.terminal.push(b"more");
     desk.until_shown("more").await;
-    let refused = write(Witness::of(&frame, own, None, true)).await.expect_err("other screen");
+    let refused =
+        write(Witness::of(&frame, own, None, Some(turns()))).await.expect_err("other screen");
     assert!(matches!(refused, SessionError::Stale));
-    write(Witness::of(&frame, own, None, false)).await.expect("what is shown does not matter");
+    write(Witness::of(&frame, own, None, None)).await.expect("what is shown does not matter");
 }
 
 #[tokio::test(start_paused = true)]
@@ -544,9 +546,10 @@ async fn what_was_judged_before_something_else_was_typed_is_not_written_though_n
     let desk = Desk::open();
     desk.acquire(&agent(1)).await.expect("free");
     let (frame, own) = (desk.session.frame(), agent(1).principal);
+    let turns = || desk.session.live().typed().turns();
     let judged = [
-        PermitBound::Terminal(Witness::of(&frame, own, None, true)),
-        PermitBound::Line(frame.shell.line.turns()),
+        PermitBound::Terminal(Witness::of(&frame, own, None, Some(turns()))),
+        PermitBound::Line(turns()),
     ];
     desk.session.permitted_write(typing(&agent(1), "x"), Accepted::nothing()).await.expect("typed");
     let bound = async |bound: PermitBound| {
@@ -558,7 +561,7 @@ async fn what_was_judged_before_something_else_was_typed_is_not_written_though_n
         let refused = bound(before).await.expect_err("x was typed before");
         assert!(matches!(refused, SessionError::Stale), "{refused}");
     }
-    let now = PermitBound::Line(desk.session.frame().shell.line.turns());
+    let now = PermitBound::Line(turns());
     bound(now).await.expect("as it is");
     assert_eq!(desk.terminal.written(), b"xy");
 }

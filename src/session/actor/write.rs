@@ -74,13 +74,11 @@ impl<P: Pty> Actor<P> {
                     }
                 }
                 self.follow_write(write, pending);
-                self.settle();
             }
             Ok(Step::Earlier(EarlierCall { write: EarlierResult::InFlight(write), command })) => {
                 let command = self.if_known(command);
                 let again = self.again(&order.caller, order.presented, reply);
                 self.join(write, Pending { command, before, ..again });
-                self.settle();
             }
             Ok(Step::Earlier(EarlierCall { write: EarlierResult::Written(outcome), command })) => {
                 self.settle();
@@ -211,12 +209,8 @@ impl<P: Pty> Actor<P> {
             }
         };
         let frame = self.frames.borrow();
-        let (own, reads_screen) = (order.caller.principal, approved.screen.is_some());
-        let now = Witness {
-            // A frame may not show yet what was typed.
-            typed: reads_screen.then(|| self.shell.line().turns()),
-            ..Witness::of(&frame, own, directory_in_front(&frame), reads_screen)
-        };
+        let typed = approved.typed.map(|_| self.shell.line().turns());
+        let now = Witness::of(&frame, order.caller.principal, directory_in_front(&frame), typed);
         if now == *approved { Ok(()) } else { Err(SessionError::Stale) }
     }
 

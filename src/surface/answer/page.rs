@@ -12,6 +12,9 @@ use crate::surface::answer::budget::{escaped_bytes, json_bytes};
 use crate::wire::delta::{DeltaWire, UpdateWire};
 use crate::wire::line::{Format, LineWire};
 
+/// As many rows as most screens have.
+const SCREEN_ROWS: usize = 64;
+
 /// How a row stands in an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
@@ -63,7 +66,7 @@ impl Page {
         format: Format,
         room: PageRoom,
     ) -> Self {
-        let mut lines = Vec::new();
+        let mut lines = Vec::with_capacity(rows.size_hint().0.min(SCREEN_ROWS));
         let mut bytes = 0;
         for (row, line) in rows.clone() {
             let wire = LineWire::of(row, line, format);
@@ -306,7 +309,7 @@ mod tests {
     fn neighbours_without_text_take_one_line() {
         let line = |row: u64, text: &str| LineWire {
             row,
-            text: text.to_owned(),
+            text: text.into(),
             ..LineWire::of(RowNumber(row), &Line::default(), Format::Plain)
         };
         let lines = [line(3, ""), line(4, "a"), line(5, ""), line(6, ""), line(7, ""), line(9, "")];

@@ -29,6 +29,9 @@ pub const LARGE_BYTES_MAX: usize = 480 * 1024;
 /// The text of most reads that ask for changes is shorter.
 const TEXT_BYTES: usize = 512;
 
+/// The bytes of a line end.
+const LINE_END: usize = 1;
+
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 pub struct ReadScreen {
     /// Id, prefix or name
@@ -95,7 +98,7 @@ impl ScreenWire {
                 tell_changes(&lines, &mut text);
                 screen.lines = Some(lines);
             }
-            None => text.push_str(&screen.fill_whole(lines, parameters.format)),
+            None => screen.fill_whole(lines, parameters.format, &mut text),
         }
         text.push_str(&rest);
         Answer { result: screen, text }
@@ -164,15 +167,19 @@ impl ScreenWire {
         rest
     }
 
-    fn fill_whole(&mut self, wire: Vec<LineWire>, format: Format) -> String {
+    /// Takes the rows of a whole screen, and adds them for a model.
+    fn fill_whole(&mut self, wire: Vec<LineWire>, format: Format, text: &mut String) {
         let shown = wire.iter().rposition(|line| !line.text.is_empty()).map_or(0, |last| last + 1);
-        let texts: Vec<_> = wire[..shown].iter().map(LineWire::told).collect();
-        let text = texts.join("\n");
+        text.reserve(wire[..shown].iter().map(|line| line.text.len() + LINE_END).sum());
+        let start = text.len();
+        for (index, line) in wire[..shown].iter().enumerate() {
+            text.push_str(if index > 0 { "\n" } else { "" });
+            text.push_str(&line.told());
+        }
         match format {
-            Format::Plain | Format::Ansi => self.text = Some(text.clone()),
+            Format::Plain | Format::Ansi => self.text = Some(text[start..].to_owned()),
             Format::Styled | Format::Cells => self.lines = Some(wire),
         }
-        text
     }
 
     fn header(&self) -> String {

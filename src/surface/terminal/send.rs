@@ -45,7 +45,8 @@ pub enum Encoding {
 pub struct SendText {
     /// Id, prefix or name
     #[allow(dead_code)] // Read by the gateway, which settles the right to the session.
-    session: Option<String>,
+    #[schemars(with = "Option<String>")]
+    session: Option<IgnoredAny>,
     text: String,
     /// Press Enter after it, as a final line end does
     #[serde(default)]
@@ -174,7 +175,8 @@ pub enum KeysWanted {
 pub struct SendKeys {
     /// Id, prefix or name
     #[allow(dead_code)] // Read by the gateway, which settles the right to the session.
-    session: Option<String>,
+    #[schemars(with = "Option<String>")]
+    session: Option<IgnoredAny>,
     /// Names separated by blanks (C-c Enter M-x Up NPage ctrl+c) or single characters; or a list
     keys: KeysWanted,
     #[serde(flatten)]
@@ -288,7 +290,8 @@ pub enum MouseButtonWord {
 pub struct SendMouse {
     /// Id, prefix or name
     #[allow(dead_code)] // Read by the gateway, which settles the right to the session.
-    session: Option<String>,
+    #[schemars(with = "Option<String>")]
+    session: Option<IgnoredAny>,
     action: MouseActionWord,
     /// Screen row, from 0
     #[schemars(range(max = 999))]

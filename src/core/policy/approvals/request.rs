@@ -49,11 +49,12 @@ pub struct Witness {
 
 impl Witness {
     /// The state of a terminal that shows this, with a program in front that works in `directory`, for a call of `own`.
+    /// `typed` says how often anything was typed there, for a call whose effect may depend on what the screen shows.
     pub fn of(
         frame: &Frame,
         own: PrincipalId,
         directory: Option<String>,
-        reads_screen: bool,
+        typed: Option<u64>,
     ) -> Self {
         let holding = frame.lease.value.holding.as_ref();
         Self {
@@ -61,8 +62,8 @@ impl Witness {
             command: frame.commands.value.last(),
             directory,
             foreground: frame.activity.value.foreground.as_ref().map(|group| group.group),
-            screen: reads_screen.then(|| frame.screen_watermark()),
-            typed: reads_screen.then(|| frame.shell.line.turns()),
+            screen: typed.map(|_| frame.screen_watermark()),
+            typed,
         }
     }
 }
