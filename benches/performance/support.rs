@@ -1,6 +1,7 @@
 //! What the rows share: yardsticks, clients, measuring and tables.
 
 pub(crate) mod agent;
+pub(crate) mod allocations;
 pub(crate) mod bare;
 pub(crate) mod child;
 pub(crate) mod daemon;
@@ -8,6 +9,7 @@ pub(crate) mod echo;
 pub(crate) mod empty_tool;
 pub(crate) mod home;
 pub(crate) mod hop;
+pub(crate) mod libtmux_mcp;
 pub(crate) mod machine;
 pub(crate) mod mcp_proxy;
 pub(crate) mod observer;

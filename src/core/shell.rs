@@ -110,6 +110,13 @@ impl Shell {
         }
     }
 
+    /// The same where so much was typed before: no state of the line is taken for one from before.
+    #[must_use]
+    pub fn after_turns(mut self, turns: u64) -> Self {
+        self.line.go_on_after(turns);
+        self
+    }
+
     pub fn seen(&self) -> Option<&KernelView> {
         self.polling.seen.as_ref()
     }
@@ -297,7 +304,8 @@ impl Shell {
         if self.place != place {
             (self.place, self.marked_at) = (place, now);
             // What was typed before this prompt came is read behind it.
-            self.typed.entered &= self.typed.ahead && place.0 != ShellPhase::Running;
+            let may_be_read = self.typed.ahead && place.0 != ShellPhase::Running;
+            self.typed.entered_at = self.typed.entered_at.filter(|_| may_be_read);
         }
     }
 
@@ -308,7 +316,7 @@ impl Shell {
         match commands.phase() {
             ShellPhase::Reading if self.typed.ahead => true,
             ShellPhase::Reading => {
-                let entered = self.typed.entered || commands.prompted_at().is_some();
+                let entered = self.typed.entered_at.is_some() || commands.prompted_at().is_some();
                 self.settled() && in_front && entered
             }
             ShellPhase::Prompting => self.polling.quiet() && in_front,

@@ -103,7 +103,7 @@ impl JudgedCall<'_> {
                 RuleEffect::Allow => {
                     if decision.verdict.by_directory {
                         self.bind(call, PermitBound::Terminal(seen.witness(call)));
-                    } else if let (Some(_), Some(terminal)) = (&line.typed, seen.terminal) {
+                    } else if let Some(terminal) = seen.terminal.filter(|_| self.ends_line()) {
                         self.bind(call, PermitBound::Line(terminal.line.turns()));
                     }
                     return Ok(None);

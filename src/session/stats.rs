@@ -169,7 +169,7 @@ impl Live {
         *self.gaps.lock().unwrap_or_else(PoisonError::into_inner) = gaps;
     }
 
-    /// The line that is being typed, with what no frame shows yet.
+    /// The line that is being typed, as of the newest frame or a little before: read it before the frame.
     pub fn typed(&self) -> LineSoFar {
         self.typed.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }

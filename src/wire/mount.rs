@@ -45,12 +45,12 @@ pub struct MountWire {
     /// How many tools were accepted; none if its tools are not known yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub accepted: Option<usize>,
-    /// Whether the server lists other tools than those, so that none can be called.
+    /// Whether a server of it lists other tools than those, and so takes no calls.
     pub changed: bool,
     /// Of the tools that the server lists now, if they are others and the mount was named: what accept takes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub digest: Option<String>,
-    /// Why it does not run, if it failed.
+    /// Why it, or a server of it, does not run, if one failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
     /// Whether it is started again by itself, and not only with a call.

@@ -19,9 +19,10 @@ use crate::support::shims;
 use crate::support::tmux::Server;
 
 const ROUNDS: usize = 3;
-/// How many idle sessions there are, and how many with history.
+/// How many idle sessions there are, and how many with history: so many that what all share, such as the code that the first
+/// one needs, is a small part of each.
 const IDLE: usize = 50;
-const FULL: usize = 4;
+const FULL: usize = 16;
 /// How many rows a session writes: those of its history and its screen.
 const ROWS: usize = 10_024;
 /// How long everything is left alone before it is weighed.

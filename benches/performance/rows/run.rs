@@ -1,21 +1,24 @@
 //! How long a command takes from the call to its answer with the exit code, beside the same line typed
-//! into a bare terminal until the prompt is back; and what waiting costs.
+//! into a bare terminal until the prompt is back, and beside another MCP server that runs commands in a terminal; and what
+//! waiting costs.
 //!
 //! Both shells read the same files and show the same prompt. What `run` adds is the difference.
 
+use std::path::Path;
 use std::time::Duration;
 
 use anyhow::ensure;
 
 use crate::support::agent::Agent;
 use crate::support::daemon::Daemon;
+use crate::support::libtmux_mcp::{LibtmuxMcp, MISSING};
 use crate::support::placement::Placement;
 use crate::support::processes::processor_time;
 use crate::support::report::{Figure, Report, Target};
 use crate::support::rounds::{Contender, Effect, Measured, take_turns};
 use crate::support::samples::{now, wait_until};
 use crate::support::shell::{BareShell, settle_in};
-use crate::support::table::micros;
+use crate::support::table::{self, HEAD, micros};
 
 const SHELLS: [&str; 3] = ["bash", "zsh", "fish"];
 /// Repetitions of a turn.
@@ -23,6 +26,9 @@ const COMMANDS: usize = 100;
 /// What may be added at the median, and at the 99th percentile, in milliseconds.
 const ADDED_MAX: Target = Target::AtMost(1.0);
 const P99_MAX: Target = Target::AtMost(5.0);
+/// Repetitions of a turn beside the other server, and how much of its time may be taken.
+const BESIDE_RIVAL: usize = 20;
+const RIVAL_TARGET: f64 = 0.1;
 /// How many waits are open at once, and for how long they are watched.
 const WAITS: usize = 50;
 const WATCHED: Duration = Duration::from_secs(5);
@@ -77,6 +83,7 @@ pub(crate) fn measure(report: &mut Report) -> anyhow::Result<()> {
     report.on_each_placement(head, |placement, report| {
         SHELLS.into_iter().try_for_each(|shell| compare(report, placement, shell))
     })?;
+    report.on_each_placement(HEAD, beside_rival)?;
     let head = format!("| {WAITS} waits for | CPU in {} s | share of a core |", WATCHED.as_secs());
     report.table(Placement::TwoCores, &head);
     for idle in &IDLE {
@@ -89,24 +96,49 @@ fn compare(report: &mut Report, placement: Placement, shell: &str) -> anyhow::Re
     let home = tempfile::tempdir()?;
     settle_in(home.path())?;
     let daemon = Daemon::start(placement, "")?;
-    let mut agent = Agent::connect(&daemon.gateway())?;
-    let arguments = format_args!(
-        r#"{{"name":"run","command":"{shell}","args":[],"env":{{"HOME":"{0}","XDG_CONFIG_HOME":"{0}/.config"}}}}"#,
-        home.path().display()
-    );
-    agent.call("create_session", arguments)?;
+    let mut agent = in_session(&daemon, shell, home.path())?;
     let mut bare = BareShell::start(shell, home.path())?;
     let measured = take_turns(vec![
-        Contender::new("run", COMMANDS, || {
-            let answer =
-                agent.call("run", format_args!(r#"{{"session":"run","command":"true"}}"#))?;
-            ensure!(answer.contains(r#""exit_code":0"#), "no code: {answer}");
-            Ok(Effect::Seen)
-        }),
+        Contender::new("run", COMMANDS, || run(&mut agent)),
         Contender::new("bare", COMMANDS, || bare.run("true").map(|()| Effect::Seen)),
     ])?;
     let [ours, bare] = &measured[..] else { unreachable!("two were measured") };
     print(report, shell, ours, bare);
+    Ok(())
+}
+
+/// A client with a session in which a shell reads the files in `home`.
+fn in_session(daemon: &Daemon, shell: &str, home: &Path) -> anyhow::Result<Agent> {
+    let mut agent = Agent::connect(&daemon.gateway())?;
+    let arguments = format_args!(
+        r#"{{"name":"run","command":"{shell}","args":[],"env":{{"HOME":"{0}","XDG_CONFIG_HOME":"{0}/.config"}}}}"#,
+        home.display()
+    );
+    agent.call("create_session", arguments)?;
+    Ok(agent)
+}
+
+fn run(agent: &mut Agent) -> anyhow::Result<Effect> {
+    let answer = agent.call("run", format_args!(r#"{{"session":"run","command":"true"}}"#))?;
+    ensure!(answer.contains(r#""exit_code":0"#), "no code: {answer}");
+    Ok(Effect::Seen)
+}
+
+fn beside_rival(placement: Placement, report: &mut Report) -> anyhow::Result<()> {
+    let home = tempfile::tempdir()?;
+    settle_in(home.path())?;
+    let Some(mut rival) = LibtmuxMcp::start(placement, home.path())? else {
+        println!("\n{MISSING}");
+        return Ok(());
+    };
+    let daemon = Daemon::start(placement, "")?;
+    let mut agent = in_session(&daemon, "bash", home.path())?;
+    let measured = take_turns(vec![
+        Contender::new("run", BESIDE_RIVAL, || run(&mut agent)),
+        Contender::new("libtmux-mcp", BESIDE_RIVAL, || rival.run("true").map(|()| Effect::Seen)),
+    ])?;
+    let [ours, rival] = &measured[..] else { unreachable!("two were measured") };
+    table::compare(report, "run, bash", [ours, rival], Some(RIVAL_TARGET));
     Ok(())
 }
 

@@ -10,9 +10,10 @@ use std::time::Duration;
 use anyhow::{Context as _, ensure};
 
 use crate::support::agent::{Agent, number};
+use crate::support::allocations::Allocations;
 use crate::support::daemon::Daemon;
 use crate::support::placement::Placement;
-use crate::support::report::Report;
+use crate::support::report::{Figure, Report, Target};
 use crate::support::rounds::{Contender, Effect, Measured, take_turns};
 use crate::support::samples::now;
 use crate::support::table::{HEAD, compare};
@@ -33,8 +34,36 @@ const PROCESSES: usize = 100;
 /// Repetitions of a turn that reads until it sees what it sent.
 const UNTIL_SEEN: usize = 200;
 
+/// Pairs after which nothing is asked for the first time any more, and those that are counted.
+const PAIRS_BEFORE: u32 = 200;
+const PAIRS: u32 = 2_000;
+/// How often a daemon may ask for memory in a pair.
+const ALLOCATIONS_MAX: Target = Target::AtMost(50.0);
+
 pub(crate) fn measure(report: &mut Report) -> anyhow::Result<()> {
-    report.on_each_placement(HEAD, on)
+    report.on_each_placement(HEAD, on)?;
+    allocations(report)
+}
+
+/// Counts how often the daemon asks for memory while a program sends and reads.
+fn allocations(report: &mut Report) -> anyhow::Result<()> {
+    let counted = Allocations::prepare()?;
+    let daemon = Daemon::counted(Placement::TwoCores, &counted)?;
+    let mut terminal = Termgate::start(&daemon)?;
+    for _ in 0..PAIRS_BEFORE {
+        once(&mut terminal)?;
+    }
+    let before = counted.count()?;
+    for _ in 0..PAIRS {
+        once(&mut terminal)?;
+    }
+    let each = (counted.count()? - before) as f64 / f64::from(PAIRS);
+    ensure!(each > 0.0, "nothing is counted");
+    let each = Figure::new(each, "");
+    report.table(Placement::TwoCores, "| work | allocations | target |");
+    let target = report.judge("send + read, allocations", &each, ALLOCATIONS_MAX);
+    println!("| send + read | {each} | {target} |");
+    Ok(())
 }
 
 fn on(placement: Placement, report: &mut Report) -> anyhow::Result<()> {

@@ -6,11 +6,12 @@
 use std::fs;
 use std::io::{self, BufRead, BufReader};
 use std::path::PathBuf;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, bail};
 use nix::unistd::Pid;
 
+use crate::support::allocations::Allocations;
 use crate::support::child::Owned;
 use crate::support::home::Home;
 use crate::support::placement::Placement;
@@ -39,8 +40,23 @@ impl Daemon {
     /// # Errors
     /// Why it does not run.
     pub(crate) fn serve(home: Home, placement: Placement) -> anyhow::Result<Self> {
-        let mut process = home
-            .serve(placement, &[])
+        let command = home.serve(placement, &[]);
+        Self::begin(home, command)
+    }
+
+    /// One whose requests for memory are counted.
+    ///
+    /// # Errors
+    /// Why it does not run.
+    pub(crate) fn counted(placement: Placement, allocations: &Allocations) -> anyhow::Result<Self> {
+        let home = Home::new("")?;
+        let mut command = home.serve(placement, &[]);
+        command.envs(allocations.environment());
+        Self::begin(home, command)
+    }
+
+    fn begin(home: Home, mut command: Command) -> anyhow::Result<Self> {
+        let mut process = command
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::piped())

@@ -67,7 +67,8 @@ impl Server {
         Pid::from_raw(self.process.0.id().cast_signed())
     }
 
-    fn socket(&self) -> PathBuf {
+    /// Where clients reach it.
+    pub(crate) fn socket(&self) -> PathBuf {
         self.directory.path().join("tmux.sock")
     }
 

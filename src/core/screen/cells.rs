@@ -2,6 +2,8 @@
 //!
 //! A reader is reused, so that an unchanged row costs no allocation.
 
+use std::sync::Arc;
+
 use alacritty_terminal::grid::Row;
 use alacritty_terminal::term::cell::{Cell, Flags};
 use alacritty_terminal::vte::ansi::{Color as CellColor, NamedColor};
@@ -138,7 +140,10 @@ impl RowReader {
 
     pub(crate) fn line(&self) -> Line {
         Line {
-            text: self.text.as_str().into(),
+            // One for all empty rows.
+            text: Some(self.text.as_str())
+                .filter(|it| !it.is_empty())
+                .map_or_else(Arc::default, Arc::from),
             runs: self.runs.as_slice().into(),
             links: self.links.as_slice().into(),
             wrapped: self.wrapped,

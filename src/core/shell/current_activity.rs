@@ -46,13 +46,14 @@ impl Shell {
         }
         // It gave the line back, to be looked at before it runs.
         let given_back = commands.prompted_at().is_some_and(|at| at != facts.cursor);
-        self.typed.entered && is_below(facts) || given_back
+        self.typed.entered_at.is_some() && is_below(facts) || given_back
     }
 
-    /// Forgets an Enter that ended its line: all that was typed is read, and nothing of it asks for more.
+    /// Forgets an Enter before this prompt that ended its line: all that was typed is read, and nothing of it asks for more.
     fn note_ended_line(&mut self, facts: &ScreenFacts<'_>) {
         let reads = facts.commands.phase() == ShellPhase::Reading && self.rests;
-        self.typed.entered &= !reads || is_below(facts);
+        let has_ended = |at: &Moment| reads && !is_below(facts) && *at < self.marked_at;
+        self.typed.entered_at = self.typed.entered_at.filter(|at| !has_ended(at));
     }
 
     fn state(&self, now: Moment, facts: &ScreenFacts<'_>) -> (ActivityState, Evidence) {

@@ -176,6 +176,11 @@ impl LineSoFar {
         self.turns += 1;
     }
 
+    /// Notes that this line goes on from one that nobody knows any more.
+    pub(super) fn go_on_after(&mut self, turns: u64) {
+        self.turns = turns + 1;
+    }
+
     /// Notes that some of what was queued is not typed.
     pub(super) fn on_discarded(&mut self) {
         self.text = None;

@@ -355,6 +355,7 @@ fn a_long_line_behind_the_prompt_of_a_command_that_ended_at_once_wants_no_rest_o
     judged.shell.on_type_ahead(None);
     judged.shell.on_typed(judged.now, b"true\r");
     judged.mark(MarkKind::Started);
+    judged.now = judged.now + Duration::from_millis(1);
     judged.show(1, "$ ");
     PROMPT.iter().for_each(|kind| judged.mark(*kind));
     judged.quiet(&raw(shell()));

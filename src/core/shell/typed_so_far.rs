@@ -15,8 +15,8 @@ pub(super) struct TypedSoFar {
     pub(super) between: bool,
     /// What was typed last ended no line.
     pub(super) half_line: bool,
-    /// An Enter was typed since the shell began to read where it reads.
-    pub(super) entered: bool,
+    /// When an Enter was typed last, if that was since the shell began to read where it reads, or may be read there.
+    pub(super) entered_at: Option<Moment>,
     /// A line was typed since a program was last seen to wait for one.
     pub(super) answered: bool,
     /// What was sent to a program has not ended for it: it asks for the rest.
@@ -33,7 +33,7 @@ impl TypedSoFar {
             ahead: found,
             between: found,
             half_line: found,
-            entered: false,
+            entered_at: None,
             answered: false,
             goes_on: false,
             prompt: None,
@@ -53,7 +53,9 @@ impl TypedSoFar {
             self.half_line = !ends(last);
         }
         // A paste has line ends within.
-        self.entered |= bytes.last().is_some_and(|byte| ENTERS.contains(byte));
+        if bytes.last().is_some_and(|byte| ENTERS.contains(byte)) {
+            self.entered_at = Some(now);
+        }
         self.at = now;
     }
 

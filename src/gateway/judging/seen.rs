@@ -17,7 +17,7 @@ use crate::surface::tool::ToolRuns;
 #[derive(Debug)]
 pub(super) struct SeenTerminal {
     pub(super) frame: Arc<Frame>,
-    /// What was typed at that moment, as the session compares again.
+    /// What was typed until then, as the session compares again.
     pub(super) line: LineSoFar,
     /// Where the program in front works.
     pub(super) directory: Option<String>,
@@ -25,7 +25,9 @@ pub(super) struct SeenTerminal {
 
 impl SeenTerminal {
     pub(super) fn of(session: &Session) -> Self {
-        let (line, frame) = (session.live().typed(), session.frame());
+        // In this order: an old line does not count any more when the call takes effect, but an old frame would.
+        let line = session.live().typed();
+        let frame = session.frame();
         Self { directory: directory_in_front(&frame), frame, line }
     }
 

@@ -211,8 +211,12 @@ fn begun(terminal: &SeenTerminal) -> Option<(LineReader, LineBefore)> {
     let is_in_line = commands.reading_at().is_some() && !line.is_at_prompt(commands.prompts());
     match activity.state {
         ActivityState::Exited => None,
-        ActivityState::NeedsInput if is_in_line => Some((LineReader::OwnShell, goes_on())),
-        _ if shell.at_empty_line => Some((LineReader::OwnShell, LineBefore::Known(String::new()))),
+        ActivityState::NeedsInput | ActivityState::Prompt if is_in_line => {
+            Some((LineReader::OwnShell, goes_on()))
+        }
+        _ if shell.at_empty_line && line.text() == Some("") => {
+            Some((LineReader::OwnShell, LineBefore::Known(String::new())))
+        }
         ActivityState::Prompt if shell.readiness.ends_by() == Some(EndsBy::Marks) => {
             Some((LineReader::OwnShell, at_prompt(terminal)))
         }
@@ -340,6 +344,16 @@ mod tests {
         // What a shell suggests behind the cursor is no part of it.
         let suggested = terminal("ls", "ls -la /srv\u{1b}[9D");
         assert_eq!(told(&suggested, "\n").0, " ends the line: ls");
+    }
+
+    #[test]
+    fn a_line_that_was_typed_is_not_empty_though_the_terminal_still_seems_so() {
+        let mut before = terminal("rm -rf b", "");
+        let mut frame = Frame::clone(&before.frame);
+        frame.shell = ShellView { at_empty_line: true, ..ShellView::clone(&frame.shell) }.into();
+        before.frame = Arc::new(frame);
+        let (_, programs, is_known) = told(&before, "\n");
+        assert_eq!((programs, is_known), (vec!["rm".to_owned()], false));
     }
 
     #[test]

@@ -52,7 +52,15 @@ impl<P: Pty> Actor<P> {
         drop(frame);
         if !told || self.frame_due().is_some_and(|due| due <= now) {
             self.publish_now(now, view, judged);
+        } else if same {
+            self.tell_line();
         }
+    }
+
+    /// Tells what was typed, once the newest frame shows what that makes of the shell: who judges a call reads the line
+    /// first and then the frame, and must not take an old frame for one of the newest line.
+    fn tell_line(&self) {
+        self.outlets.live.set_typed(self.shell.line());
     }
 
     /// Publishes all output so far, so that what comes after can be told from it.
@@ -94,11 +102,14 @@ impl<P: Pty> Actor<P> {
             self.outlets.live.set_invisible(self.screen.invisible());
             let (scrolled, ended) = (frame.history.end(), frame.exit.value.is_some());
             self.frames.send_replace(frame);
+            self.tell_line();
             self.outlets.live.scrolled_rows.note(scrolled, ended);
             self.note_told(now);
             // A command comes after the lease that it was sent under.
             self.tell_events();
             self.tell_events_of_frame(now);
+        } else {
+            self.tell_line();
         }
     }
 }

@@ -256,7 +256,8 @@ impl<P: Pty> Actor<P> {
         self.unfed.uncovered = to_come.cloned().collect();
         self.adopt_screen();
         let marks = self.records.nonces().own.is_some();
-        self.shell = Shell::begin(self.clock.now(), marks, true).into();
+        let turns = self.outlets.live.typed().turns();
+        self.shell = Shell::begin(self.clock.now(), marks, true).after_turns(turns).into();
         self.looks = Looks::default();
         self.kept.forget();
         self.unfed.clear();

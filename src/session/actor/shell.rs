@@ -38,7 +38,6 @@ impl<P: Pty> Actor<P> {
     /// What the terminal is doing, and whether it takes a command.
     pub(super) fn judge(&mut self) -> (Arc<Activity>, Arc<ShellView>) {
         let (activity, view) = self.with_facts(|shell, now, facts| shell.judge(now, facts));
-        self.outlets.live.set_typed(self.shell.line());
         let frame = self.frames.borrow();
         let told = (&frame.activity.value, &frame.shell);
         let activity = if **told.0 == activity { Arc::clone(told.0) } else { Arc::new(activity) };

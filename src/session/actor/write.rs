@@ -74,11 +74,13 @@ impl<P: Pty> Actor<P> {
                     }
                 }
                 self.follow_write(write, pending);
+                self.settle();
             }
             Ok(Step::Earlier(EarlierCall { write: EarlierResult::InFlight(write), command })) => {
                 let command = self.if_known(command);
                 let again = self.again(&order.caller, order.presented, reply);
                 self.join(write, Pending { command, before, ..again });
+                self.settle();
             }
             Ok(Step::Earlier(EarlierCall { write: EarlierResult::Written(outcome), command })) => {
                 self.settle();

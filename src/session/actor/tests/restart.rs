@@ -364,6 +364,23 @@ async fn a_write_that_was_made_is_not_made_again_and_one_that_was_begun_says_how
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_line_that_was_judged_before_a_failure_counts_no_more_after_it() {
+    let desk = Desk::open();
+    desk.write_alone("x").await.expect("written");
+    let judged = desk.session.live().typed().turns();
+    desk.fail().await;
+    // As often as something was typed before.
+    while desk.session.live().typed().turns() < judged {
+        desk.write_alone("y").await.expect("written");
+    }
+    desk.acquire(&agent(1)).await.expect("free");
+    let mut permit = desk.session.permit(&agent(1), PermittedAct::Type);
+    permit.bind(PermitBound::Line(judged));
+    let written = desk.session.write(&permit, typing(&agent(1), "z"), Accepted::nothing()).await;
+    assert!(matches!(written, Err(SessionError::Stale)), "{written:?}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_write_that_was_made_is_not_made_again_by_a_caller_that_shows_no_lease() {
     let desk = Desk::open();
     let order = |who: &Caller, text: &str| WriteOrder { key: key("a"), ..typing(who, text) };
