@@ -2,6 +2,7 @@
 
 use std::env;
 use std::process::ExitCode;
+use std::thread;
 
 use anyhow::Context as _;
 use termgate::shim;
@@ -22,6 +23,7 @@ fn main() -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(workers())
         .enable_all()
         .build()
         .context("cannot start the runtime")?;
@@ -29,4 +31,10 @@ fn main() -> anyhow::Result<ExitCode> {
     // A read of standard input cannot be given up, so nobody waits for it.
     runtime.shutdown_background();
     Ok(exit?.into())
+}
+
+/// How many threads run tasks: half of the processors, at least one. Behind each session work a shim and a program, which
+/// need the others, and each call that wakes a second thread takes longer for it.
+fn workers() -> usize {
+    thread::available_parallelism().map_or(1, |processors| processors.get().div_ceil(2))
 }
