@@ -104,7 +104,7 @@ impl JudgedCall<'_> {
                     if decision.verdict.by_directory {
                         self.bind(call, PermitBound::Terminal(seen.witness(call)));
                     } else if let Some(terminal) = seen.terminal.filter(|_| self.ends_line()) {
-                        self.bind(call, PermitBound::Line(terminal.line.turns()));
+                        self.bind(call, PermitBound::Line(terminal.line_moment()));
                     }
                     return Ok(None);
                 }

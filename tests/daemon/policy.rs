@@ -349,6 +349,36 @@ async fn a_line_is_judged_where_it_ends_however_it_is_typed() {
     daemon.stop().await;
 }
 
+/// fish marks no other prompt for an interrupt at an empty one. A line that reaches the next row is one behind a prompt.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_line_is_known_behind_an_interrupt_and_where_it_reaches_the_next_row() {
+    let rules = "[[rule]]\nname = 'no-rm'\neffect = 'deny'\ncommand = { program = 'rm' }";
+    let daemon = daemon_with(rules).await;
+    let mut client = daemon.client(Era::Modern).await;
+    for command in ["bash", "zsh", "fish"].into_iter().filter(|it| is_installed(it)) {
+        let new = json!({"command": command, "cols": 40});
+        let created = client.structured("create_session", new).await;
+        let session = created["session"]["id"].as_str().unwrap().to_owned();
+        client.structured("run", json!({"session": session, "command": "true"})).await;
+        let typed =
+            |text: &str| json!({"session": session, "text": text, "until": {"idle_ms": 300}});
+        let interrupt = json!({"session": session, "keys": "C-c", "until": {"idle_ms": 300}});
+        client.structured("send_keys", interrupt).await;
+        let written = client.structured("send_text", typed("true\n")).await;
+        assert_eq!(written["written"], 5, "{command}: {written}");
+        // fish draws its rows in a way of its own.
+        let parts = if command == "fish" { 1 } else { 4 };
+        for _ in 0..parts {
+            client.structured("send_text", typed("true aaaa; ")).await;
+        }
+        let denied = refused(&mut client, "send_text", typed("rm x\n")).await;
+        assert_eq!(denied["error_code"], "policy_denied", "{command}: {denied}");
+        let written = client.structured("send_text", typed("true\n")).await;
+        assert_eq!(written["written"], 5, "{command}: {written}");
+    }
+    daemon.stop().await;
+}
+
 /// fish ends quotes elsewhere, has escapes of its own, and runs what is between parentheses.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_another_shell_may_read_in_another_way_is_not_known() {

@@ -6,8 +6,18 @@ use crate::core::policy::approvals::Witness;
 pub enum PermitBound {
     /// The state of the terminal for which the act was approved.
     Terminal(Witness),
-    /// A line as it was when anything had been typed so often: it was judged with what was typed before.
-    Line(u64),
+    /// A line as it was judged: with what had been typed before, and for whoever was to read it.
+    Line(LineMoment),
     /// To answer what was done before under the same idempotency key.
     Repetition,
+}
+
+/// When a line was judged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LineMoment {
+    /// How often anything had been typed.
+    pub turns: u64,
+    /// How many prompts the session's own shell had marked. A program that asked may end by itself, and what was for it
+    /// is read at the next one.
+    pub prompts: u64,
 }

@@ -144,7 +144,9 @@ impl LineSoFar {
             it if in_paste && it.is_control() => *text = None,
             INTERRUPT => {
                 *text = Some(String::new());
-                (self.ended_at, self.unshown, self.unsure_since) = (progress.prompts, false, None);
+                // Not all shells mark another prompt for it.
+                self.ended_at = progress.prompts.saturating_sub(1);
+                (self.unshown, self.unsure_since) = (false, None);
             }
             it if ENTERS.contains(&it) => {
                 if text.is_none() {
@@ -230,6 +232,7 @@ mod tests {
         assert!(typed("a\rb").is_at_prompt(3));
         assert!(!typed("\t\rb").is_at_prompt(3), "the line may go on");
         assert_eq!(typed("\t\u{3}b").text(), Some("b"));
+        assert!(typed("a\u{3}b").is_at_prompt(2), "some shells mark no other prompt");
         assert_eq!(typed(&"x".repeat(BYTES_MAX + 1)).text(), None);
     }
 

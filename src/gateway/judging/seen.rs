@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use crate::core::frame::Frame;
 use crate::core::policy::approvals::Witness;
+use crate::core::policy::bound::LineMoment;
 use crate::core::shell::commands::EndsBy;
 use crate::core::shell::line_so_far::LineSoFar;
 use crate::gateway::judging::JudgedCall;
@@ -29,6 +30,11 @@ impl SeenTerminal {
         let line = session.live().typed();
         let frame = session.frame();
         Self { directory: directory_in_front(&frame), frame, line }
+    }
+
+    /// Until when a line that is judged by it counts.
+    pub(super) fn line_moment(&self) -> LineMoment {
+        LineMoment { turns: self.line.turns(), prompts: self.frame.commands.value.prompts() }
     }
 
     /// The name of the program in front.

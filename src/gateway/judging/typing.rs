@@ -200,21 +200,21 @@ fn begun(terminal: &SeenTerminal) -> Option<(LineReader, LineBefore)> {
     let commands = &frame.commands.value;
     let goes_on = || {
         let typed = line.text().map(str::to_owned);
-        LineBefore::Unknown { typed, shown: None }
+        LineBefore::Unknown { typed, shown: shown(frame) }
     };
     let of_program = || match activity.foreground.as_ref().is_some_and(Foreground::is_shell) {
         true if shell.goes_on => (LineReader::OtherShell, goes_on()),
         true => (LineReader::OtherShell, LineBefore::of_typed(line)),
         false => (LineReader::Program, LineBefore::Known(String::new())),
     };
-    // It has read an Enter and neither run the line nor asked for another one: what was typed before is the line's beginning.
-    let is_in_line = commands.reading_at().is_some() && !line.is_at_prompt(commands.prompts());
+    // Its own shell has read an Enter and not run the line: it asks for the rest, or gives the line back to be looked at.
+    let is_in_line = activity.state == ActivityState::NeedsInput && commands.reading_at().is_some();
+    // An Enter is on its way, or the shell did something else with it.
+    let is_at_prompt = commands.reading_at().is_none() || line.is_at_prompt(commands.prompts());
     match activity.state {
         ActivityState::Exited => None,
-        ActivityState::NeedsInput | ActivityState::Prompt if is_in_line => {
-            Some((LineReader::OwnShell, goes_on()))
-        }
-        _ if shell.at_empty_line && line.text() == Some("") => {
+        _ if is_in_line => Some((LineReader::OwnShell, goes_on())),
+        _ if shell.at_empty_line && is_at_prompt && line.text() == Some("") => {
             Some((LineReader::OwnShell, LineBefore::Known(String::new())))
         }
         ActivityState::Prompt if shell.readiness.ends_by() == Some(EndsBy::Marks) => {

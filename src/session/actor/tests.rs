@@ -34,7 +34,7 @@ use crate::core::lease::error::{EndCause, LeaseError};
 use crate::core::lease::limits::LeaseLimits;
 use crate::core::lease::request::{AcquireRequest, Grant, ReleaseRequest, TakeRule, WaiterId};
 use crate::core::policy::approvals::Witness;
-use crate::core::policy::bound::PermitBound;
+use crate::core::policy::bound::{LineMoment, PermitBound};
 use crate::core::policy::denial::Denial;
 use crate::core::policy::{Door, PermittedAct};
 use crate::core::shell::commands::record::CommandId;
@@ -547,9 +547,10 @@ async fn what_was_judged_before_something_else_was_typed_is_not_written_though_n
     desk.acquire(&agent(1)).await.expect("free");
     let (frame, own) = (desk.session.frame(), agent(1).principal);
     let turns = || desk.session.live().typed().turns();
+    let moment = || LineMoment { turns: turns(), prompts: frame.commands.value.prompts() };
     let judged = [
         PermitBound::Terminal(Witness::of(&frame, own, None, Some(turns()))),
-        PermitBound::Line(turns()),
+        PermitBound::Line(moment()),
     ];
     desk.session.permitted_write(typing(&agent(1), "x"), Accepted::nothing()).await.expect("typed");
     let bound = async |bound: PermitBound| {
@@ -561,7 +562,7 @@ async fn what_was_judged_before_something_else_was_typed_is_not_written_though_n
         let refused = bound(before).await.expect_err("x was typed before");
         assert!(matches!(refused, SessionError::Stale), "{refused}");
     }
-    let now = PermitBound::Line(turns());
+    let now = PermitBound::Line(moment());
     bound(now).await.expect("as it is");
     assert_eq!(desk.terminal.written(), b"xy");
 }

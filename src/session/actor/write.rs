@@ -21,7 +21,7 @@ use crate::core::keys::paste::{CANONICAL_LINE_MAX, encode_bytes, encode_text, lo
 use crate::core::keys::{Key, Piece, Unit};
 use crate::core::lease::request::Grant;
 use crate::core::policy::approvals::Witness;
-use crate::core::policy::bound::PermitBound;
+use crate::core::policy::bound::{LineMoment, PermitBound};
 use crate::core::shell::commands::EndsBy;
 use crate::session::actor::Actor;
 use crate::session::command::{
@@ -205,7 +205,7 @@ impl<P: Pty> Actor<P> {
         let approved = match &order.bound {
             None => return Ok(()),
             Some(PermitBound::Terminal(approved)) => approved,
-            Some(PermitBound::Line(turns)) if *turns == self.shell.line().turns() => return Ok(()),
+            Some(PermitBound::Line(judged)) if *judged == self.line_moment() => return Ok(()),
             Some(PermitBound::Line(_) | PermitBound::Repetition) => {
                 return Err(SessionError::Stale);
             }
@@ -214,6 +214,10 @@ impl<P: Pty> Actor<P> {
         let typed = approved.typed.map(|_| self.shell.line().turns());
         let now = Witness::of(&frame, order.caller.principal, directory_in_front(&frame), typed);
         if now == *approved { Ok(()) } else { Err(SessionError::Stale) }
+    }
+
+    fn line_moment(&self) -> LineMoment {
+        LineMoment { turns: self.shell.line().turns(), prompts: self.screen.commands().prompts() }
     }
 
     fn encode(&mut self, order: &WriteOrder) -> Result<Unit, SessionError> {

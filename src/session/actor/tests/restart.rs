@@ -375,7 +375,7 @@ async fn a_line_that_was_judged_before_a_failure_counts_no_more_after_it() {
     }
     desk.acquire(&agent(1)).await.expect("free");
     let mut permit = desk.session.permit(&agent(1), PermittedAct::Type);
-    permit.bind(PermitBound::Line(judged));
+    permit.bind(PermitBound::Line(LineMoment { turns: judged, prompts: 0 }));
     let written = desk.session.write(&permit, typing(&agent(1), "z"), Accepted::nothing()).await;
     assert!(matches!(written, Err(SessionError::Stale)), "{written:?}");
 }
