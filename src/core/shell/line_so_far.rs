@@ -143,9 +143,12 @@ impl LineSoFar {
             // Within a paste they are a part of the line.
             it if in_paste && it.is_control() => *text = None,
             INTERRUPT => {
+                // At an empty line it changes nothing, and not all shells mark another prompt for it.
+                let was_empty = text.as_deref() == Some("") && self.is_at_prompt(progress.prompts);
+                if !was_empty {
+                    self.ended_at = progress.prompts;
+                }
                 *text = Some(String::new());
-                // Not all shells mark another prompt for it.
-                self.ended_at = progress.prompts.saturating_sub(1);
                 (self.unshown, self.unsure_since) = (false, None);
             }
             it if ENTERS.contains(&it) => {
@@ -232,7 +235,9 @@ mod tests {
         assert!(typed("a\rb").is_at_prompt(3));
         assert!(!typed("\t\rb").is_at_prompt(3), "the line may go on");
         assert_eq!(typed("\t\u{3}b").text(), Some("b"));
-        assert!(typed("a\u{3}b").is_at_prompt(2), "some shells mark no other prompt");
+        assert!(typed("\u{3}b").is_at_prompt(2), "some shells mark no other prompt");
+        assert!(!typed("a\u{3}b").is_at_prompt(2), "some shells ignore it");
+        assert!(!typed("a\u{1}\u{3}b").is_at_prompt(2), "some shells ignore it");
         assert_eq!(typed(&"x".repeat(BYTES_MAX + 1)).text(), None);
     }
 

@@ -10,7 +10,6 @@ use crate::core::command_line::{ParsedCommandLine, UnknownPart};
 use crate::core::frame::Frame;
 use crate::core::keys::{Key, KeyCode, Modifiers, NamedKey};
 use crate::core::shell::activity::{ActivityState, Foreground};
-use crate::core::shell::commands::EndsBy;
 use crate::core::shell::line_so_far::LineSoFar;
 use crate::gateway::judging::JudgedCall;
 use crate::gateway::judging::seen::{SeenCall, SeenTerminal};
@@ -217,7 +216,7 @@ fn begun(terminal: &SeenTerminal) -> Option<(LineReader, LineBefore)> {
         _ if shell.at_empty_line && is_at_prompt && line.text() == Some("") => {
             Some((LineReader::OwnShell, LineBefore::Known(String::new())))
         }
-        ActivityState::Prompt if shell.readiness.ends_by() == Some(EndsBy::Marks) => {
+        ActivityState::Prompt if commands.reading_at().is_some() => {
             Some((LineReader::OwnShell, at_prompt(terminal)))
         }
         ActivityState::Prompt => Some((LineReader::OwnShell, LineBefore::of_typed(line))),
@@ -287,7 +286,7 @@ mod tests {
     use crate::core::shell::activity::Activity;
     use crate::core::shell::commands::mark::{Mark, MarkKind};
     use crate::core::shell::commands::record::{CommandId, Here, Position};
-    use crate::core::shell::commands::{Commands, ShellPhase};
+    use crate::core::shell::commands::{Commands, EndsBy, ShellPhase};
     use crate::core::shell::readiness::{Readiness, ReadyPrompt};
     use crate::gateway::judging::facts::JudgedLine;
     use crate::surface::call_arguments::CallArguments;
