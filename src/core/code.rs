@@ -218,8 +218,8 @@ const TABLE: &[CodeTexts] = &[
     CodeTexts {
         code: Code::ApprovalStale,
         word: "approval_stale",
-        meaning: "The call was approved, but what it acts on has changed since; nothing was done.",
-        advice: "Look at it again. If the call is still right, make it again; it needs another approval.",
+        meaning: "What the call acts on has changed since it was judged or approved; nothing was done.",
+        advice: "Look at it again. If the call is still right, make it again; one that was approved needs another approval.",
     },
     CodeTexts {
         code: Code::TokenUnknown,

@@ -141,9 +141,7 @@ impl RowReader {
     pub(crate) fn line(&self) -> Line {
         Line {
             // One for all empty rows.
-            text: Some(self.text.as_str())
-                .filter(|it| !it.is_empty())
-                .map_or_else(Arc::default, Arc::from),
+            text: if self.text.is_empty() { Arc::default() } else { self.text.as_str().into() },
             runs: self.runs.as_slice().into(),
             links: self.links.as_slice().into(),
             wrapped: self.wrapped,

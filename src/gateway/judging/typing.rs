@@ -356,6 +356,17 @@ mod tests {
     }
 
     #[test]
+    fn a_line_that_the_shell_gives_back_is_not_known() {
+        let mut given_back = terminal("", "rm -rf b");
+        let mut frame = Frame::clone(&given_back.frame);
+        let state = ActivityState::NeedsInput;
+        frame.activity.value = Activity { state, ..Activity::default() }.into();
+        given_back.frame = Arc::new(frame);
+        let (_, programs, is_known) = told(&given_back, "\n");
+        assert_eq!((programs, is_known), (vec!["rm".to_owned()], false));
+    }
+
+    #[test]
     fn a_line_that_output_has_changed_is_not_known_and_judged_by_all_that_it_may_be() {
         let erased = terminal("touch a; rm -rf b", "touch a; rm -rf b\u{1b}[10D\u{1b}[K");
         let (what, programs, is_known) = told(&erased, "\n");

@@ -562,8 +562,10 @@ async fn what_was_judged_before_something_else_was_typed_is_not_written_though_n
         let refused = bound(before).await.expect_err("x was typed before");
         assert!(matches!(refused, SessionError::Stale), "{refused}");
     }
-    let now = PermitBound::Line(moment());
-    bound(now).await.expect("as it is");
+    let other_prompt = LineMoment { prompts: moment().prompts + 1, ..moment() };
+    let refused = bound(PermitBound::Line(other_prompt)).await.expect_err("who reads is another");
+    assert!(matches!(refused, SessionError::Stale), "{refused}");
+    bound(PermitBound::Line(moment())).await.expect("as it is");
     assert_eq!(desk.terminal.written(), b"xy");
 }
 
