@@ -2,7 +2,6 @@
 //!
 //! The clients know the wire and none of the daemon's types, so that a mistake in those shows.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -79,16 +78,15 @@ impl TestDaemon {
         config.holding.orphan_ttl = ORPHAN_TTL;
         change(&mut config);
         let paths = home.paths();
-        let environment: BTreeMap<_, _> = ["PATH", "HOME"]
-            .iter()
-            .filter_map(|name| Some(((*name).into(), std::env::var_os(name)?)))
-            .collect();
+        // What the account that runs the test has in its home is no part of it.
+        let environment =
+            home.environment().into_iter().map(|(name, value)| (name.into(), value.into()));
         let settings = DaemonSettings {
             config,
             sources: Sources::default(),
             read_only: false,
             paths: paths.clone(),
-            environment,
+            environment: environment.collect(),
             default_cwd: home.ground().to_owned(),
             shim: PathBuf::from(PROGRAM),
             state: Some(home.path("state")),
