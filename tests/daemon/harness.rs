@@ -43,6 +43,11 @@ pub(crate) fn program() -> DaemonProgram {
     DaemonProgram { path: "/nowhere/termgate".into(), words: Vec::new(), check: Vec::new() }
 }
 
+/// A daemon's environment. What the account that runs the test has in its home is no part of it.
+fn variables(home: &Home) -> impl Iterator<Item = (&'static str, String)> {
+    home.environment().into_iter().filter(|(name, _)| ["PATH", "HOME"].contains(name))
+}
+
 /// A running daemon with directories of its own.
 #[derive(Debug)]
 pub(crate) struct TestDaemon {
@@ -78,9 +83,7 @@ impl TestDaemon {
         config.holding.orphan_ttl = ORPHAN_TTL;
         change(&mut config);
         let paths = home.paths();
-        // What the account that runs the test has in its home is no part of it.
-        let environment =
-            home.environment().into_iter().map(|(name, value)| (name.into(), value.into()));
+        let environment = variables(&home).map(|(name, value)| (name.into(), value.into()));
         let settings = DaemonSettings {
             config,
             sources: Sources::default(),
@@ -103,6 +106,11 @@ impl TestDaemon {
     /// A path for a file of the test's own.
     pub(crate) fn file(&self, name: &str) -> PathBuf {
         self.home.path(name)
+    }
+
+    /// What a variable of the daemon's environment says.
+    pub(crate) fn variable(&self, name: &str) -> String {
+        variables(&self.home).find(|it| it.0 == name).unwrap().1
     }
 
     /// A client at the door of all sessions.

@@ -528,6 +528,35 @@ async fn all_sessions_are_found_by_going_on_after_the_last_one_told() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn of_many_sessions_each_is_told_once_in_the_order_of_their_names() {
+    const COUNT: usize = 120;
+    let daemon = TestDaemon::configured(|config| {
+        config.allow_write = true;
+        config.sessions.own = COUNT;
+    })
+    .await;
+    let mut client = daemon.client(Era::Legacy).await;
+    for number in 0..COUNT {
+        // In no order.
+        let name = format!("s{:03}", number * 37 % COUNT);
+        client.structured("create_session", json!({"name": name, "command": "cat"})).await;
+    }
+    let (mut found, mut page) = (Vec::new(), json!({}));
+    loop {
+        let (list, _) = bounded(&mut client, "list_sessions", &page).await;
+        let sessions = list["sessions"].as_array().unwrap();
+        found.extend(sessions.iter().map(|it| it["name"].as_str().unwrap().to_owned()));
+        assert_eq!(list["left_out"].as_u64().unwrap_or(0) as usize, COUNT - found.len());
+        if list.get("left_out").is_none() {
+            break;
+        }
+        page["after"] = json!(found.last());
+    }
+    assert_eq!(found, (0..COUNT).map(|number| format!("s{number:03}")).collect::<Vec<_>>());
+    daemon.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn of_a_command_line_that_is_very_long_the_beginning_is_told_to_who_created_the_session() {
     let daemon = TestDaemon::writable().await;
     let mut client = daemon.client(Era::Modern).await;

@@ -14,9 +14,11 @@ use crate::support::placement::Placement;
 use crate::support::report::{Figure, Report, Target};
 use crate::support::samples::now;
 
-/// A job of 2,000 lines, about 49 bytes each.
+/// A job of 2,000 lines, about 49 bytes each, two of which name an error.
 const LINES: usize = 2_000;
-const JOB: &str = "for i in $(seq 2000); do echo \\\"step $i: compiled one more file of the project\\\"; done; false";
+const FAULTY: [usize; 2] = [700, 1_400];
+const JOB: &str = "for i in $(seq 2000); do case $i in 700 | 1400) echo \\\"step $i: error: one file does not compile\\\";; \
+    *) echo \\\"step $i: compiled one more file of the project\\\";; esac; done; false";
 /// A job that shows its progress four times a second for ten seconds.
 const SLOW: &str = "for i in $(seq 40); do printf \\\"\\\\r%3d %% of the job is done\\\" $i; sleep 0.25; done; echo";
 const SLOW_TIME: Duration = Duration::from_secs(10);
@@ -57,15 +59,23 @@ fn outcome(report: &mut Report, agent: &mut Agent) -> anyhow::Result<usize> {
         let answer = agent.call("run", arguments)?;
         ensure!(answer.contains(r#""exit_code":1"#), "the wrong code: {answer}");
         ensure!(answer.contains(&format!(r#""lines_total":{LINES}"#)), "lines are missing");
+        let told = |step: &usize| answer.contains(&row(*step));
+        ensure!(FAULTY.iter().all(told), "an error is missing: {answer}");
         text_of(answer)
     };
     let (default, long) = (run("")?, run(r#","max_lines":200"#)?);
-    let rows: usize = (1..=LINES)
-        .map(|step| format!("step {step}: compiled one more file of the project\n").len())
-        .sum();
+    let rows: usize = (1..=LINES).map(|step| row(step).len() + 1).sum();
     line(report, "`run` of a failed job, as it is", default, ("3 KB", 3_072), 1.0);
     line(report, "`run`, 200 lines told", long, ("all rows once", rows), 1.0);
     Ok(rows)
+}
+
+/// What the job prints at this step.
+fn row(step: usize) -> String {
+    match FAULTY.contains(&step) {
+        true => format!("step {step}: error: one file does not compile"),
+        false => format!("step {step}: compiled one more file of the project"),
+    }
 }
 
 /// The bytes of the text that a model reads, as they stand in the answer.

@@ -3,10 +3,11 @@
 //! An idle daemon, what each idle session adds, and what a session with 10,000 rows of history takes,
 //! beside the same in tmux. Daemons and servers are new in every round, and take turns.
 
+use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use anyhow::ensure;
+use anyhow::{Context as _, ensure};
 use nix::unistd::Pid;
 
 use crate::support::agent::Agent;
@@ -43,8 +44,9 @@ pub(crate) fn measure(report: &mut Report) -> anyhow::Result<()> {
     let mut row = |what: &str, figure: fn(&Figures) -> u64, bound: Option<Bound>| {
         line(report, what, [median(&ours, figure), median(&theirs, figure)], bound);
     };
-    row("idle, resident", |it| it.empty.resident, Some(Bound::KiB(16 * 1024)));
-    row("idle, proportional", |it| it.empty.proportional, None);
+    row("idle, resident", |it| it.idle.resident, Some(Bound::KiB(16 * 1024)));
+    row("idle, proportional", |it| it.idle.proportional, None);
+    row("with a client, resident", |it| it.empty.resident, None);
     row("an idle session, server", |it| it.server_each, Some(Bound::KiB(300)));
     row("an idle session, shim, private", |it| it.shim_each, Some(Bound::KiB(200)));
     row("an idle session, files in memory", |it| it.kept_each, None);
@@ -84,7 +86,9 @@ fn median(rounds: &[Figures], figure: fn(&Figures) -> u64) -> u64 {
 /// What one round found, in bytes.
 #[derive(Debug)]
 struct Figures {
-    /// Without a session.
+    /// Before anybody came.
+    idle: Memory,
+    /// Without a session, once a client is there.
     empty: Memory,
     /// What each idle session adds to the server, and to all.
     server_each: u64,
@@ -105,6 +109,9 @@ trait Terminals {
     /// The processes that hold the terminals, if others do.
     fn shims(&self) -> Vec<Pid>;
 
+    /// Has its client come.
+    fn greet(&mut self) -> anyhow::Result<()>;
+
     /// Creates a session that runs a program, with arguments that need no quoting.
     fn create(&mut self, name: &str, words: &[&str], cols: usize) -> anyhow::Result<()>;
 
@@ -114,6 +121,8 @@ trait Terminals {
 
 fn weigh<T: Terminals>(start: fn() -> anyhow::Result<T>) -> anyhow::Result<Figures> {
     let mut terminals = start()?;
+    let (idle, _) = memory(&terminals)?;
+    terminals.greet()?;
     let (empty, _) = memory(&terminals)?;
     for number in 0..IDLE {
         terminals.create(&format!("idle{number}"), &["cat"], 80)?;
@@ -124,6 +133,7 @@ fn weigh<T: Terminals>(start: fn() -> anyhow::Result<T>) -> anyhow::Result<Figur
     drop(terminals);
     let [narrow, wide] = [rows(start, 80, empty)?, rows(start, 200, empty)?];
     Ok(Figures {
+        idle,
         empty,
         server_each: server.own.saturating_sub(empty.own) / count,
         idle_each: all.total().saturating_sub(empty.total()) / count,
@@ -141,6 +151,7 @@ fn rows<T: Terminals>(
     empty: Memory,
 ) -> anyhow::Result<(u64, u64)> {
     let mut terminals = start()?;
+    terminals.greet()?;
     let program = std::env::current_exe()?.display().to_string();
     for number in 0..FULL {
         let name = format!("full{number}");
@@ -163,14 +174,17 @@ fn memory(terminals: &impl Terminals) -> anyhow::Result<(Memory, Memory)> {
 
 struct Termgate {
     daemon: Daemon,
-    agent: Agent,
+    agent: Option<Agent>,
 }
 
 impl Termgate {
     fn start() -> anyhow::Result<Self> {
         let daemon = Daemon::start(Placement::TwoCores, "")?;
-        let agent = Agent::connect(&daemon.gateway())?;
-        Ok(Self { daemon, agent })
+        Ok(Self { daemon, agent: None })
+    }
+
+    fn call(&mut self, tool: &str, arguments: fmt::Arguments<'_>) -> anyhow::Result<&str> {
+        self.agent.as_mut().context("no client has come")?.call(tool, arguments)
     }
 
     fn runtime(&self) -> PathBuf {
@@ -187,18 +201,22 @@ impl Terminals for Termgate {
         shims::of(&self.runtime())
     }
 
+    fn greet(&mut self) -> anyhow::Result<()> {
+        self.agent = Some(Agent::connect(&self.daemon.gateway())?);
+        Ok(())
+    }
+
     fn create(&mut self, name: &str, words: &[&str], cols: usize) -> anyhow::Result<()> {
         let (program, arguments) = (words[0], &words[1..]);
         let size = format_args!(r#""lease":false,"rows":24,"cols":{cols}"#);
         let command = format_args!(r#""command":"{program}","args":{arguments:?}"#);
-        self.agent
-            .call("create_session", format_args!(r#"{{"name":"{name}",{command},{size}}}"#))?;
+        self.call("create_session", format_args!(r#"{{"name":"{name}",{command},{size}}}"#))?;
         Ok(())
     }
 
     fn shows(&mut self, name: &str, text: &str) -> anyhow::Result<()> {
         let shown = format_args!(r#"{{"session":"{name}","text":"{text}","since":0}}"#);
-        let answer = self.agent.call("wait_for", shown)?;
+        let answer = self.call("wait_for", shown)?;
         ensure!(answer.contains(r#""outcome":"matched""#), "it is not shown: {answer}");
         Ok(())
     }
@@ -221,6 +239,12 @@ impl Terminals for Tmux {
 
     fn shims(&self) -> Vec<Pid> {
         Vec::new()
+    }
+
+    fn greet(&mut self) -> anyhow::Result<()> {
+        let listed = self.0.client().arg("list-sessions").status()?;
+        ensure!(listed.success(), "tmux does not answer");
+        Ok(())
     }
 
     fn create(&mut self, name: &str, words: &[&str], cols: usize) -> anyhow::Result<()> {

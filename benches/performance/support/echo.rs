@@ -107,7 +107,10 @@ pub(crate) fn serve_if_asked() -> anyhow::Result<bool> {
     let arguments: Vec<String> = std::env::args().collect();
     let [_, asked, socket, answer] = arguments.as_slice() else { return Ok(false) };
     let (socket, answer) = (PathBuf::from(socket), answer.parse().unwrap_or_default());
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    // As many threads as the daemon has.
+    let workers = std::thread::available_parallelism()?.get().div_ceil(2);
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(workers).enable_all().build()?;
     let accepted = async { Ok::<_, anyhow::Error>(UnixListener::bind(socket)?.accept().await?.0) };
     // On a worker, as the daemon's connections are.
     match asked.as_str() {

@@ -111,8 +111,9 @@ pub(crate) fn program_of(spec: &SpawnSpec) -> Program {
 
 /// The number of free descriptors, up to `most`.
 pub fn spare_descriptors(most: usize) -> usize {
-    let opened: Vec<File> = (0..most).map_while(|_| File::open("/dev/null").ok()).collect();
-    opened.len()
+    let Some(first) = File::open("/dev/null").ok().filter(|_| most > 0) else { return 0 };
+    let copies: Vec<File> = (1..most).map_while(|_| first.try_clone().ok()).collect();
+    1 + copies.len()
 }
 
 /// Whether an error means that no file descriptor was left.

@@ -18,6 +18,7 @@ use crate::core::policy::denial::Denial;
 use crate::core::policy::roles::NewSession;
 use crate::core::policy::tenants::Visibility;
 use crate::core::policy::{Standing, decide_operate};
+use crate::session::command::Accepted;
 use crate::session::error::{CreateError, TAGS_MAX};
 use crate::session::handle::Session;
 use crate::session::pty::account::{Account, own_uid};
@@ -105,12 +106,15 @@ impl Tool for CreateSession {
         // The recording of a short program is over before the answer.
         let recorded = Arc::new(OnceLock::new());
         let noted = Arc::clone(&recorded);
+        let accepted = std::mem::replace(&mut call.accepted, Accepted::nothing());
         let listed = move |session: &Session| {
             if let Some(file) = session.live().recording() {
                 let _ = noted.set(file);
             }
             daemon.switchboard.tell_one(session);
             note_touched(&touched, session);
+            // The connection's next call finds the session, and comes after the first lease.
+            drop(accepted);
         };
         let (session, grant) = sessions.create(&permit, creation, listed).await?;
         let recording = recorded.get().map(|file| sessions.recordings().join(&**file));
