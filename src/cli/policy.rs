@@ -19,8 +19,8 @@ use crate::core::policy::Door;
 use crate::core::policy::roles::Roles;
 use crate::core::policy::rules::facts::{CallFacts, SessionFacts};
 use crate::core::shell::activity::ActivityState;
+use crate::session::pty::account::own_uid;
 use crate::surface::TOOL_NAMES;
-use crate::transport::unix::limits::own_uid;
 use crate::wire::policy::{DecisionWire, ParsedLineWire, ProgramWire, VerdictWire};
 
 /// Show how rules judge command lines, why a call was refused, and rules to begin with

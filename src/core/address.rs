@@ -1,5 +1,7 @@
 //! Addresses of resources in one form, so that rules see through the many ways to write one.
 
+use percent_encoding::percent_decode_str;
+
 /// How often an address is decoded: some servers decode what is decoded already.
 const ROUNDS: usize = 3;
 
@@ -94,22 +96,7 @@ fn decoded(text: &str) -> String {
 
 /// `None` if nothing is left to decode.
 fn decoded_once(text: &str) -> Option<String> {
-    let (mut bytes, mut rest) = (Vec::with_capacity(text.len()), text.as_bytes());
-    while let Some((first, after)) = rest.split_first() {
-        let digits = after.get(..2).filter(|_| *first == b'%');
-        let digits = digits.and_then(|it| str::from_utf8(it).ok());
-        let digits = digits.filter(|it| it.bytes().all(|it| it.is_ascii_hexdigit()));
-        match digits.and_then(|digits| u8::from_str_radix(digits, 16).ok()) {
-            Some(byte) => {
-                bytes.push(byte);
-                rest = &after[2..];
-            }
-            None => {
-                bytes.push(*first);
-                rest = after;
-            }
-        }
-    }
+    let bytes: Vec<u8> = percent_decode_str(text).collect();
     let mut next = String::with_capacity(bytes.len());
     for chunk in bytes.utf8_chunks() {
         next.push_str(chunk.valid());

@@ -360,7 +360,7 @@ fn create(error: &CreateError) -> ErrorWire {
             (Some(shortage), _) => {
                 ErrorWire::because(Code::QuotaExceeded, error).cause(missing(shortage))
             }
-            (None, SpawnError::Command(_) | SpawnError::Program { .. }) => parameter("command"),
+            (None, SpawnError::Program { .. }) => parameter("command"),
             (None, SpawnError::Place { .. }) => {
                 ErrorWire::because(Code::StorageError, error).cause(RefusalCause::ShimDirectory)
             }

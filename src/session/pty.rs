@@ -111,11 +111,6 @@ impl TerminalEvidence {
     pub fn leader_in_front(&self) -> bool {
         self.foreground == Some(self.leader)
     }
-
-    /// Whether the program asks for hidden input, such as a password.
-    pub fn secret_prompt(&self) -> bool {
-        self.canonical && !self.echo
-    }
 }
 
 /// Facts that accompany input, so that the shim can check and remember it.

@@ -20,6 +20,7 @@ use crate::core::policy::{Door, Reach, Standing};
 use crate::mcp::connection::Connection;
 use crate::mcp::server::Server;
 use crate::session::clock::Clock;
+use crate::session::pty::account::own_uid;
 use crate::session::pty::sandbox::SandboxPlaces;
 use crate::session::registry::Listening;
 use crate::store::journal::writer::{Journal, JournalLimits};
@@ -32,7 +33,6 @@ use crate::transport::daemon::sessions::tell_lost;
 use crate::transport::daemon::{Assembly, keep_house, prepare_process};
 use crate::transport::shell_scripts::{PassingScripts, or_told};
 use crate::transport::signals::Signals;
-use crate::transport::unix::limits::own_uid;
 
 /// The number of the one connection and its principal.
 const ONLY: u64 = 1;

@@ -252,7 +252,7 @@ async fn a_question_with_echo_off_is_a_secret_prompt() {
         let pty = kind.line("stty -echo; echo ready; read -r secret");
         wait_for(&pty, "ready").await;
         let evidence = pty.evidence().unwrap();
-        assert!(evidence.secret_prompt());
+        assert!(evidence.hides_typing());
         assert!(evidence.leader_in_front());
         assert_eq!(evidence.leader, pty.evidence().unwrap().leader);
         pty.kill().await.unwrap();

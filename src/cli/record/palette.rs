@@ -1,6 +1,7 @@
 //! The colours that a screen has in images.
 
 use crate::core::frame::line::{Attributes, Color, Style};
+use crate::core::screen::sequence::indexed;
 
 /// Red, green and blue.
 pub(super) type Rgb = [u8; 3];
@@ -8,25 +9,8 @@ pub(super) type Rgb = [u8; 3];
 pub(super) const FOREGROUND: Rgb = [0xd8, 0xd8, 0xd8];
 pub(super) const BACKGROUND: Rgb = [0x18, 0x18, 0x18];
 
-/// The first sixteen colours, as xterm has them.
-const NAMED: [Rgb; 16] = [
-    [0x00, 0x00, 0x00],
-    [0xcd, 0x00, 0x00],
-    [0x00, 0xcd, 0x00],
-    [0xcd, 0xcd, 0x00],
-    [0x3b, 0x78, 0xff],
-    [0xcd, 0x00, 0xcd],
-    [0x00, 0xcd, 0xcd],
-    [0xe5, 0xe5, 0xe5],
-    [0x7f, 0x7f, 0x7f],
-    [0xff, 0x00, 0x00],
-    [0x00, 0xff, 0x00],
-    [0xff, 0xff, 0x00],
-    [0x5c, 0x5c, 0xff],
-    [0xff, 0x00, 0xff],
-    [0x00, 0xff, 0xff],
-    [0xff, 0xff, 0xff],
-];
+/// Blue, which is hard to read on the background as xterm has it.
+const BLUE: Rgb = [0x3b, 0x78, 0xff];
 
 /// Foreground and background as they are seen.
 pub(super) fn colours(style: Style) -> (Rgb, Rgb) {
@@ -51,14 +35,8 @@ fn rgb(color: Color) -> Option<Rgb> {
     match color {
         Color::Default => None,
         Color::Rgb(red, green, blue) => Some([red, green, blue]),
-        Color::Indexed(index @ 0..=15) => Some(NAMED[usize::from(index)]),
-        // A cube of six steps each, then a ramp of greys.
-        Color::Indexed(index @ 16..=231) => {
-            let step = |step: u8| if step == 0 { 0 } else { 55 + 40 * step };
-            let index = index - 16;
-            Some([step(index / 36), step(index / 6 % 6), step(index % 6)])
-        }
-        Color::Indexed(index) => Some([8 + 10 * (index - 232); 3]),
+        Color::Indexed(4) => Some(BLUE),
+        Color::Indexed(index) => Some(indexed(index)),
     }
 }
 

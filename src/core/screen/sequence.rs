@@ -235,7 +235,7 @@ fn answer(name: &str, [red, green, blue]: [u8; 3], end: &str) -> String {
 }
 
 /// The colour with this index of 256: sixteen named ones, a cube of six steps a side, and greys.
-fn indexed(index: u8) -> [u8; 3] {
+pub fn indexed(index: u8) -> [u8; 3] {
     match index {
         0..=15 => {
             let [_, rgb @ ..] = NAMED[usize::from(index)].to_be_bytes();

@@ -29,11 +29,6 @@ impl ReservedSpace {
     pub fn of_answer(answer: AnswerSpace) -> Self {
         Self { unsent: None, answer: Some(answer) }
     }
-
-    /// The same with the memory of an answer.
-    pub fn with_answer(self, answer: AnswerSpace) -> Self {
-        Self { answer: Some(answer), ..self }
-    }
 }
 
 /// All space of one kind that a connection has.

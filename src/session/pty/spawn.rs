@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 use nix::libc;
 
 use crate::core::frame::Size;
-use crate::session::pty::command::{CommandError, SpawnSpec};
+use crate::session::pty::command::SpawnSpec;
 use crate::session::pty::environment::SESSION_MARK;
 use crate::shim::program::Program;
 use crate::shim::wire::Window;
@@ -33,8 +33,6 @@ pub(crate) fn descriptors_of_children() -> Option<u64> {
 /// Why a session's program was not started. Nothing is left behind.
 #[derive(Debug, thiserror::Error)]
 pub enum SpawnError {
-    #[error(transparent)]
-    Command(#[from] CommandError),
     #[error("cannot open a terminal: {0}")]
     Terminal(#[source] io::Error),
     #[error("cannot start the process that holds the terminal: {0}")]
@@ -61,7 +59,7 @@ impl SpawnError {
     /// The resource that ran out, if that is the reason.
     pub fn shortage(&self) -> Option<Shortage> {
         let source = match self {
-            Self::Command(_) | Self::Superseded => return None,
+            Self::Superseded => return None,
             Self::Terminal(source)
             | Self::Shim(source)
             | Self::Sandbox(source)
@@ -85,12 +83,6 @@ impl SpawnError {
 impl From<Size> for Window {
     fn from(size: Size) -> Self {
         Self { rows: size.rows, cols: size.cols }
-    }
-}
-
-impl From<Window> for Size {
-    fn from(window: Window) -> Self {
-        Self { rows: window.rows, cols: window.cols }
     }
 }
 

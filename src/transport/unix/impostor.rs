@@ -5,10 +5,10 @@
 use std::os::fd::AsFd;
 use std::path::Path;
 
+use crate::session::pty::account::own_uid;
 use crate::shim::family::listens_inside;
 use crate::shim::socket::Other;
 use crate::transport::unix::directory::belongs_to;
-use crate::transport::unix::limits::own_uid;
 
 /// Whose daemon may listen at a socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,10 +6,6 @@ use std::io;
 
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
-pub fn own_uid() -> u32 {
-    nix::unistd::Uid::effective().as_raw()
-}
-
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DescriptorLimit {
     /// The soft limit at the start; programs of sessions are started with it.
