@@ -34,6 +34,7 @@ mod commands {
     mod recordings;
     mod refusals;
     mod run;
+    mod run_asked;
     mod run_fresh;
     mod run_restarted;
     mod seat;

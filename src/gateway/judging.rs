@@ -87,7 +87,7 @@ impl JudgedCall<'_> {
             // All of it is of one moment, however long something is waited for below.
             let terminal = self.terminal();
             let seen = SeenCall { judged: self, terminal: terminal.as_ref() };
-            let line = seen.line(&daemon.sessions);
+            let line = seen.line(call);
             let facts = seen.facts(call, &line);
             let caller = &call.standing.caller;
             let session = self.session.map(Session::id).or(call.creates);

@@ -11,7 +11,7 @@ mod recordings;
 pub mod silent;
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -32,6 +32,7 @@ use crate::session::control::Parting;
 use crate::session::error::{CreateError, SessionError};
 use crate::session::facts::Board;
 use crate::session::handle::Session;
+use crate::session::pty::environment::{ClientEnvironment, Environment, clean_environment};
 use crate::session::pty::held::shims::{HoldOptions, ShimSetup, Shims};
 use crate::session::pty::sandbox::SandboxPlaces;
 use crate::session::recorder::ActRecorder;
@@ -252,9 +253,11 @@ impl Registry {
         self.0.holding.as_ref().map(|holding| &holding.shims)
     }
 
-    /// The value that a variable has in sessions, unless their creator sets it.
-    pub fn variable(&self, name: &str) -> Option<&OsStr> {
-        self.0.environment.get(OsStr::new(name)).map(OsString::as_os_str)
+    /// The variables that sessions of the daemon's user have, unless their creator sets them.
+    pub fn usual_environment(&self) -> Environment {
+        let (client, own) = (ClientEnvironment::default(), BTreeMap::new());
+        // Only variables of the creator can be wrong.
+        clean_environment(&self.0.environment, &client, &own).unwrap_or_default()
     }
 
     pub fn own_tenant(&self) -> &TenantId {

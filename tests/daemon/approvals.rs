@@ -664,3 +664,19 @@ async fn who_approves_and_who_looks_back_sees_no_values_of_variables() {
     client.structured("create_session", call).await;
     daemon.stop().await;
 }
+
+#[tokio::test]
+async fn who_approves_sees_which_variables_may_change_what_runs() {
+    let daemon =
+        daemon_with("[[rule]]\nname = 'rm'\neffect = 'ask'\ncommand = { program = 'rm' }\n");
+    let daemon = daemon.await;
+    let (mut client, mut operator) = (daemon.client(Era::Modern).await, daemon.operator().await);
+    let variables = json!({
+        "A": "1", "BASH_ENV": "s3cret", "HOME": daemon.variable("HOME"), "LD_PRELOAD": "s3cret",
+    });
+    refused(&mut client, "create_session", json!({"env": variables})).await;
+    let what = waiting(&mut operator).await[0]["what"].to_string();
+    assert!(what.contains("; these may change which programs run: BASH_ENV, LD_PRELOAD"), "{what}");
+    assert!(!what.contains("s3cret"), "{what}");
+    daemon.stop().await;
+}

@@ -239,12 +239,41 @@ async fn nothing_is_allowed_by_its_name_where_the_client_says_where_programs_are
     let daemon = daemon_with(rules).await;
     let mut client = daemon.client(Era::Modern).await;
     let own = daemon.variable("PATH");
-    for (name, value, is_allowed) in
-        [("PATH", "/nowhere", false), ("PATH", &*own, true), ("LANG", "C", true)]
-    {
-        let wanted = json!({"command": "cat", "env_client": {name: value}});
+    for (argument, name, value, is_allowed) in [
+        ("env_client", "PATH", "/nowhere", false),
+        ("env_client", "PATH", &*own, true),
+        ("env_client", "LANG", "C", true),
+        ("env", "PATH", "/nowhere", false),
+        ("env", "PATH", &*own, true),
+        ("env", "LANG", "C", false),
+    ] {
+        let wanted = json!({"command": "cat", argument: {name: value}});
         let created = client.call("create_session", wanted.clone()).await;
         assert_eq!(created["isError"] == false, is_allowed, "{wanted} {created}");
+    }
+    daemon.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_variable_with_the_value_that_a_session_has_anyway_changes_nothing() {
+    let rules = r#"
+        [[rule]]
+        name = "no-rm"
+        effect = "ask"
+        command = { program = "rm", flags = ["recursive"] }
+    "#;
+    let daemon = daemon_with(rules).await;
+    let mut client = daemon.client(Era::Modern).await;
+    let (path, home) = (daemon.variable("PATH"), daemon.variable("HOME"));
+    for (variables, is_asked) in [
+        (json!({"PATH": path, "HOME": home, "API_TOKEN": "x"}), false),
+        (json!({"PATH": format!("/nowhere:{path}"), "HOME": home}), true),
+        (json!({"HOME": "/nowhere"}), true),
+        (json!({"LD_PRELOAD": "/nowhere.so"}), true),
+        (json!({"BASH_ENV": ""}), true),
+    ] {
+        let created = client.call("create_session", json!({"env": variables})).await;
+        assert_eq!(created["isError"] == true, is_asked, "{variables} {created}");
     }
     daemon.stop().await;
 }

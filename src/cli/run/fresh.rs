@@ -31,16 +31,21 @@ pub(super) struct Fresh {
 
 impl Fresh {
     /// Creates it with the environment of this process and these variables.
+    ///
+    /// What each session gets from its client, as `termgate new` hands it on, is not set once more: rules ask about a `PATH`
+    /// that is set.
     pub(super) async fn create(
         daemon: &DaemonClient,
         cwd: Option<PathBuf>,
         env: &[(String, String)],
     ) -> Result<Self, CliFailure> {
         let mut arguments = surroundings(cwd)?;
+        let handed_on = arguments["env_client"].as_object().cloned().unwrap_or_default();
         let inherited = handed_down(env::vars_os());
         let inherited = inherited.filter_map(|(name, value)| {
             Some((name.into_string().ok()?, value.into_string().ok()?))
         });
+        let inherited = inherited.filter(|(name, _)| !handed_on.contains_key(name));
         let own: BTreeMap<String, String> = inherited.chain(env.iter().cloned()).collect();
         arguments["env"] = json!(own);
         arguments["lease"] = Value::Bool(false);

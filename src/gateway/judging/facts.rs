@@ -23,9 +23,10 @@ use crate::gateway::judging::typing::{LineReader, TypedLine};
 use crate::gateway::recording::without_secrets;
 use crate::mount::registry::MountedTool;
 use crate::session::handle::Session;
-use crate::session::registry::Registry;
+use crate::session::pty::environment::Environment;
 use crate::surface::call::Call;
 use crate::surface::call_arguments::CallArguments;
+use crate::surface::terminal::create_session::other_user;
 use crate::surface::tool::ToolRuns;
 
 /// The arguments that change neither what a call does nor to what.
@@ -50,25 +51,27 @@ pub(super) struct JudgedLine {
     pub(super) parsed: Option<ParsedCommandLine>,
     /// The line that the call ends, where it types.
     pub(super) typed: Option<TypedLine>,
+    /// The variables that the call sets and that may change which programs run.
+    pub(super) changing: Vec<String>,
 }
 
 impl<'a> SeenCall<'a> {
     /// What the call has a shell or the system run, if the tool says that it does.
-    pub(super) fn line(self, sessions: &Registry) -> JudgedLine {
+    pub(super) fn line(self, call: &Call) -> JudgedLine {
         let parsed = match self.judged.entry.runs {
             ToolRuns::Line(name) => self.line_of_command(name),
-            ToolRuns::Program => self.line_of_program(sessions),
+            ToolRuns::Program => return self.line_of_program(call),
             ToolRuns::Text(_) | ToolRuns::Input => {
                 let typed = self.typed_line();
                 let parsed = typed.as_ref().map(|typed| {
                     let whole = typed.whole().map_or_else(|| typed.perhaps(), |it| [it].into());
                     whole.iter().fold(typed.parse(), |line, text| self.for_its_shell(line, text))
                 });
-                return JudgedLine { parsed, typed };
+                return JudgedLine { parsed, typed, ..JudgedLine::default() };
             }
             ToolRuns::Nothing => None,
         };
-        JudgedLine { parsed, typed: None }
+        JudgedLine { parsed, ..JudgedLine::default() }
     }
 
     /// What `run` has a shell run.
@@ -90,11 +93,34 @@ impl<'a> SeenCall<'a> {
     }
 
     /// The program that a session is started with, and the variables that it gets.
-    fn line_of_program(self, sessions: &Registry) -> Option<ParsedCommandLine> {
-        let variables = self.judged.arguments.get("env").and_then(Value::as_object);
+    fn line_of_program(self, call: &Call) -> JudgedLine {
+        let usual = call.daemon.sessions.usual_environment();
+        let variables = self.variables(other_user(call).is_none().then_some(&usual));
+        let changing = variables.iter().filter(|it| may_change_programs((*it).clone()));
+        let changing = changing.map(|(name, _)| name.clone()).collect();
+        let parsed = self.parsed_program(&usual, variables);
+        JudgedLine { parsed, changing, ..JudgedLine::default() }
+    }
+
+    /// The variables that the call sets to another value than they have in this environment.
+    fn variables(self, usual: Option<&Environment>) -> Vec<(String, String)> {
+        let given = self.judged.arguments.get("env").and_then(Value::as_object);
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let given = given.into_iter().flatten().map(|(name, value)| (name.clone(), text(value)));
+        let is_usual = |name: &str, value: &str| {
+            usual.and_then(|it| it.get(OsStr::new(name))).is_some_and(|it| *it == *value)
+        };
+        given.filter(|(name, value)| !is_usual(name, value)).collect()
+    }
+
+    fn parsed_program(
+        self,
+        usual: &Environment,
+        variables: Vec<(String, String)>,
+    ) -> Option<ParsedCommandLine> {
         let arguments = self.judged.arguments.get("args").and_then(Value::as_array);
         let line = match (self.judged.arguments.get("command").and_then(Value::as_str), arguments) {
-            (None, _) if variables.is_none_or(Map::is_empty) => return None,
+            (None, _) if variables.is_empty() => return None,
             (None, _) => ParsedCommandLine::default(),
             (Some(program), None) => ParsedCommandLine::parse(program),
             (Some(program), Some(arguments)) => {
@@ -103,14 +129,11 @@ impl<'a> SeenCall<'a> {
                 ParsedCommandLine::of_arguments(words)
             }
         };
-        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-        let variables = variables.into_iter().flatten();
-        let mut line =
-            line.with_variables(variables.map(|(name, value)| (name.clone(), text(value))));
+        let mut line = line.with_variables(variables);
         // Of what the client hands on, this alone changes which programs run. Bridges hand it on each time, so that it
         // only keeps the line from being allowed.
         let handed = self.judged.arguments.get("env_client").and_then(|given| given.get(SEARCHED));
-        let own = sessions.variable(SEARCHED).and_then(OsStr::to_str);
+        let own = usual.get(OsStr::new(SEARCHED)).and_then(|it| it.to_str());
         if handed.is_some_and(|handed| handed.as_str() != own) {
             line.sets.insert(SEARCHED.to_owned());
         }
@@ -261,6 +284,12 @@ impl JudgedCall<'_> {
         ];
         Fingerprint::of(&parts.each_ref().map(String::as_bytes))
     }
+}
+
+/// Whether a variable runs programs, or may change which run.
+fn may_change_programs(variable: (String, String)) -> bool {
+    let found = ParsedCommandLine::default().with_variables([variable]);
+    !(found.unknown.is_empty() && found.calls.is_empty() && found.suspects.is_empty())
 }
 
 /// The hash of all that a line runs and writes, if that is known, whatever the order and spelling of flags.

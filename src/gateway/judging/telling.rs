@@ -24,7 +24,12 @@ impl SeenCall<'_> {
             ToolRuns::Nothing | ToolRuns::Program => None,
         };
         let ended = line.typed.as_ref().map(|typed| self.of_line(typed)).unwrap_or_default();
-        let text = text.unwrap_or_else(|| format!("{} {}{ended}", entry.name, self.judged.told()));
+        let changing = match &*line.changing {
+            [] => String::new(),
+            names => format!("; these may change which programs run: {}", names.join(", ")),
+        };
+        let text = text
+            .unwrap_or_else(|| format!("{} {}{ended}{changing}", entry.name, self.judged.told()));
         Arc::from(line_to_decide_by(&text))
     }
 

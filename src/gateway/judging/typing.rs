@@ -329,7 +329,7 @@ mod tests {
         let parsed = typed.parse();
         let programs = parsed.calls.iter().filter_map(|call| call.name.clone()).collect();
         let is_known = parsed.unknown.is_empty();
-        let line = JudgedLine { parsed: Some(parsed), typed: Some(typed) };
+        let line = JudgedLine { parsed: Some(parsed), typed: Some(typed), ..JudgedLine::default() };
         let what = seen.what(&line, None);
         (what.split_once(", which").expect("it says so").1.to_owned(), programs, is_known)
     }

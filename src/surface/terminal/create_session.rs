@@ -187,19 +187,20 @@ impl CreateSession {
 /// It is the one that the configuration says for the tenant, or else whoever connects: nobody gets the rights of the
 /// daemon's user by that alone.
 async fn account_of(call: &Call) -> Result<Option<Account>, SurfaceError> {
-    let Standing { caller, uid, token, .. } = &call.standing;
-    let limits = call.daemon.sessions.limits();
-    let named = limits.tenants.find(&caller.tenant).and_then(|tenant| tenant.run_as);
-    let has_daemons = token.is_some() || *uid == own_uid() || *uid == 0;
-    let user = match named {
-        Some(user) => user,
-        None if has_daemons => return Ok(None),
-        None => *uid,
-    };
+    let Some(user) = other_user(call) else { return Ok(None) };
     // The user database may be somewhere in the network.
     let finding = spawn_blocking(move || Account::of_uid(user)).await;
     let found = finding.map_err(|error| SurfaceError::Internal(error.to_string()))?;
     Ok(Some(found.map_err(CreateError::from)?))
+}
+
+/// The id of the user whom the program of a new session runs as; `None` for the daemon's.
+pub fn other_user(call: &Call) -> Option<u32> {
+    let Standing { caller, uid, token, .. } = &call.standing;
+    let limits = call.daemon.sessions.limits();
+    let named = limits.tenants.find(&caller.tenant).and_then(|tenant| tenant.run_as);
+    let has_daemons = token.is_some() || *uid == own_uid() || *uid == 0;
+    named.or_else(|| (!has_daemons).then_some(*uid))
 }
 
 /// The tenant of a session that a call with these arguments is to create, or that of the caller.
