@@ -140,7 +140,7 @@ impl DaemonClient {
         let given = [&arguments["session"], &arguments["sessions"][0]];
         let session = given.into_iter().find_map(Value::as_str).map(Box::from);
         let reply = self.client.post(CALL, &params(meta, tool, arguments))?;
-        Ok(Posted { reply, session, again: None })
+        Ok(Posted { reply, session, again: None, asked: watch::Sender::new(false) })
     }
 
     /// Reads a JSON resource.
@@ -221,6 +221,26 @@ pub struct Posted {
     /// The session of the call.
     session: Option<Box<str>>,
     again: Option<CallAgain>,
+    /// Whether it had to wait for an approval.
+    asked: watch::Sender<bool>,
+}
+
+/// Says whether a call had to wait for an approval.
+#[derive(Clone, Debug)]
+pub struct AskedAbout(watch::Receiver<bool>);
+
+impl AskedAbout {
+    /// Whether it waits for an approval, or did before it took effect.
+    pub fn is_asked(&self) -> bool {
+        *self.0.borrow()
+    }
+
+    /// Waits until it waits for an approval; for ever if it never does.
+    pub async fn asked(mut self) {
+        if self.0.wait_for(|is_asked| *is_asked).await.is_err() {
+            std::future::pending().await
+        }
+    }
 }
 
 /// A call that is made again while it waits for an approval.
@@ -239,6 +259,10 @@ const FIRST_WAIT: Duration = Duration::from_secs(2);
 const NEXT_WAIT: Duration = Duration::from_secs(60);
 
 impl Posted {
+    pub fn asked_about(&self) -> AskedAbout {
+        AskedAbout(self.asked.subscribe())
+    }
+
     pub async fn wait(mut self) -> Result<ToolAnswer, CliFailure> {
         let (mut told, mut wait) = (None, FIRST_WAIT);
         loop {
@@ -252,6 +276,7 @@ impl Posted {
             if told.as_ref() != Some(&id) {
                 note_to_all(&format!("waits for an approval: termgate approve {id}"));
                 told = Some(id);
+                self.asked.send_replace(true);
             }
             // An equal call at the same state of the terminal has the same approval.
             let again = params(waiting(wait.min(left)), &again.tool, again.arguments.clone());

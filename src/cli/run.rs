@@ -8,6 +8,7 @@ mod interrupts;
 mod line;
 pub mod output;
 mod resumed;
+mod stopping;
 
 use std::path::PathBuf;
 use std::pin::pin;
@@ -17,7 +18,7 @@ use anyhow::Context as _;
 use clap::Args;
 use clap_complete::ArgValueCompleter;
 use serde_json::{Value, json};
-use tokio::time::timeout;
+use tokio::time::Instant;
 
 use crate::cli::call::parse_pair;
 use crate::cli::candidates::offer_sessions;
@@ -29,20 +30,15 @@ use crate::cli::failure::{CliFailure, TypedNames};
 use crate::cli::number::number;
 use crate::cli::output::{CommandReport, OutputForm, reader_gone};
 use crate::cli::own_lease::OwnLease;
-use crate::cli::run::fresh::Fresh;
+use crate::cli::run::fresh::{Creating, Fresh};
 use crate::cli::run::input::PipedInput;
 use crate::cli::run::interrupts::Interrupts;
 use crate::cli::run::line::line_of;
 use crate::cli::run::output::LiveCommand;
 use crate::cli::run::resumed::ResumedCommand;
+use crate::cli::run::stopping::{interrupted, is_unsent, unapproved, unread};
 use crate::transport::client::ClientError;
 use crate::wire::command::{Followed, RunStatus};
-
-/// How long an interrupted command may take to end.
-const PARTING_MAX: Duration = Duration::from_secs(5);
-
-/// How long the daemon may take to explain why the interrupt failed.
-const LOOK_MAX: Duration = Duration::from_secs(1);
 
 /// Run a command in a session, show its output, and end with its exit code
 ///
@@ -123,6 +119,8 @@ enum FollowEnd {
     Answered(ToolAnswer),
     /// A signal ends this program, with this exit code.
     Interrupted(CommandExit),
+    /// The same, where the command had to wait for an approval.
+    InterruptedAsked(CommandExit),
     /// Standard output was closed.
     Unread,
     /// The time is over while no daemon runs.
@@ -145,11 +143,18 @@ impl RunCommand {
         let Some(name) = &self.session else {
             let mut interrupts = listen()?;
             let input = PipedInput::of_stdin(&daemon).context("cannot pass on standard input")?;
-            let fresh = Fresh::create(&daemon, self.cwd.clone(), &self.env).await?;
+            let begun = Instant::now();
+            let given = (self.cwd.clone(), &*self.env);
+            let fresh = match Fresh::create(&daemon, given, self.timeout, &mut interrupts).await? {
+                Creating::Created(fresh) => fresh,
+                Creating::GivenUp(report) => return Ok(report),
+            };
+            let left = self.timeout.saturating_sub(begun.elapsed());
             let line = input.as_ref().map(|input| input.line(&self.command));
             let line = line.unwrap_or_else(|| line_of(&self.command));
             let place = (&*fresh.id, &*fresh.name);
-            let mut ended = self.run_in(place, &line, &mut daemon, context, &mut interrupts).await;
+            let ways = (context, &mut interrupts);
+            let mut ended = self.run_in(place, (&line, left), &mut daemon, ways).await;
             if let (Ok(report), Some(problem)) = (&mut ended, input.and_then(|it| it.problem())) {
                 report.notes.push(problem);
             }
@@ -158,18 +163,18 @@ impl RunCommand {
         // The id stays the same when the session is renamed.
         let id = daemon.session(name).await?.id;
         let line = line_of(&self.command);
-        let ended = self.run_in((&id, name), &line, &mut daemon, context, &mut listen()?).await;
+        let line = (&*line, self.timeout);
+        let ended = self.run_in((&id, name), line, &mut daemon, (context, &mut listen()?)).await;
         ended.map_err(|failure| failure.in_session(name))
     }
 
-    /// Runs the line in the session with this id and name.
+    /// Runs the line in the session with this id and name. It waits for an approval at most as long as this says.
     async fn run_in(
         &self,
         (id, name): (&str, &str),
-        line: &str,
+        (line, approval_wait): (&str, Duration),
         daemon: &mut DaemonClient,
-        context: &Context,
-        interrupts: &mut Interrupts,
+        (context, interrupts): (&Context, &mut Interrupts),
     ) -> Result<CommandReport, CliFailure> {
         let session = id.to_owned();
         let mut live = LiveCommand::begin(daemon, &context.output, session, line).await?;
@@ -182,7 +187,7 @@ impl RunCommand {
         // A lease from before does not apply to a new session.
         let lease = if self.session.is_some() { self.lease.id()? } else { None };
         let arguments = self.arguments(id, line, lease);
-        let posted = live.daemon.post_patiently("run", arguments, self.timeout)?;
+        let posted = live.daemon.post_patiently("run", arguments, approval_wait)?;
         let mut ended = follow(posted, &mut live, interrupts).await;
         ended = finished(ended, &mut live, &resumed).await;
         while let Err(CliFailure::Request(ClientError::Closed)) = ended {
@@ -191,10 +196,13 @@ impl RunCommand {
         }
         match ended? {
             FollowEnd::Answered(answer) => Ok(report(answer, name)),
-            FollowEnd::Interrupted(exit) => {
+            FollowEnd::InterruptedAsked(exit) if is_unsent(&mut live).await => {
+                Ok(unapproved(Some(id), exit))
+            }
+            FollowEnd::Interrupted(exit) | FollowEnd::InterruptedAsked(exit) => {
                 interrupted(&mut live, interrupts, exit, &resumed).await
             }
-            FollowEnd::Unread => Ok(bare(Value::Null, CommandExit::UNREAD)),
+            FollowEnd::Unread => Ok(unread()),
             FollowEnd::Overdue => Ok(resumed.overdue(&live)),
         }
     }
@@ -217,6 +225,7 @@ async fn follow(
     live: &mut LiveCommand<'_>,
     interrupts: &mut Interrupts,
 ) -> Result<FollowEnd, CliFailure> {
+    let asked = posted.asked_about();
     let mut answer = pin!(posted.wait());
     let mut gone = pin!(reader_gone());
     let mut showing = true;
@@ -225,7 +234,10 @@ async fn follow(
             // A daemon that has gone counts before an interrupt that came with it.
             biased;
             answer = &mut answer => return told_by_one_that_stays(answer?),
-            exit = interrupts.next() => return Ok(FollowEnd::Interrupted(exit)),
+            exit = interrupts.next() => return Ok(match asked.is_asked() {
+                true => FollowEnd::InterruptedAsked(exit),
+                false => FollowEnd::Interrupted(exit),
+            }),
             () = &mut gone => return Ok(FollowEnd::Unread),
             shown = live.next(), if showing => match shown {
                 Err(failure) if failure.is_unread() => return Ok(FollowEnd::Unread),
@@ -264,52 +276,6 @@ async fn finished(
     }
     live.give_up();
     ended
-}
-
-/// The report of a command that was interrupted because this program ends, with its last output.
-///
-/// Without a daemon it is unknown whether the interrupt arrived.
-async fn interrupted(
-    live: &mut LiveCommand<'_>,
-    interrupts: &mut Interrupts,
-    exit: CommandExit,
-    resumed: &ResumedCommand<'_>,
-) -> Result<CommandReport, CliFailure> {
-    let ended = tokio::select! {
-        ended = timeout(PARTING_MAX, live.rest()) => match ended {
-            Ok(Err(CliFailure::Request(ClientError::Closed))) => {
-                return Err(resumed.left_at_interrupt(live));
-            }
-            ended => ended.ok().and_then(Result::ok),
-        },
-        // A second signal ends the wait.
-        _ = interrupts.next() => None,
-    };
-    let exit = ended.flatten().map_or(exit, of_code);
-    let data =
-        json!({"session": live.session, "status": "interrupted", "exit_code": ended.flatten()});
-    let mut report = bare(data, exit);
-    if ended.is_none() {
-        let read = format!("`termgate read {}`", live.session);
-        report.notes.push(match prevented(live).await {
-            Some(why) => {
-                report.data["status"] = json!("timeout");
-                report.data["warning"] = json!(why);
-                format!("{why}; it keeps running, and {read} shows it")
-            }
-            None => format!("interrupted; {read} shows whether it has ended"),
-        });
-    }
-    Ok(report)
-}
-
-/// Why the daemon does not allow this client to interrupt the command, if it does not.
-async fn prevented(live: &LiveCommand<'_>) -> Option<String> {
-    let look = json!({
-        "session": live.session, "id": live.known()?, "timeout_ms": 0, "on_cancel": "interrupt",
-    });
-    let told = timeout(LOOK_MAX, live.daemon.call("follow_command", look)).await.ok()?.ok()?;
-    told.data["warning"].as_str().map(str::to_owned)
 }
 
 /// The report of a command whose output was shown.

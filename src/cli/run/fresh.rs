@@ -12,8 +12,10 @@ use tokio::time::timeout;
 
 use crate::cli::daemon::DaemonClient;
 use crate::cli::failure::CliFailure;
-use crate::cli::new::{create, surroundings};
-use crate::cli::output::CommandReport;
+use crate::cli::new::surroundings;
+use crate::cli::output::{CommandReport, reader_gone};
+use crate::cli::run::interrupts::Interrupts;
+use crate::cli::run::stopping::{UNAPPROVED, unapproved, unread};
 use crate::core::code::Code;
 use crate::session::pty::environment::handed_down;
 use crate::transport::client::ClientError;
@@ -29,16 +31,26 @@ pub(super) struct Fresh {
     pub(super) name: String,
 }
 
+/// How the creation of a session for one command ended.
+#[derive(Debug)]
+pub(super) enum Creating {
+    Created(Fresh),
+    /// `run` was ended while the session waited for an approval.
+    GivenUp(CommandReport),
+}
+
 impl Fresh {
     /// Creates it with the environment of this process and these variables.
     ///
     /// What each session gets from its client, as `termgate new` hands it on, is not set once more: rules ask about a `PATH`
     /// that is set.
+    /// It waits for an approval at most this long.
     pub(super) async fn create(
         daemon: &DaemonClient,
-        cwd: Option<PathBuf>,
-        env: &[(String, String)],
-    ) -> Result<Self, CliFailure> {
+        (cwd, env): (Option<PathBuf>, &[(String, String)]),
+        most: Duration,
+        interrupts: &mut Interrupts,
+    ) -> Result<Creating, CliFailure> {
         let mut arguments = surroundings(cwd)?;
         let handed_on = arguments["env_client"].as_object().cloned().unwrap_or_default();
         let inherited = handed_down(env::vars_os());
@@ -49,8 +61,24 @@ impl Fresh {
         let own: BTreeMap<String, String> = inherited.chain(env.iter().cloned()).collect();
         arguments["env"] = json!(own);
         arguments["lease"] = Value::Bool(false);
-        let (_, Created { session, .. }) = create(daemon, arguments).await?;
-        Ok(Self { id: session.id, name: session.name })
+        let posted = daemon.post_patiently("create_session", arguments, most)?;
+        let asked = posted.asked_about();
+        // A session that nobody is asked about is there in a moment, and is removed after that.
+        let given_up = async {
+            asked.asked().await;
+            tokio::select! {
+                exit = interrupts.next() => unapproved(None, exit),
+                () = reader_gone() => unread(),
+            }
+        };
+        tokio::select! {
+            biased;
+            answer = posted.wait() => {
+                let Created { session, .. } = answer?.read()?;
+                Ok(Creating::Created(Self { id: session.id, name: session.name }))
+            }
+            given_up = given_up => Ok(Creating::GivenUp(given_up)),
+        }
     }
 
     /// Removes it, unless its command continues.
@@ -81,8 +109,8 @@ impl Fresh {
         let _ = timeout(REMOVAL_MAX, self.remove(daemon)).await;
         ended.map(|mut report| {
             if over {
-                // The notes mention the removed session.
-                report.notes.clear();
+                // The other notes mention the removed session.
+                report.notes.retain(|note| note == UNAPPROVED);
             }
             if let Value::Object(members) = &mut report.data {
                 members.remove("rest");
