@@ -109,6 +109,7 @@ impl JudgedCall<'_> {
                     return Ok(None);
                 }
                 RuleEffect::Deny => return Err(refusal(&decision, WhyRefused::Denied)),
+                RuleEffect::Ask if self.ends_own(call) => return Ok(None),
                 RuleEffect::Ask => {}
             }
             let request = seen.request(call, &decision, &line, generation);

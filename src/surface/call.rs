@@ -2,7 +2,7 @@
 //!
 //! The gateway settles the rights; a tool takes from the call what it needs.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -79,7 +79,12 @@ struct Connected {
     connections: usize,
     /// What others see it called.
     labels: Vec<Arc<str>>,
+    /// The newest sessions that it made for one command each.
+    made: VecDeque<SessionId>,
 }
+
+/// So many sessions for one command are known of one principal; older ones are like all others.
+const MADE_MAX: usize = 16;
 
 impl Principals {
     /// Notes that somebody is connected, on one more connection.
@@ -87,7 +92,7 @@ impl Principals {
         self.entered.add(1);
         let mut here = self.lock();
         let (tenant, labels) = (caller.tenant.clone(), vec![Arc::clone(&caller.label)]);
-        let fresh = || Connected { tenant, connections: 0, labels };
+        let fresh = || Connected { tenant, connections: 0, labels, made: VecDeque::new() };
         here.entry(caller.principal).or_insert_with(fresh).connections += 1;
     }
 
@@ -105,6 +110,19 @@ impl Principals {
         {
             found.labels.push(name.label);
         }
+    }
+
+    /// Notes that somebody made a session for one command.
+    pub fn note_made(&self, principal: PrincipalId, session: SessionId) {
+        if let Some(found) = self.lock().get_mut(&principal) {
+            found.made.truncate(MADE_MAX - 1);
+            found.made.push_front(session);
+        }
+    }
+
+    /// Whether somebody made this session for one command, and is connected since then.
+    pub fn has_made(&self, principal: PrincipalId, session: SessionId) -> bool {
+        self.lock().get(&principal).is_some_and(|found| found.made.contains(&session))
     }
 
     /// Notes that a connection of somebody's has closed. Returns whether it was the last one.

@@ -20,7 +20,12 @@ fn careful_home() -> Home {
 
 /// Starts `run` with these words, which waits for an approval then.
 fn waiting(home: &Home, words: &str) -> (Child, BufReader<ChildStderr>) {
-    let mut command = home.termgate(&format!("run {words}"));
+    waiting_for(home, &format!("run {words}"))
+}
+
+/// Starts a command that waits for an approval then.
+fn waiting_for(home: &Home, words: &str) -> (Child, BufReader<ChildStderr>) {
+    let mut command = home.termgate(words);
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
     let mut stderr = BufReader::new(child.stderr.take().unwrap());
@@ -82,4 +87,28 @@ fn a_signal_ends_run_while_it_waits_for_an_approval() {
         until("nothing to wait", || home.printed("approve") == "nothing waits for an approval\n");
     }
     assert!(kept.exists());
+}
+
+#[test]
+fn run_ends_the_session_that_it_made_or_says_why_it_was_kept() {
+    let home = careful_home();
+    let _daemon = home.daemon();
+    let sessions = || home.envelope("ls")["data"]["sessions"].as_array().unwrap().clone();
+    let ended = home.run("run -- true");
+    assert_eq!((ended.status.code(), &*ended.stderr), (Some(0), &b""[..]), "{ended:?}");
+    assert!(sessions().is_empty());
+    // One that was made to be kept is asked about.
+    start(&home, "exec bash --norc");
+    let (mut child, _) = waiting_for(&home, "kill build");
+    kill(Pid::from_raw(child.id().try_into().unwrap()), Signal::SIGKILL).unwrap();
+    child.wait().unwrap();
+    let policy = home.configure("").with_file_name("policy.toml");
+    let rule = "[[rule]]\nname = 'keep'\neffect = 'deny'\ntool = 'manage_session'\n";
+    std::fs::write(policy, rule).unwrap();
+    home.printed("config reload");
+    let ended = home.run("run -- true");
+    assert_eq!(ended.status.code(), Some(0), "{ended:?}");
+    let said = String::from_utf8(ended.stderr).unwrap();
+    assert!(said.contains(" was kept: ") && said.contains("`termgate kill "), "{said}");
+    assert_eq!(sessions().len(), 2);
 }

@@ -13,7 +13,7 @@ use tokio::time::timeout;
 use crate::cli::daemon::DaemonClient;
 use crate::cli::failure::CliFailure;
 use crate::cli::new::surroundings;
-use crate::cli::output::{CommandReport, reader_gone};
+use crate::cli::output::{CommandReport, note_to_all, reader_gone};
 use crate::cli::run::interrupts::Interrupts;
 use crate::cli::run::stopping::{UNAPPROVED, unapproved, unread};
 use crate::core::code::Code;
@@ -61,6 +61,7 @@ impl Fresh {
         let own: BTreeMap<String, String> = inherited.chain(env.iter().cloned()).collect();
         arguments["env"] = json!(own);
         arguments["lease"] = Value::Bool(false);
+        arguments["one_command"] = Value::Bool(true);
         let posted = daemon.post_patiently("create_session", arguments, most)?;
         let asked = posted.asked_about();
         // A session that nobody is asked about is there in a moment, and is removed after that.
@@ -106,7 +107,19 @@ impl Fresh {
         let known = ended.as_ref().is_ok_and(|report| !report.data["exit_code"].is_null());
         let over = status == Some("interrupted") || status == Some("exited") && known;
         // A hung daemon must not delay the exit.
-        let _ = timeout(REMOVAL_MAX, self.remove(daemon)).await;
+        let removed = timeout(REMOVAL_MAX, self.remove(daemon)).await;
+        let problem = match removed {
+            Ok(Ok(())) => None,
+            Ok(Err(failure)) => Some(failure.to_string()),
+            Err(_) => Some("the daemon does not answer".to_owned()),
+        };
+        if let Some(problem) = problem {
+            let name = &self.name;
+            note_to_all(&format!(
+                "session `{name}` was kept: {problem}; `termgate kill {name}` ends it"
+            ));
+            return ended;
+        }
         ended.map(|mut report| {
             if over {
                 // The other notes mention the removed session.
@@ -130,14 +143,23 @@ impl Fresh {
         CliFailure::Left { what, hint, details: json!({"session": self.id, "command_id": null}) }
     }
 
-    async fn remove(&self, daemon: &DaemonClient) {
+    /// # Errors
+    /// Why the daemon does not remove it.
+    async fn remove(&self, daemon: &DaemonClient) -> Result<(), CliFailure> {
         let kill = || daemon.call("manage_session", json!({"session": self.id, "action": "kill"}));
         // The first call ends the session, if it still runs; the second removes it. A session that is
         // gone needs neither.
         for _ in 0..2 {
-            if kill().await.is_err() {
-                break;
+            match kill().await {
+                Err(refused @ CliFailure::Tool { .. })
+                    if refused.code() != Code::SessionNotFound.as_str() =>
+                {
+                    return Err(refused);
+                }
+                Err(_) => break,
+                Ok(_) => {}
             }
         }
+        Ok(())
     }
 }

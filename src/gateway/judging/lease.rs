@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use crate::core::ids::{LeaseId, Watermark};
+use crate::core::lease::view::HoldingView;
 use crate::core::policy::{Door, PermittedAct};
 use crate::gateway::judging::JudgedCall;
 use crate::session::command::{
@@ -12,8 +13,9 @@ use crate::surface::argument::lease_id;
 use crate::surface::call::{Call, Target};
 use crate::surface::error::SurfaceError;
 use crate::surface::terminal::lease::fresh_lease;
-use crate::surface::tool::ToolAccess;
+use crate::surface::terminal::manage_session::ManageSession;
 use crate::surface::tool::relay::has_own_lease_id;
+use crate::surface::tool::{Tool, ToolAccess};
 
 impl JudgedCall<'_> {
     /// Checks that the caller has the lease, and has seen what it says that it has. Changes nothing.
@@ -99,6 +101,18 @@ impl JudgedCall<'_> {
         let caller = &call.standing.caller;
         let may = lease.may_call(caller, presented, call.take_rule());
         may.map_err(|error| lease.refusal(caller, error))
+    }
+
+    /// Whether it ends a session that its caller made for one command, and whose lease nobody else has.
+    pub(super) fn ends_own(self, call: &Call) -> bool {
+        let action = self.arguments.get("action").and_then(Value::as_str);
+        let kills = *self.entry.name == *ManageSession::NAME && action == Some("kill");
+        let Some(session) = self.session.filter(|_| kills) else { return false };
+        let principal = call.standing.caller.principal;
+        let lease = session.frame().lease.value.clone();
+        let is_own = |holding: &HoldingView| holding.by.principal == principal;
+        lease.holding.iter().chain(&lease.suspended).all(is_own)
+            && call.daemon.principals.has_made(principal, session.id())
     }
 
     /// The lease that the call names. What is no lease id, its tool refuses.

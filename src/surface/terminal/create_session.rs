@@ -64,6 +64,9 @@ pub struct CreateSession {
     /// Keep its programs from other processes and from termgate
     #[serde(default)]
     sandbox: bool,
+    /// Its creator ends it after one command, and is not asked about that
+    #[serde(default)]
+    one_command: bool,
 }
 
 /// Who may know of a session.
@@ -93,13 +96,14 @@ impl Tool for CreateSession {
     const ACCESS: ToolAccess = ToolAccess::Create;
     const DESTRUCTIVE: bool = true;
     const OPEN_WORLD: bool = true;
-    const UNLISTED: &'static [&'static str] = &["env_client", "record"];
+    const UNLISTED: &'static [&'static str] = &["env_client", "record", "one_command"];
 
     type Result = Created;
 
     async fn call(self, mut call: Call) -> Result<Answer<Created>, SurfaceError> {
         let permit = call.take_permit()?;
         let run_as = account_of(&call).await?;
+        let is_for_one = self.one_command;
         let creation = self.creation(&call, run_as)?;
         let sessions = &call.daemon.sessions;
         let (daemon, touched) = (Arc::clone(&call.daemon), Arc::clone(&call.touched));
@@ -117,6 +121,9 @@ impl Tool for CreateSession {
             drop(accepted);
         };
         let (session, grant) = sessions.create(&permit, creation, listed).await?;
+        if is_for_one {
+            call.daemon.principals.note_made(call.standing.caller.principal, session.id());
+        }
         let recording = recorded.get().map(|file| sessions.recordings().join(&**file));
         let recording = recording.map(|path| path.display().to_string());
         let lease = grant.map(|grant| {
