@@ -315,6 +315,33 @@ async fn a_command_that_ends_the_shell_has_the_code_of_the_shell() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_shell_without_marks_that_takes_the_place_of_the_first_one_takes_commands() {
+    let daemon = TestDaemon::writable().await;
+    for (name, other) in [("bash", "sh"), ("bash", "dash"), ("zsh", "dash"), ("fish", "dash")] {
+        if !is_installed(name) || !is_installed(other) {
+            continue;
+        }
+        let mut shell = Shell::start(&daemon, name).await;
+        shell.must("true", 0, "").await;
+        let replaced = shell.run(&format!("exec {other}")).await;
+        assert_eq!(replaced.status(), "completed", "{name}, {other}: {}", replaced.0);
+        assert_eq!(replaced.0["exit_code"], Value::Null, "{name}, {other}: {}", replaced.0);
+        for round in 0..3 {
+            let ended = shell.run(&format!("echo hi {round}; sh -c 'exit 3'")).await;
+            let told = (ended.status(), ended.output(), &ended.0["evidence"]);
+            let expected = format!("hi {round}");
+            assert_eq!(told, ("completed", &*expected, &json!("kernel")), "{name}, {other}");
+        }
+        // What asks there is no prompt.
+        let asks = shell.run("printf 'Name: '; read name").await;
+        assert_eq!(asks.status(), "needs_input", "{name}, {other}: {}", asks.0);
+        shell.press("x Enter").await;
+        assert_eq!(shell.run("echo $name").await.output(), "x", "{name}, {other}");
+    }
+    daemon.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_end_of_fish_is_the_end_of_its_exit() {
     let daemon = TestDaemon::writable().await;
     for name in ["fish"].into_iter().filter(|name| is_installed(name)) {

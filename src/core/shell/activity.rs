@@ -4,6 +4,10 @@ use std::sync::Arc;
 
 use crate::core::command_line::is_shell;
 
+/// Shells that never mark their prompts, whatever they were started with.
+const UNMARKING: [&str; 11] =
+    ["ash", "busybox", "dash", "ksh", "ksh2020", "ksh93", "lksh", "mksh", "oksh", "sh", "yash"];
+
 /// What a terminal is doing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ActivityState {
@@ -99,6 +103,12 @@ pub struct KernelView {
 }
 
 impl KernelView {
+    /// Whether the session's shell is in front, and is one that never marks its prompts.
+    pub(super) fn has_unmarking_shell(&self) -> bool {
+        let program = self.foreground.as_ref().and_then(|group| group.program.as_deref());
+        self.shell_in_front && program.is_some_and(|program| UNMARKING.contains(&program))
+    }
+
     /// Whether the session's shell is in front, or another one.
     pub(super) fn has_shell_in_front(&self) -> bool {
         self.shell_in_front || self.foreground.as_ref().is_some_and(Foreground::is_shell)

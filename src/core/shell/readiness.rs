@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::core::keys::Key;
 use crate::core::moment::Moment;
-use crate::core::shell::activity::ActivityState;
+use crate::core::shell::activity::{ActivityState, KernelView};
 use crate::core::shell::commands::record::Position;
 use crate::core::shell::commands::{Commands, EndsBy, ShellPhase};
 use crate::core::shell::kernel_polling::{MARKS_PATIENCE, SOON};
@@ -70,8 +70,8 @@ impl Shell {
         let in_front = self.seen().is_some_and(|seen| seen.shell_in_front);
         let edits = self.seen().is_none_or(|seen| !seen.canonical);
         let ready = |ends_by| Readiness::Ready(ReadyPrompt { ends_by, edits });
-        let unmarked_yet =
-            self.marks_expected && now.since(self.polling.stirred_at) < MARKS_PATIENCE;
+        let marks_expected = self.marks_expected && !self.is_unmarking();
+        let unmarked_yet = marks_expected && now.since(self.polling.stirred_at) < MARKS_PATIENCE;
         match (state, commands.phase()) {
             // What was sent has yet to be read, or interrupted.
             (ActivityState::Prompt, ShellPhase::Reading | ShellPhase::Unmarked)
@@ -83,7 +83,7 @@ impl Shell {
             (ActivityState::Prompt, ShellPhase::Reading) => ready(EndsBy::Marks),
             // A file that the shell reads at its start asks for a key.
             (ActivityState::Prompt, ShellPhase::Unmarked)
-                if self.marks_expected && is_question(before) =>
+                if marks_expected && is_question(before) =>
             {
                 Readiness::Asks(before.into())
             }
@@ -101,7 +101,7 @@ impl Shell {
                 ShellPhase::Prompting,
             ) => Readiness::Starting,
             (ActivityState::Running | ActivityState::Unknown, ShellPhase::Unmarked)
-                if !self.prompted && (self.marks_expected || in_front) =>
+                if !self.prompted && (marks_expected || in_front) =>
             {
                 Readiness::Starting
             }
@@ -113,7 +113,8 @@ impl Shell {
             // A shell in the place of the one that marks is believed after a moment.
             (ActivityState::NeedsInput, ShellPhase::Running)
                 if in_front
-                    && (edits && self.is_other_shell(before) || self.is_at_told_prompt(facts)) =>
+                    && ((edits || self.is_unmarking()) && self.is_other_shell(before)
+                        || self.is_at_told_prompt(facts)) =>
             {
                 Readiness::Soon
             }
@@ -136,6 +137,11 @@ impl Shell {
     /// Whether this is the prompt of another shell than the one that marks. That asks for a number behind `#?`.
     pub(super) fn is_other_shell(&self, before: &str) -> bool {
         is_prompt(before) && !before.contains('?')
+    }
+
+    /// Whether the session's shell is one that never marks its prompts.
+    pub(super) fn is_unmarking(&self) -> bool {
+        self.seen().is_some_and(KernelView::has_unmarking_shell)
     }
 
     /// Whether what runs in the terminal takes a command.

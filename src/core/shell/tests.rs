@@ -535,6 +535,31 @@ fn a_shell_that_took_the_place_of_the_marked_one_is_one_without_marks() {
 }
 
 #[test]
+fn a_shell_without_a_line_editor_that_took_the_place_of_the_marked_one_is_known_by_its_name() {
+    let named = |name: &str| {
+        let foreground = Some(Foreground { group: 7, program: Some(name.into()) });
+        reading(KernelView { foreground, ..shell() }, true)
+    };
+    let mut judged = Judged::marked(&RUNNING);
+    judged.shell.marks_expected = true;
+    judged.show(1, "# ").quiet(&named("bash")).rest(LeaderRest::Waits);
+    assert_eq!(judged.ending(), None, "its command `read` asks");
+    judged.show(1, "Name: ").quiet(&named("dash")).rest(LeaderRest::Waits);
+    assert_eq!(judged.ending(), None, "no prompt");
+    judged.show(1, "# ").quiet(&named("dash")).rest(LeaderRest::Works);
+    assert_eq!(judged.ending(), None, "what it runs reads");
+    judged.show(1, "# ").quiet(&KernelView { reading: None, ..named("dash") });
+    judged.rest(LeaderRest::Waits);
+    assert_eq!(judged.ending(), None, "the kernel does not say who reads");
+    judged.show(1, "# ").quiet(&named("dash")).rest(LeaderRest::Waits);
+    assert_eq!(judged.ending(), Some(CommandEnding::Reading));
+    let here = judged.here();
+    judged.commands.on_reading(&here);
+    judged.is(ActivityState::Prompt, Evidence::Kernel);
+    assert_eq!(judged.view().readiness, ready(EndsBy::Kernel, false), "no marks are waited for");
+}
+
+#[test]
 fn an_answer_that_a_program_left_unread_is_taken_back_before_the_next_command() {
     let mut judged = Judged::marked(&RUNNING);
     judged.shell.on_answer(&judged.commands);

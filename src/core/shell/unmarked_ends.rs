@@ -34,6 +34,11 @@ impl Shell {
         self.seen().is_some_and(|seen| seen.shell_in_front && !seen.canonical)
     }
 
+    /// Whether a shell without a line editor and without marks took the place of the one that marks, and reads a line.
+    fn reads_lines_without_marks(&self) -> bool {
+        self.is_unmarking() && self.seen().is_some_and(|seen| seen.reading == Some(true))
+    }
+
     fn is_prompted(&self, facts: &ScreenFacts<'_>) -> bool {
         self.settled() && facts.commands.prompted_at() == Some(facts.cursor) && self.edits()
     }
@@ -47,7 +52,8 @@ impl Shell {
             ShellPhase::Running => {
                 // A command may have put another shell in the place of the one that marks.
                 let other = || {
-                    self.polling.quiet() && self.edits() && self.is_other_shell(facts.before_cursor)
+                    let reads = self.edits() || self.reads_lines_without_marks();
+                    self.polling.quiet() && reads && self.is_other_shell(facts.before_cursor)
                         || self.is_at_told_prompt(facts)
                 };
                 self.settled() && self.rests && (facts.commands.output_has_ended() || other())
