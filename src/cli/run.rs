@@ -51,7 +51,8 @@ use crate::wire::command::{Followed, RunStatus};
 /// none with </dev/null. It can still read the terminal as /dev/tty.
 ///
 /// A single word is a line for the session's shell; several words are a program and its arguments.
-/// Each line of output is printed once it is complete. C-c interrupts the command; so does ending
+/// Each line of output is printed once it is complete. It is text of the terminal, not bytes: tabs become blanks, and
+/// trailing blanks vanish. C-c interrupts the command; so does ending
 /// `run` itself. If the daemon exits, as for an upgrade, the command keeps running, and `run` follows
 /// it under the next daemon.
 ///
