@@ -176,8 +176,9 @@ impl ExplainCommand {
         let answer = context.daemon().await?.call("explain_decision", arguments).await?;
         let decision: DecisionWire = answer.read()?;
         let session = decision.session.as_ref().map(|id| format!(" in {id}")).unwrap_or_default();
-        let DecisionWire { tool, by, verdict, .. } = &decision;
-        let told = format!("{tool} of {by}{session}: {}", verdict.sentence());
+        let DecisionWire { tool, by, what, verdict, .. } = &decision;
+        let what = what.as_ref().map(|what| format!("\n{what}")).unwrap_or_default();
+        let told = format!("{tool} of {by}{session}: {}{what}", verdict.sentence());
         let rows: Vec<[String; 4]> = verdict
             .rules
             .iter()

@@ -39,9 +39,21 @@ pub enum ActContent<'a> {
     },
     /// Bytes for a program that reads a secret; nothing of them is recorded.
     Secret,
+    /// A command that was refused, so that nothing of it went to the terminal.
+    RefusedCommand(RefusedInput<'a>),
+    /// The same for text and keys.
+    RefusedInput(RefusedInput<'a>),
     /// A JSON object.
     Arguments(&'a str),
     Nothing,
+}
+
+/// What a call would have typed.
+#[derive(Clone, Copy, Debug)]
+pub struct RefusedInput<'a> {
+    pub whole: &'a str,
+    /// What is recorded of it: all, or its beginning and end.
+    pub told: &'a str,
 }
 
 /// What became of an act.

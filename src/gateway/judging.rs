@@ -21,12 +21,14 @@ use crate::core::policy::approvals::{Approval, ApprovalRequest, Fingerprint, Wit
 use crate::core::policy::bound::PermitBound;
 use crate::core::policy::decision::Decision;
 use crate::core::policy::rules::RuleEffect;
+use crate::core::shell::activity::ActivityState;
 use crate::core::shell::readiness::Readiness;
 use crate::gateway::judging::approving::AskedCall;
 use crate::gateway::judging::facts::JudgedLine;
 use crate::gateway::judging::seen::{SeenCall, SeenTerminal};
 use crate::session::error::SessionError;
 use crate::session::handle::Session;
+use crate::surface::answer::budget::ends;
 use crate::surface::call::{Call, Daemon, Target};
 use crate::surface::call_arguments::CallArguments;
 use crate::surface::error::{RuleRefusal, SurfaceError, WhyRefused};
@@ -42,6 +44,9 @@ const STARTING_MAX: Duration = Duration::from_secs(10);
 
 /// How long it is waited for, whatever its caller waits, that a shell reads what was typed just before: it does so at once.
 const READING_MAX: Duration = Duration::from_millis(500);
+
+/// The longest description of a call that is kept with its decision, in bytes of JSON.
+const WHAT_TOLD_MAX: usize = 2_000;
 
 /// A call as it is judged.
 #[derive(Clone, Copy)]
@@ -66,7 +71,15 @@ impl JudgedCall<'_> {
             return Ok(None);
         }
         // Boxed, since most calls are not asked about, and each would be larger by this.
-        Box::pin(self.judge_by_rules(daemon, call)).await
+        Box::pin(async {
+            let judged = self.judge_by_rules(daemon, call).await;
+            if matches!(judged, Err(SurfaceError::Ruled(_))) {
+                // The prompt for a secret may have come while the call waited.
+                self.note_secrecy(call).await;
+            }
+            judged
+        })
+        .await
     }
 
     async fn judge_by_rules(
@@ -108,9 +121,16 @@ impl JudgedCall<'_> {
                     }
                     return Ok(None);
                 }
-                RuleEffect::Deny => return Err(refusal(&decision, WhyRefused::Denied)),
                 RuleEffect::Ask if self.ends_own(call) => return Ok(None),
-                RuleEffect::Ask => {}
+                RuleEffect::Deny | RuleEffect::Ask => {}
+            }
+            self.note_secrecy(call).await;
+            if call.may_be_secret != Some(true) {
+                let what = seen.what(&line, decision.verdict.rule.as_deref());
+                let _ = decision.what.set(ends(&what, WHAT_TOLD_MAX).into());
+            }
+            if effect == RuleEffect::Deny {
+                return Err(refusal(&decision, WhyRefused::Denied));
             }
             let request = seen.request(call, &decision, &line, generation);
             let asked = AskedCall { judged: self, daemon, decision: &decision, request, until };
@@ -142,6 +162,19 @@ impl JudgedCall<'_> {
             // If the session ends, its tool says so.
             _ = frames.wait_for(|frame| !is_starting(frame)) => {}
             () = clock.sleep_until(until) => {}
+        }
+    }
+
+    /// Notes whether what the call types may be a secret. Once it may have been, it stays one.
+    async fn note_secrecy(self, call: &mut Call) {
+        let types = match self.entry.runs {
+            ToolRuns::Line(_) | ToolRuns::Text(_) | ToolRuns::Input => true,
+            ToolRuns::Nothing | ToolRuns::Program => false,
+        };
+        let Some(session) = self.session.filter(|_| types) else { return };
+        if call.may_be_secret != Some(true) {
+            let asks = session.frame().activity.value.state == ActivityState::SecretPrompt;
+            call.may_be_secret = Some(asks || session.reads_secret().await);
         }
     }
 

@@ -1,5 +1,7 @@
 //! What the gateway has recorded: acts that a session does not record itself, and all that were refused.
 
+mod unsent;
+
 use std::sync::Arc;
 
 use rmcp::model::JsonObject;
@@ -13,12 +15,13 @@ use crate::core::journal::{
 };
 use crate::core::policy::decision::DecisionId;
 use crate::core::policy::{PermittedAct, Standing};
+use crate::gateway::recording::unsent::{UnsentInput, shortened};
 use crate::mount::json::ExactJson;
 use crate::session::error::SessionError;
 use crate::session::handle::Session;
 use crate::session::recorder::ActRecorder;
 use crate::surface::answer::budget::ends;
-use crate::surface::call::Call;
+use crate::surface::call::{Call, Daemon};
 use crate::surface::call_arguments::{CallArguments, WrittenArguments};
 use crate::surface::error::SurfaceError;
 use crate::surface::mount_lease::MountLease;
@@ -84,6 +87,8 @@ pub(super) struct RecordedCall {
     decision: Option<DecisionId>,
     /// `None` for what may be typed, which only the session may judge.
     arguments: Option<String>,
+    /// What the call would have typed, if rules did not let it pass at once.
+    unsent: Option<UnsentInput>,
 }
 
 impl RecordedCall {
@@ -94,6 +99,8 @@ impl RecordedCall {
         arguments: &CallArguments,
         session: Option<Session>,
     ) -> Self {
+        // Rights and rules are not about that one.
+        let session = session.or_else(|| decided_session(call, entry, arguments));
         let is_typed = entry.access == ToolAccess::WriteSession(PermittedAct::Type);
         // A tool of several acts is known by the act.
         let action = arguments
@@ -115,6 +122,9 @@ impl RecordedCall {
             creates: call.creates,
             decision: call.decision(),
             arguments: (!is_typed).then(|| recordable(arguments, |name| entry.knows(name))),
+            unsent: call
+                .may_be_secret
+                .and_then(|may_be_secret| UnsentInput::of(entry, arguments, may_be_secret)),
         }
     }
 
@@ -123,7 +133,7 @@ impl RecordedCall {
         let (recorder, standing) = (recorder.clone(), standing.clone());
         let act = Arc::from(act);
         let (session, mount_lease) = (None, None);
-        let (creates, decision, arguments) = (None, None, None);
+        let (creates, decision, arguments, unsent) = (None, None, None, None);
         let about_tenant = standing.caller.tenant.clone();
         Self {
             recorder,
@@ -135,6 +145,7 @@ impl RecordedCall {
             about_tenant,
             decision,
             arguments,
+            unsent,
         }
     }
 
@@ -160,7 +171,17 @@ impl RecordedCall {
         let reason = error.to_string();
         // Whoever may fill the journal with refusals fills it slowly; and the text may quote what was to be typed.
         let reason = self.arguments.is_some().then(|| ends(&reason, REASON_MAX));
-        let intent = Intent { content: ActContent::Nothing, ..self.intent() };
+        // Rules judge what a call does, so that whoever writes them sees what they refuse.
+        let by_rules = matches!(error, SurfaceError::Ruled(_));
+        let unsent = self.unsent.as_ref().filter(|_| by_rules);
+        let told = unsent.map(UnsentInput::told).unwrap_or_default();
+        let arguments = self.arguments.as_deref().filter(|_| by_rules).map(shortened);
+        let content = match (unsent, &arguments) {
+            (Some(unsent), _) => unsent.content(&told),
+            (None, Some(arguments)) => ActContent::Arguments(arguments),
+            (None, None) => ActContent::Nothing,
+        };
+        let intent = Intent { content, ..self.intent() };
         let (code, reason) = (code.as_str(), reason.as_deref());
         let tenant = &self.about_tenant;
         self.recorder.note(&JournalEntry::Refused { intent, tenant, code, reason, left_out });
@@ -272,6 +293,14 @@ impl Drop for BegunCall {
             self.record(ActOutcome::GivenUp);
         }
     }
+}
+
+/// The session of the call that this one approves or denies, as far as its caller may decide about that.
+fn decided_session(call: &Call, entry: &ToolEntry, arguments: &CallArguments) -> Option<Session> {
+    let given = arguments.get("approval_id").filter(|_| entry.access == ToolAccess::Approve)?;
+    let id = given.as_str()?.parse().ok()?;
+    let Daemon { judge, sessions, .. } = &*call.daemon;
+    sessions.get(judge.session_of(sessions, &call.standing, id)?)
 }
 
 /// The arguments of a call that its tool knows, without lease ids and the values of environment variables, as JSON.

@@ -53,6 +53,8 @@ pub struct Entries {
     /// Operators that ask for the id of the lease that the command line holds. Bounded by the requests in
     /// flight.
     pub finders: VecDeque<oneshot::Sender<Option<LeaseId>>>,
+    /// Callers that ask whether the terminal hides what is typed. Bounded by the requests in flight.
+    pub secrecy: VecDeque<oneshot::Sender<bool>>,
     /// New names, each with the channel for the previous name. Bounded by the requests in flight.
     pub renames: VecDeque<(Arc<str>, oneshot::Sender<Arc<str>>)>,
     /// Recordings to begin or to end, each with the channel for whether that was to be done. Bounded by the
@@ -89,6 +91,7 @@ impl Entries {
             parting,
             preempts,
             finders,
+            secrecy,
             renames,
             recordings,
             markers,
@@ -105,6 +108,7 @@ impl Entries {
         self.parting = self.parting.max(parting);
         self.preempts.extend(preempts);
         self.finders.extend(finders);
+        self.secrecy.extend(secrecy);
         self.renames.extend(renames);
         self.recordings.extend(recordings);
         self.add_markers(markers);

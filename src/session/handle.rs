@@ -3,6 +3,7 @@
 //! Reading borrows the newest frame and costs no message; changing sends a command and takes a
 //! permit, so that nothing is changed that policy was not asked about.
 
+mod asking;
 mod people;
 mod recording;
 
@@ -320,15 +321,6 @@ impl Session {
         self.0.urgent.post(|entries| {
             entries.ended_rights.insert(principal);
         });
-    }
-
-    /// The id of the lease that the command line holds, which operators alone may be told.
-    pub async fn command_lines_lease(
-        &self,
-        permit: &Permit,
-    ) -> Result<Option<LeaseId>, SessionError> {
-        permit.check(PermittedAct::Operate, None, self.0.clock.now())?;
-        self.ask_past_line(|entries, reply| entries.finders.push_back(reply)).await
     }
 
     async fn ask_past_line<T>(

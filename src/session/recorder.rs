@@ -154,6 +154,9 @@ pub(in crate::session) mod tests {
             ActContent::Command { command, .. } => format!("command {command}"),
             ActContent::Bytes(bytes) => String::from_utf8_lossy(bytes).escape_debug().to_string(),
             ActContent::Secret => "(secret)".to_owned(),
+            ActContent::RefusedCommand(input) | ActContent::RefusedInput(input) => {
+                input.told.to_owned()
+            }
             ActContent::Arguments(json) => (*json).to_owned(),
             ActContent::Nothing => "()".to_owned(),
         }

@@ -4,6 +4,7 @@
 //! so that no record can be changed, removed or inserted unnoticed. The files are the only state.
 
 pub mod chain;
+mod content;
 mod event;
 pub mod events;
 pub mod line;

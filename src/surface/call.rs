@@ -194,6 +194,8 @@ pub struct Call {
     pub creates: Option<SessionId>,
     /// Who can be asked whether it may pass.
     pub person: ClientPerson,
+    /// Whether what it types may be a secret; none unless rules did not let it pass at once.
+    pub may_be_secret: Option<bool>,
     /// How long it may wait for an approval, if its client says more about that than the arguments do.
     pub approval_wait: Option<Duration>,
     /// What the server of a mounted tool may tell and ask the caller.
@@ -223,6 +225,7 @@ impl Call {
             mount_lease: None,
             creates: None,
             person: ClientPerson::Absent,
+            may_be_secret: None,
             approval_wait: None,
             channels: CallChannels::default(),
         }

@@ -1,7 +1,7 @@
 //! The rules of the running daemon, what they decided, and the calls that wait for an approval.
 
 use std::str::FromStr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 use std::time::Duration;
 
 use rmcp::model::{RequestStateCodec, SealOptions};
@@ -85,6 +85,7 @@ impl Judge {
             tenant,
             session,
             tool: Arc::from(facts.tool),
+            what: OnceLock::new(),
             verdict: rules.judge_strictly(facts, others),
         });
         let mut log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
@@ -164,6 +165,18 @@ impl Judge {
         drop(approvals);
         self.tell_decided(sessions, &approver.0.caller, &approved, true);
         if is_stale { Err(ApprovalError::Stale) } else { Ok(approved) }
+    }
+
+    /// The session of a call that this caller may decide.
+    pub fn session_of(
+        &self,
+        sessions: &Registry,
+        standing: &Standing,
+        id: DecisionId,
+    ) -> Option<SessionId> {
+        let approvals = self.approvals();
+        let request = approvals.request(id)?;
+        request.session.filter(|_| may_decide(sessions, standing, request))
     }
 
     /// Refuses a call that waits.

@@ -132,6 +132,9 @@ pub struct DecisionWire {
     pub by: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<String>,
+    /// What the call does, if it was denied or asked about.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub what: Option<String>,
     #[serde(flatten)]
     pub verdict: VerdictWire,
 }
@@ -212,6 +215,7 @@ impl From<&Decision> for DecisionWire {
             tool: decision.tool.to_string(),
             by: decision.by.to_string(),
             session: decision.session.map(|session| session.to_string()),
+            what: decision.what.get().map(|what| what.to_string()),
             verdict: VerdictWire::from(&decision.verdict),
         }
     }

@@ -5,7 +5,7 @@ use std::fs;
 use serde_json::{Value, json};
 
 use crate::daemon::harness::{Era, TestDaemon, Wire, structured};
-use crate::daemon::policy::{daemon_with, refused, shell, take_lease};
+use crate::daemon::policy::{daemon_with, journal, refused, shell, take_lease};
 use crate::daemon::tokens::owner;
 use crate::harness::home::Home;
 use crate::harness::waiting::until;
@@ -188,6 +188,29 @@ async fn what_is_typed_is_stale_once_the_screen_has_changed() {
     };
     place.approve(&id).await;
     place.client.structured("send_keys", keys).await;
+    place.daemon.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_decides_a_call_is_recorded_with_the_session_of_the_call() {
+    let mut place = Place::new().await;
+    let id = place.asks("touch x").await;
+    place.approve(&id).await;
+    let id = place.asks("touch y").await;
+    place.operator.structured("deny", json!({"approval_id": id})).await;
+    let unknown = json!({"approval_id": "00000000"});
+    refused(&mut place.operator, "approve", unknown).await;
+    let records = journal(&place.daemon);
+    let about = |act: &str| {
+        let decides = |record: &&Value| record["kind"] == "intent" && record["act"] == act;
+        records.iter().filter(decides).map(|it| it["session"].clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(about("approve"), [json!(place.session), Value::Null]);
+    assert_eq!(about("deny"), [json!(place.session)]);
+    // What was asked about is recorded like what is denied.
+    let asked = records.iter().filter(|record| record["code"] == "approval_required");
+    let asked: Vec<_> = asked.map(|record| &record["command"]).collect();
+    assert_eq!(asked, ["touch x", "touch y"]);
     place.daemon.stop().await;
 }
 
@@ -655,6 +678,8 @@ async fn who_approves_and_who_looks_back_sees_no_values_of_variables() {
     assert!(what.contains("API_TOKEN") && !what.contains("s3cret"), "{what}");
     let events = operator.structured("list_events", json!({})).await.to_string();
     assert!(events.contains("API_TOKEN") && !events.contains("s3cret"), "{events}");
+    let records = json!(journal(&daemon)).to_string();
+    assert!(records.contains("API_TOKEN") && !records.contains("s3cret"), "{records}");
     // It is one call with these values alone.
     let approve = json!({"approval_id": error["details"]["approval_id"]});
     operator.structured("approve", approve).await;

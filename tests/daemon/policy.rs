@@ -97,7 +97,7 @@ async fn a_decision_is_explained_to_its_tenant_and_to_operators() {
     assert!(meaning.ends_with("deny by the rule `no-rm`: it does not come back"), "{meaning}");
     let mut operator = daemon.operator().await;
     let explained = operator.structured("explain_decision", json!({"decision_id": id})).await;
-    assert_eq!(explained["effect"], "deny");
+    assert_eq!((&explained["effect"], &explained["what"]), (&json!("deny"), &json!("rm -r x")));
     assert_eq!(explained["rules"], json!([{"rule": "no-rm", "effect": "deny", "matches": "yes"}]));
     for unknown in ["00000000", "x"] {
         let error = refused(&mut client, "why", json!({"decision_id": unknown})).await;
@@ -107,8 +107,61 @@ async fn a_decision_is_explained_to_its_tenant_and_to_operators() {
     let journal = journal(&daemon);
     let denied = journal.iter().find(|line| line["kind"] == "refused").unwrap();
     assert_eq!((&denied["decision"], &denied["code"]), (&id, &json!("policy_denied")));
+    assert_eq!(denied["command"], "rm -r x", "{denied}");
     let events = operator.structured("list_events", json!({"kind": "refused"})).await;
     assert_eq!(events["events"][0]["decision_id"], id, "{events}");
+    assert_eq!(events["events"][0]["command"], "rm -r x", "{events}");
+    daemon.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_rules_refuse_is_recorded_as_what_passes_is_and_no_secret() {
+    let rule = "[[rule]]\nname = 'quiet'\neffect = 'deny'\ntool = ['send_*', 'run']\n";
+    let daemon = daemon_with(rule).await;
+    let mut client = daemon.client(Era::Modern).await;
+    let shown = client.start("printf ready; exec cat").await;
+    let hidden = client.start("stty -echo; printf Password:; exec cat").await;
+    for (session, text) in [(&shown, "ready"), (&hidden, "Password:")] {
+        client.wait_for(json!({"session": session, "text": text, "since": 0})).await;
+    }
+    let long = format!("echo {}end", "x".repeat(8_000));
+    let calls = [
+        ("send_text", json!({"session": shown, "text": "a zebra", "enter": true})),
+        ("send_text", json!({"session": shown, "text": "emVicmE=", "encoding": "base64"})),
+        ("send_keys", json!({"session": shown, "keys": "C-c"})),
+        ("run", json!({"session": shown, "command": "rm zebra"})),
+        ("run", json!({"session": shown, "command": long})),
+        ("send_text", json!({"session": hidden, "text": "hunter2", "enter": true})),
+        ("send_keys", json!({"session": hidden, "keys": "h u n t e r 3"})),
+        ("run", json!({"session": hidden, "command": "hunter4"})),
+    ];
+    let mut ids = Vec::new();
+    for (tool, arguments) in calls {
+        let error = refused(&mut client, tool, arguments).await;
+        assert_eq!(error["error_code"], "policy_denied", "{error}");
+        ids.push(error["details"]["decision_id"].clone());
+    }
+    let refusals = journal(&daemon).into_iter().filter(|line| line["kind"] == "refused");
+    let told = |record: &Value| {
+        let members = ["text", "command", "secret"].map(|name| record[name].clone());
+        members.into_iter().find(|member| !member.is_null()).unwrap_or_default()
+    };
+    let refusals: Vec<Value> = refusals.collect();
+    let mut recorded: Vec<Value> = refusals.iter().map(told).collect();
+    let cut = recorded.remove(4);
+    let expected = json!(["a zebra", "zebra", "C-c", "rm zebra", true, true, true]);
+    assert_eq!(json!(recorded), expected);
+    let cut = cut.as_str().unwrap();
+    assert!(cut.starts_with("echo xxx") && cut.ends_with("xend") && cut.len() < 2_100, "{cut}");
+    assert_eq!(refusals[4]["bytes"], 8_008);
+    let mut operator = daemon.operator().await;
+    let mut explained = String::new();
+    for id in ids {
+        let decision = json!({"decision_id": id});
+        explained += &operator.structured("explain_decision", decision).await.to_string();
+    }
+    assert!(explained.contains("rm zebra") && !explained.contains("hunter"), "{explained}");
+    assert!(!explained.contains("h u n t"), "{explained}");
     daemon.stop().await;
 }
 

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::str::FromStr;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use uuid::Uuid;
 
@@ -55,6 +55,8 @@ pub struct Decision {
     pub tenant: TenantId,
     pub session: Option<SessionId>,
     pub tool: Arc<str>,
+    /// What the call does, for operators; empty for a call that passes, and for what may be a secret.
+    pub what: OnceLock<Arc<str>>,
     pub verdict: RuleVerdict,
 }
 
@@ -102,6 +104,7 @@ mod tests {
             tenant: TenantId::of_uid(uid),
             session: None,
             tool: "run".into(),
+            what: OnceLock::new(),
             verdict: PolicyRules::default().judge(&CallFacts::default()),
         })
     }

@@ -279,7 +279,7 @@ impl<P: Pty> Actor<P> {
     }
 
     /// Whether what is typed now may be a secret. The kernel is asked, since the prompt may have come since the last look.
-    fn reads_secret(&self) -> bool {
+    pub(super) fn reads_secret(&self) -> bool {
         self.pty.hides_typing().unwrap_or(true)
     }
 }

@@ -150,6 +150,9 @@ impl<P: Pty> Actor<P> {
             self.input.on_time(now);
             let _ = reply.send(self.input.lease().command_lines());
         }
+        while let Some(reply) = self.reserve.inbox.secrecy.pop_front() {
+            let _ = reply.send(self.reads_secret());
+        }
         while let Some((name, reply)) = self.reserve.inbox.renames.pop_front() {
             let _ = reply.send(self.rename(name));
         }

@@ -59,8 +59,8 @@ impl EventRecord {
                 (record.event.as_deref()?.to_owned(), details)
             }
             RecordKind::Refused => {
-                let RecordLine { act, code, left_out, decision, .. } = &record;
-                let details = json!({"act": act, "code": code, "left_out": left_out, "decision_id": decision});
+                let RecordLine { act, code, left_out, decision, command, .. } = &record;
+                let details = json!({"act": act, "code": code, "left_out": left_out, "decision_id": decision, "command": command});
                 ("refused".to_owned(), Some(details))
             }
             RecordKind::Opened => {

@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 use sha2::{Digest as _, Sha256};
 
 use crate::core::caller::Caller;
-use crate::core::journal::{ActContent, ActOutcome, Intent, JournalEntry};
+use crate::core::journal::{ActOutcome, Intent, JournalEntry};
 use crate::store::journal::event::{caller_of, details_of, epoch_of, kind_of};
 
 /// What the hash of the first record of a journal covers.
@@ -20,9 +20,6 @@ pub const NO_HASH: RecordHash = RecordHash([0; 32]);
 
 /// The longest line that a reader accepts: a message of 4 MiB, escaped.
 pub const LINE_MAX: usize = 32 << 20;
-
-/// Shorter inputs could be guessed from their hash.
-const HASHED_MIN: usize = 16;
 
 /// The room for a line that most need, in bytes.
 const LINE_BYTES: usize = 512;
@@ -268,33 +265,6 @@ impl<'a> RecordLine<'a> {
             epoch: epoch.map(|epoch| epoch.0),
             decision: decision.map(|decision| decision.to_string().into()),
             ..self.with_caller(by).with_content(content, keep_input)
-        }
-    }
-
-    fn with_content(self, content: &ActContent<'a>, keep_input: bool) -> Self {
-        match content {
-            ActContent::Bytes(bytes) if keep_input => match str::from_utf8(bytes) {
-                Ok(text) => Self { text: Some(text.into()), ..self },
-                Err(_) => Self { base64: Some(STANDARD.encode(bytes).into()), ..self },
-            },
-            ActContent::Bytes(bytes) => {
-                let hash = (bytes.len() >= HASHED_MIN)
-                    .then(|| RecordHash(Sha256::digest(bytes).into()).to_string().into());
-                Self { bytes: Some(bytes.len()), sha256: hash, ..self }
-            }
-            ActContent::Command { bytes, command } if keep_input => {
-                let command = Some((*command).into());
-                Self { command, ..self.with_content(&ActContent::Bytes(bytes), keep_input) }
-            }
-            ActContent::Command { command, .. } => {
-                self.with_content(&ActContent::Bytes(command.as_bytes()), keep_input)
-            }
-            ActContent::Secret => Self { secret: true, ..self },
-            ActContent::Arguments(json) => {
-                let arguments = serde_json::from_str::<&RawValue>(json).ok();
-                Self { arguments: arguments.map(Cow::Borrowed), ..self }
-            }
-            ActContent::Nothing => self,
         }
     }
 
