@@ -36,6 +36,9 @@ pub const SILENCE_LOOK: Duration = Duration::from_millis(500);
 /// How long a command waits for an approval.
 const APPROVAL_WAIT: Duration = Duration::from_secs(600);
 
+/// The message for a tool of a mounted server that fails without a text.
+const FAILED_SILENTLY: &str = "the tool failed and does not say why";
+
 #[derive(Debug)]
 pub struct DaemonClient {
     client: Client,
@@ -295,8 +298,10 @@ impl Posted {
             None => json!({"content": result.content}),
         };
         if result.is_error == Some(true) {
-            let error = ErrorWire::deserialize(&data);
-            let error = error.unwrap_or_else(|_| ErrorWire::new(Code::UpstreamError, text));
+            let Ok(error) = ErrorWire::deserialize(&data) else {
+                let text = if text.is_empty() { FAILED_SILENTLY.to_owned() } else { text };
+                return Err(CliFailure::ToolFailed { text, result: data });
+            };
             return Err(CliFailure::Tool { error: Box::new(error), session: self.session.clone() });
         }
         let envelope = result.meta.and_then(|mut meta| meta.0.remove(ENVELOPE_KEY));

@@ -67,9 +67,7 @@ impl CommandExit {
             | Code::LeaseLost
             | Code::LeaseSuperseded
             | Code::ScreenChanged => Self::LeaseConflict,
-            Code::UpstreamUnavailable | Code::UpstreamRestarted | Code::DaemonUnreachable => {
-                Self::Unreachable
-            }
+            Code::DaemonUnreachable => Self::Unreachable,
             Code::Timeout => Self::TimedOut,
             Code::SessionExists
             | Code::SessionExited
@@ -81,6 +79,9 @@ impl CommandExit {
             | Code::TokenFile
             | Code::TokenExists
             | Code::StorageError
+            // A session or a mounted server failed; the daemon answers.
+            | Code::UpstreamUnavailable
+            | Code::UpstreamRestarted
             | Code::UpstreamError
             | Code::NotSupported
             | Code::ClientConfig
@@ -154,13 +155,15 @@ mod tests {
                 ],
             ),
             (6, &["timeout"]),
-            (7, &["daemon_unreachable", "upstream_unavailable"]),
+            (7, &["daemon_unreachable"]),
             (
                 1,
                 &[
                     "session_exists",
                     "session_exited",
                     "busy",
+                    "upstream_unavailable",
+                    "upstream_restarted",
                     "rate_limited",
                     "client_config",
                     "internal",

@@ -20,7 +20,7 @@ use crate::transport::daemon::DaemonError;
 use crate::transport::tokens::{SecretError, StoreError};
 use crate::transport::unix::impostor::Impostor;
 use crate::transport::unix::lock::LockError;
-use crate::wire::error::ErrorWire;
+use crate::wire::error::{ErrorWire, RefusalCause};
 
 /// JSON-RPC's codes for an unknown method or tool, and for invalid parameters.
 const METHOD_NOT_FOUND: i64 = -32601;
@@ -58,6 +58,9 @@ pub enum CliFailure {
         /// The session of the call.
         session: Option<Box<str>>,
     },
+    /// A tool of a mounted server ran and says that it failed.
+    #[error("{text}")]
+    ToolFailed { text: String, result: Value },
     /// What was named does not exist, such as a command of a session.
     #[error("{why}")]
     NotFound { why: String, hint: String },
@@ -134,18 +137,33 @@ impl CliFailure {
         if self.is_unread() {
             // The reader has seen enough.
             CommandExit::Done
-        } else if matches!(self, Self::NotFound { .. }) {
-            CommandExit::NotFound
         } else {
-            CommandExit::of_error(self.code())
+            match self.refusal() {
+                Some(RefusalCause::NotFound) => CommandExit::NotFound,
+                Some(RefusalCause::DaemonLeaves) => CommandExit::Unreachable,
+                Some(_) | None if matches!(self, Self::NotFound { .. }) => CommandExit::NotFound,
+                Some(_) | None => self.code().map_or(CommandExit::Failed, CommandExit::of_error),
+            }
         }
     }
 
-    /// The error code. A later daemon's code may be unknown here.
-    pub fn code(&self) -> &str {
+    /// What sets the daemon's error apart from others of its code.
+    fn refusal(&self) -> Option<RefusalCause> {
+        if let Self::Tool { error, .. } = self {
+            return error.refusal();
+        }
+        let Self::Request(ClientError::Refused { data: Some(data), .. }) = self else {
+            return None;
+        };
+        ErrorWire::deserialize(data).ok()?.refusal()
+    }
+
+    /// The error code; none for what a tool of a mounted server says. A later daemon's code may be unknown here.
+    pub fn code(&self) -> Option<&str> {
         let code = match self {
-            Self::Tool { error, .. } => return &error.error_code,
-            Self::Request(error) => return code_of(error),
+            Self::Tool { error, .. } => return Some(&error.error_code),
+            Self::ToolFailed { .. } => return None,
+            Self::Request(error) => return Some(code_of(error)),
             Self::Usage(_) | Self::NotFound { .. } | Self::NoSkills { .. } => Code::InvalidArgument,
             Self::Config { .. } => Code::InvalidConfiguration,
             Self::Unreachable { .. }
@@ -161,7 +179,7 @@ impl CliFailure {
             Self::TokenFile { .. } => Code::TokenFile,
             Self::Output(_) | Self::Other(_) => Code::Internal,
         };
-        code.as_str()
+        Some(code.as_str())
     }
 
     /// What to do about it, if there is advice.
@@ -222,6 +240,7 @@ impl CliFailure {
                  `termgate doctor` says what else is wrong",
             ),
             Self::Unreachable { .. }
+            | Self::ToolFailed { .. }
             | Self::Usage(_)
             | Self::Config { .. }
             | Self::NotStarted { .. }
@@ -274,6 +293,9 @@ impl CliFailure {
     pub fn details(&self) -> Value {
         if let Self::Config { details, .. } | Self::Left { details, .. } = self {
             return details.clone();
+        }
+        if let Self::ToolFailed { result, .. } = self {
+            return result.clone();
         }
         let Self::Tool { error, .. } = self else { return Value::Null };
         let mut facts = Map::new();
@@ -390,7 +412,10 @@ mod tests {
             fault: Fault::Unknown(None),
         };
         let failure = CliFailure::from(ConfigError(vec![problem.clone(), problem]));
-        assert_eq!((failure.exit(), failure.code()), (CommandExit::Usage, "invalid_configuration"));
+        assert_eq!(
+            (failure.exit(), failure.code()),
+            (CommandExit::Usage, Some("invalid_configuration"))
+        );
         assert_eq!(failure.to_string().lines().count(), 3);
         let told = &failure.details()["problems"][1];
         let expected =
@@ -420,7 +445,7 @@ mod tests {
             CliFailure::Output(io::ErrorKind::StorageFull.into()),
         ];
         for failure in failures {
-            assert!(Code::parse(failure.code()).is_some(), "{failure:?}");
+            assert!(failure.code().and_then(Code::parse).is_some(), "{failure:?}");
         }
     }
 
@@ -434,7 +459,7 @@ mod tests {
             "error_code": "lease_held", "message": "taken", "hint": "wait",
             "retry_after_ms": 7, "details": {"by": "a"},
         }));
-        assert_eq!(failure.code(), "lease_held");
+        assert_eq!(failure.code(), Some("lease_held"));
         assert_eq!(failure.to_string(), "taken");
         assert_eq!(failure.details(), json!({"retry_after_ms": 7, "details": {"by": "a"}}));
         assert_eq!(failure.exit(), CommandExit::LeaseConflict);
@@ -465,6 +490,27 @@ mod tests {
         assert!(failure.hint().is_some_and(|hint| hint.contains("termgate ls")));
         assert_eq!(refused(METHOD_NOT_FOUND, None).exit(), CommandExit::Usage);
         assert_eq!(refused(-32603, None).exit(), CommandExit::Failed);
+    }
+
+    #[test]
+    fn what_does_not_exist_ends_with_three_and_a_leaving_daemon_with_seven() {
+        let exit = |code: &str, cause: Option<&str>| {
+            let details = json!({"cause": cause});
+            of_tool(json!({"error_code": code, "message": "m", "hint": "h", "details": details}))
+                .exit()
+        };
+        assert_eq!(exit("invalid_argument", Some("not_found")), CommandExit::NotFound);
+        assert_eq!(exit("invalid_argument", None), CommandExit::Usage);
+        assert_eq!(exit("upstream_unavailable", Some("daemon_leaves")), CommandExit::Unreachable);
+        assert_eq!(exit("upstream_unavailable", None), CommandExit::Failed);
+    }
+
+    #[test]
+    fn what_a_tool_of_a_mounted_server_says_is_its_failure_without_a_code() {
+        let failure = CliFailure::ToolFailed { text: "bad".to_owned(), result: json!({"n": 1}) };
+        assert_eq!((failure.code(), failure.hint()), (None, None));
+        assert_eq!((failure.to_string().as_str(), failure.exit()), ("bad", CommandExit::Failed));
+        assert_eq!(failure.details(), json!({"n": 1}));
     }
 
     #[test]

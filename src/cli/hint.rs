@@ -100,6 +100,8 @@ fn of_cause(cause: RefusalCause, session: &str) -> Option<String> {
         | RefusalCause::NoMemory
         | RefusalCause::ShimDirectory
         | RefusalCause::NoSandbox
+        | RefusalCause::NotFound
+        | RefusalCause::DaemonLeaves
         | RefusalCause::Other => return None,
     })
 }

@@ -261,7 +261,10 @@ impl ClientOutcome {
             Ok(done) => done,
             Err(problem) => {
                 let hint = problem.hint().unwrap_or_default().trim_end().to_owned();
-                return format!("{name}: {problem} ({})\n{hint}", problem.code());
+                return format!(
+                    "{name}: {problem} ({})\n{hint}",
+                    problem.code().unwrap_or_default()
+                );
             }
         };
         let file = around.shown(&done.file);

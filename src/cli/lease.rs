@@ -269,7 +269,7 @@ fn lease_report(answer: ToolAnswer) -> Result<CommandReport, CliFailure> {
 /// The failure, which says how long the caller waited for the lease.
 fn after_waiting(mut failure: CliFailure, waited: Option<Duration>) -> CliFailure {
     let codes = [Code::LeaseHeld, Code::LeaseSuspended];
-    let in_vain = codes.iter().any(|code| code.as_str() == failure.code());
+    let in_vain = codes.iter().any(|code| Some(code.as_str()) == failure.code());
     if let (CliFailure::Tool { error, .. }, Some(waited), true) = (&mut failure, waited, in_vain) {
         let waited = measured(millis(waited));
         error.message = format!("waited {waited}: {}", error.message);

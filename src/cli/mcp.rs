@@ -164,7 +164,7 @@ fn secret_in(file: &Path) -> Result<Secret, CliFailure> {
 /// means that the daemon is unavailable.
 fn undialed(failure: CliFailure) -> Undialed {
     let turned_away = matches!(failure, CliFailure::TokenFile { .. } | CliFailure::Tool { .. });
-    let code = Code::parse(failure.code()).filter(|_| turned_away);
+    let code = failure.code().and_then(Code::parse).filter(|_| turned_away);
     let code = code.unwrap_or(Code::UpstreamUnavailable);
     Undialed { code, reason: failure.to_string() }
 }

@@ -122,7 +122,7 @@ impl CommandOutput {
                 let envelope = Envelope {
                     ok: false,
                     error: Some(failure.to_string()),
-                    error_code: Some(failure.code().to_owned()),
+                    error_code: failure.code().map(str::to_owned),
                     hint: failure.hint(),
                     ..self.envelope()
                 };
@@ -131,7 +131,8 @@ impl CommandOutput {
             OutputForm::People => {
                 let text = failure.to_string();
                 let (what, rest) = text.split_once('\n').unwrap_or((&text, ""));
-                self.note(&format!("termgate: {what} ({})", failure.code()));
+                let code = failure.code().map(|code| format!(" ({code})")).unwrap_or_default();
+                self.note(&format!("termgate: {what}{code}"));
                 rest.lines().for_each(|line| self.note(line));
                 if let Some(hint) = failure.hint() {
                     self.note(&format!("hint: {hint}"));

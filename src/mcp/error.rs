@@ -70,7 +70,7 @@ impl ErrorWire {
         self
     }
 
-    fn cause(mut self, cause: impl Into<Option<RefusalCause>>) -> Self {
+    pub(super) fn cause(mut self, cause: impl Into<Option<RefusalCause>>) -> Self {
         if let Some(cause) = cause.into() {
             self.details.get_or_insert_default().cause = Some(ErrorCause::Refused(cause));
             self.hint = for_models(cause).map_or(self.hint, str::to_owned);
@@ -123,7 +123,8 @@ impl From<&SurfaceError> for ErrorWire {
             SurfaceError::Create(error) => create(error),
             SurfaceError::LeaseUnknown => Self::because(Code::LeaseSuperseded, error),
             SurfaceError::DaemonLeaves => {
-                Self::because(Code::UpstreamUnavailable, error).retry_after(NEXT_DAEMON_MS)
+                let leaves = Self::because(Code::UpstreamUnavailable, error);
+                leaves.retry_after(NEXT_DAEMON_MS).cause(RefusalCause::DaemonLeaves)
             }
             SurfaceError::UnreadableRecording(_) | SurfaceError::Unreadable(_) => {
                 Self::because(Code::StorageError, error)

@@ -77,6 +77,6 @@ pub fn for_models(cause: RefusalCause) -> Option<&'static str> {
              missing of it is made again with the next session."
         }
         RefusalCause::NoSandbox => NO_SANDBOX,
-        RefusalCause::Other => return None,
+        RefusalCause::NotFound | RefusalCause::DaemonLeaves | RefusalCause::Other => return None,
     })
 }

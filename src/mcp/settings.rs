@@ -14,7 +14,7 @@ use crate::config::policy::draft::NotDrafted;
 use crate::config::problem::ConfigError;
 use crate::core::code::Code;
 use crate::core::policy::approvals::Approval;
-use crate::wire::error::ErrorWire;
+use crate::wire::error::{ErrorWire, RefusalCause};
 use crate::wire::policy::RuleWritten;
 use crate::wire::status::Reloaded;
 
@@ -73,6 +73,11 @@ pub async fn ask<T>(
 
 impl From<SettingsError> for ErrorData {
     fn from(error: SettingsError) -> Self {
+        if let SettingsError::NoCall = error {
+            let unknown =
+                ErrorWire::because(Code::InvalidArgument, error).cause(RefusalCause::NotFound);
+            return unknown.refusal_of_request(ErrorCode::INVALID_PARAMS);
+        }
         let code = match error {
             SettingsError::Wrong(_) => Code::InvalidConfiguration,
             SettingsError::Ends => Code::UpstreamUnavailable,

@@ -170,6 +170,10 @@ pub enum RefusalCause {
     ShimDirectory,
     /// No sandbox can be made.
     NoSandbox,
+    /// What the parameter names does not exist, such as a mount.
+    NotFound,
+    /// The daemon leaves its sessions to the next one.
+    DaemonLeaves,
     /// What a newer daemon adds; this one never writes it.
     #[serde(other)]
     Other,
@@ -203,7 +207,7 @@ mod tests {
     use super::*;
 
     impl RefusalCause {
-        pub(crate) const ALL: [Self; 27] = [
+        pub(crate) const ALL: [Self; 29] = [
             Self::NoSession,
             Self::NotAKey,
             Self::ControlCharacters,
@@ -231,6 +235,8 @@ mod tests {
             Self::NoMemory,
             Self::ShimDirectory,
             Self::NoSandbox,
+            Self::NotFound,
+            Self::DaemonLeaves,
         ];
     }
 

@@ -223,13 +223,17 @@ fn the_command_line_lists_approves_denies_and_explains() {
     let explained = home.printed(&format!("policy explain {id}"));
     assert!(explained.contains("ask by the rule `recursive-remove`"), "{explained}");
     let again = home.run(&format!("approve {id}"));
-    assert_eq!(again.status.code(), Some(2), "{again:?}");
+    assert_eq!(again.status.code(), Some(3), "{again:?}");
     agent.call(4, "run", &json!({"session": "build", "command": "rm -r two", "timeout_ms": 1}));
     let error = agent.answer(4);
     assert_eq!(error["error_code"], "approval_required", "{error}");
     let id = error["details"]["approval_id"].as_str().unwrap();
     assert_eq!(home.printed(&format!("approve {id} --deny")), "denied: rm -r two\n");
     assert_eq!(home.run("approve --deny").status.code(), Some(2));
+    for line in ["approve 12345678", "policy explain 12345678", "approve 12345678 --always"] {
+        let unknown = home.run(line);
+        assert_eq!(unknown.status.code(), Some(3), "{line}: {unknown:?}");
+    }
 }
 
 #[test]
@@ -371,7 +375,7 @@ fn a_call_that_is_approved_for_good_passes_from_then_on_by_a_rule_of_the_file() 
     let refused = home.run(&format!("approve {id} --always --yes"));
     assert_eq!(refused.status.code(), Some(2), "{refused:?}");
     let gone = home.run("approve 00000000 --always --yes");
-    assert_eq!(gone.status.code(), Some(2), "{gone:?}");
+    assert_eq!(gone.status.code(), Some(3), "{gone:?}");
 }
 
 #[test]

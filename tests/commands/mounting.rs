@@ -29,10 +29,13 @@ for line in sys.stdin:
     elif method == "tools/list":
         schema = {"type": "object"}
         result = {"tools": [{"name": "count", "description": "COUNTS", "inputSchema": schema},
+                            {"name": "crash", "description": "ends", "inputSchema": schema},
                             {"name": "fail", "description": "fails", "inputSchema": schema}]}
     elif message["params"]["name"] == "count":
         count += message["params"]["arguments"].get("by", 1)
         result = {"content": [{"type": "text", "text": f"at {count}"}]}
+    elif message["params"]["name"] == "crash":
+        sys.exit(1)
     else:
         result = {"content": [{"type": "text", "text": "out of order"}], "isError": True}
     print(json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result}), flush=True)
@@ -64,8 +67,17 @@ fn a_server_is_added_called_and_its_changes_are_accepted() {
     let answer = home.envelope("call counter__count");
     assert_eq!(answer["data"], json!({"content": [{"type": "text", "text": "at 3"}]}));
     let failed = home.envelope("call counter__fail");
-    let told = (&failed["error_code"], &failed["error"]);
-    assert_eq!(told, (&json!("upstream_error"), &json!("out of order")));
+    assert_eq!((&failed["error_code"], &failed["error"]), (&json!(null), &json!("out of order")));
+    assert_eq!(failed["data"]["content"][0]["text"], "out of order", "{failed}");
+    let failed = home.run("call counter__fail");
+    assert_eq!(String::from_utf8_lossy(&failed.stderr), "termgate: out of order\n");
+    assert_eq!(failed.status.code(), Some(1), "{failed:?}");
+    let crashed = home.run("call counter__crash");
+    assert_eq!(crashed.status.code(), Some(1), "{crashed:?}");
+    for line in ["log", "restart", "tools", "accept"] {
+        let unknown = home.run(&format!("mounts {line} nosuch"));
+        assert_eq!(unknown.status.code(), Some(3), "{line}: {unknown:?}");
+    }
     // What it says of itself now is not what was accepted.
     server(&home, "counts, and more");
     home.printed("mounts restart counter");
@@ -228,17 +240,17 @@ fn an_import_ends_when_each_server_lists_its_tools_or_has_failed() {
     // Nothing waits here.
     let mounts = home.envelope("mounts")["data"]["mounts"].take();
     let of = |name: &str| mounts.as_array().unwrap().iter().find(|it| it["name"] == name).unwrap();
-    assert_eq!(of("counter")["accepted"], 2, "{mounts}");
+    assert_eq!(of("counter")["accepted"], 3, "{mounts}");
     let problem = of("broken")["problem"].as_str().unwrap();
     let told = String::from_utf8_lossy(&imported.stderr);
     let lines: Vec<&str> = told.lines().collect();
-    assert!(lines.contains(&"counter: 2 tools"), "{told}");
+    assert!(lines.contains(&"counter: 3 tools"), "{told}");
     let failed = "broken: it did not start: it exited with status 1; stderr ends with: no key";
     assert!(lines.iter().any(|it| it.starts_with(failed)), "{told} {problem}");
     assert!(told.contains("no key; it is tried again"), "{told}");
     assert!(told.contains("until you run: termgate allow-write on"), "{told}");
     let read = told.find("the daemon has read it").unwrap();
-    assert!(read < told.find("counter: 2 tools").unwrap(), "{told}");
+    assert!(read < told.find("counter: 3 tools").unwrap(), "{told}");
     home.printed("allow-write on");
     let added = |words: &str| -> Value {
         let run = home.run(&format!("--json mounts add {words}"));
@@ -252,7 +264,7 @@ fn an_import_ends_when_each_server_lists_its_tools_or_has_failed() {
     assert_eq!(failed["data"]["servers"][0].get("retries"), None, "{failed}");
     assert_eq!(failed["data"]["writing"], true, "{failed}");
     let added = added(&format!("more -- python3 {}", home.path("server.py").display()));
-    let ready = json!([{"name": "more", "state": "ready", "tools": 2}]);
+    let ready = json!([{"name": "more", "state": "ready", "tools": 3}]);
     assert_eq!(added["data"]["servers"], ready, "{added}");
 }
 

@@ -91,7 +91,7 @@ impl Fresh {
         if matches!(ended, Err(CliFailure::Left { .. })) {
             return ended;
         }
-        let code = ended.as_ref().err().map(CliFailure::code);
+        let code = ended.as_ref().err().and_then(CliFailure::code);
         if matches!(ended, Err(CliFailure::Request(ClientError::Closed)))
             || code == Some(Code::UpstreamUnavailable.as_str())
         {

@@ -13,7 +13,7 @@ use crate::mcp::error::{over_quota, said, write};
 use crate::mount::error::{LINK_NEEDED, ManageError, MountError};
 use crate::mount::json::ExactJson;
 use crate::surface::error::SurfaceError;
-use crate::wire::error::{ErrorDetails, ErrorWire};
+use crate::wire::error::{ErrorDetails, ErrorWire, RefusalCause};
 
 /// JSON-RPC's code for invalid parameters.
 const INVALID_PARAMS: i64 = -32602;
@@ -187,7 +187,8 @@ pub(super) fn held_by_other(
 pub(super) fn manage(error: &ManageError) -> ErrorWire {
     match error {
         ManageError::Unknown(_) => {
-            ErrorWire::because(Code::InvalidArgument, error).parameter("mount")
+            let unknown = ErrorWire::because(Code::InvalidArgument, error).parameter("mount");
+            unknown.cause(RefusalCause::NotFound)
         }
         ManageError::NothingChanged(_) => ErrorWire::because(Code::InvalidArgument, error),
         ManageError::OtherTools(mount) => ErrorWire {

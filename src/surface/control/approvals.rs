@@ -12,6 +12,7 @@ use crate::surface::call::{Call, Daemon};
 use crate::surface::error::SurfaceError;
 use crate::surface::judge::{Approver, may_decide};
 use crate::surface::tool::{Answer, Tool, ToolAccess};
+use crate::wire::error::RefusalCause;
 use crate::wire::policy::{ApprovalDecided, ApprovalList, ApprovalWire, DecisionWire};
 use crate::wire::untrusted::Untrusted;
 
@@ -158,10 +159,9 @@ pub fn id_of(parameter: &str, text: &str) -> Result<DecisionId, SurfaceError> {
 
 /// The error for a decision that is not kept, or is of another tenant.
 pub fn no_decision(id: DecisionId) -> SurfaceError {
-    SurfaceError::argument(
-        "decision_id",
-        format!("no decision {id} is kept; there are the last 512 since the daemon started"),
-    )
+    let problem =
+        format!("no decision {id} is kept; there are the last 512 since the daemon started");
+    SurfaceError::refused("decision_id", problem, RefusalCause::NotFound)
 }
 
 fn problem(error: ApprovalError, given: &str) -> SurfaceError {
@@ -169,7 +169,11 @@ fn problem(error: ApprovalError, given: &str) -> SurfaceError {
         ApprovalError::Unknown | ApprovalError::Decided | ApprovalError::Stale => "approval_id",
         ApprovalError::ProgramsUnknown => "for_ms",
     };
-    SurfaceError::argument(parameter, format!("{error} ({given})"))
+    let problem = format!("{error} ({given})");
+    if error == ApprovalError::Unknown {
+        return SurfaceError::refused(parameter, problem, RefusalCause::NotFound);
+    }
+    SurfaceError::argument(parameter, problem)
 }
 
 fn decided(approval: Approval, granted: bool, by: String) -> Answer<ApprovalDecided> {

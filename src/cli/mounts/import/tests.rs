@@ -384,16 +384,16 @@ fn a_file_without_servers_is_bad_input_and_nothing_internal() {
         (r#"{"servers": []}"#, "its servers have no names"),
     ] {
         let failure = Importing::of(text).run().unwrap_err();
-        assert_eq!(failure.code(), "invalid_argument", "{text}");
+        assert_eq!(failure.code(), Some("invalid_argument"), "{text}");
         let told = failure.to_string();
         assert!(told.contains("theirs.json: ") && told.contains(expected), "{told}");
     }
     let importing = Importing::of("{}");
     fs::remove_file(importing.0.path().join("theirs.json")).unwrap();
-    assert_eq!(importing.run().unwrap_err().code(), "invalid_argument");
+    assert_eq!(importing.run().unwrap_err().code(), Some("invalid_argument"));
     let importing = Importing::of(r#"{"context_servers": {"a": {"command": "x"}}}"#);
     fs::write(importing.mounts_file(), "[mount").unwrap();
     let failure = importing.run().unwrap_err();
-    assert_eq!(failure.code(), "invalid_configuration");
+    assert_eq!(failure.code(), Some("invalid_configuration"));
     assert!(failure.to_string().contains("mounts.toml:1:"), "{failure}");
 }
