@@ -16,6 +16,9 @@ pub fn of_error(error: &ErrorWire, session: Option<&str>) -> Option<String> {
         // The commands of its code are for sessions.
         return of_mount(error.code(), mount).or_else(|| Some(error.hint.clone()));
     }
+    if let Some(told) = of_rules(error) {
+        return Some(told);
+    }
     let session = session.unwrap_or(SESSION);
     let own = error.refusal().and_then(|cause| of_cause(cause, session));
     let own = own.or_else(|| Code::parse(&error.error_code).and_then(|it| of_code(it, session)));
@@ -23,7 +26,76 @@ pub fn of_error(error: &ErrorWire, session: Option<&str>) -> Option<String> {
         // Its message says already which argument to correct, and how.
         return None;
     }
+    let general = Code::parse(&error.error_code).filter(|code| error.hint == code.advice());
+    let own = own.or_else(|| general.and_then(of_any_call).map(str::to_owned));
     own.or_else(|| Some(error.hint.clone()).filter(|hint| !hint.is_empty()))
+}
+
+/// What to do about a call that the rules refused, with the ids that the commands take.
+fn of_rules(error: &ErrorWire) -> Option<String> {
+    let code = error.code();
+    let details = error.details.as_ref()?;
+    let decision = details.decision_id.as_ref()?;
+    let what_to_do = match &details.approval_id {
+        Some(approval) => {
+            format!("`termgate approve {approval}` lets it pass. Then run the same command again.")
+        }
+        // The daemon has advice for this refusal alone.
+        None if code == Code::PolicyDenied && error.hint != code.advice() => error.hint.clone(),
+        None => of_any_call(code).map_or_else(|| error.hint.clone(), str::to_owned),
+    };
+    Some(format!(
+        "{what_to_do} `termgate policy explain {decision}` shows how each rule judged it."
+    ))
+}
+
+/// What to do about a code whose advice is for models, where the error says nothing of its own.
+fn of_any_call(code: Code) -> Option<&'static str> {
+    match code {
+        Code::PolicyDenied => Some("Do something else, or ask an operator to do it."),
+        Code::ApprovalRequired => Some(
+            "`termgate approve` lists the calls that wait, and `termgate approve ID` lets one pass. \
+             Then run the same command again.",
+        ),
+        Code::ApprovalStale => Some(
+            "Look at it again. If the command is still right, run it again; one that was approved \
+             needs another approval.",
+        ),
+        Code::InvalidArgument
+        | Code::SessionNotFound
+        | Code::SessionExists
+        | Code::SessionExited
+        | Code::TerminalSilent
+        | Code::ReadOnly
+        | Code::LeaseRequired
+        | Code::LeaseHeld
+        | Code::LeaseSuspended
+        | Code::LeaseLost
+        | Code::LeaseSuperseded
+        | Code::ScreenChanged
+        | Code::Busy
+        | Code::TooLarge
+        | Code::QuotaExceeded
+        | Code::RateLimited
+        | Code::TokenUnknown
+        | Code::TokenExpired
+        | Code::TokenFile
+        | Code::StorageError
+        | Code::UpstreamUnavailable
+        | Code::UpstreamRestarted
+        | Code::UpstreamError
+        | Code::NotSupported
+        | Code::UpgradeFailed
+        | Code::Internal
+        | Code::DaemonUnreachable
+        | Code::DaemonRunning
+        | Code::Timeout
+        | Code::InvalidConfiguration
+        | Code::ClientConfig
+        | Code::ClientNotFound
+        | Code::TokenExists
+        | Code::TokenNotFound => None,
+    }
 }
 
 /// What to do about the lease of a mounted server.
@@ -108,7 +180,8 @@ fn of_cause(cause: RefusalCause, session: &str) -> Option<String> {
 
 /// What to run about a code, or what the code itself advises.
 pub fn advice(code: Code) -> String {
-    of_code(code, SESSION).unwrap_or_else(|| code.advice().to_owned())
+    let own = of_code(code, SESSION).or_else(|| of_any_call(code).map(str::to_owned));
+    own.unwrap_or_else(|| code.advice().to_owned())
 }
 
 fn of_code(code: Code, session: &str) -> Option<String> {
@@ -239,6 +312,29 @@ mod tests {
         }
         let error = ErrorWire { details: Some(details), ..error("quota_exceeded", None) };
         assert_eq!(of_error(&error, None).as_deref(), Some("the daemon's own"));
+    }
+
+    #[test]
+    fn a_refusal_of_the_rules_names_the_commands_that_explain_it_and_let_it_pass() {
+        let hint = |code: Code, approval: Option<&str>, said: &str| {
+            let details = ErrorDetails {
+                decision_id: Some("1f3a2b4c".to_owned()),
+                approval_id: approval.map(str::to_owned),
+                ..ErrorDetails::default()
+            };
+            let error = ErrorWire { details: Some(details), ..ErrorWire::new(code, "no") };
+            let hint = if said.is_empty() { error.hint.clone() } else { said.to_owned() };
+            of_error(&ErrorWire { hint, ..error }, None).unwrap()
+        };
+        let denied = hint(Code::PolicyDenied, None, "");
+        assert!(denied.contains("`termgate policy explain 1f3a2b4c`"), "{denied}");
+        let asked = hint(Code::ApprovalRequired, Some("1f3a2b4c"), "");
+        assert!(asked.starts_with("`termgate approve 1f3a2b4c` lets it pass."), "{asked}");
+        let long = hint(Code::PolicyDenied, None, "Write it to a file.");
+        assert!(long.starts_with("Write it to a file. `termgate policy explain"), "{long}");
+        for told in [denied, asked, advice(Code::PolicyDenied), advice(Code::ApprovalRequired)] {
+            assert!(!told.contains("why explains") && !told.contains("your user"), "{told}");
+        }
     }
 
     #[test]

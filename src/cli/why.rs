@@ -10,6 +10,7 @@ use crate::cli::hint::advice as advised;
 use crate::cli::output::CommandReport;
 use crate::core::code::Code;
 use crate::core::nearest::nearest_of;
+use crate::core::policy::decision::DecisionId;
 use crate::wire::status::Explained;
 
 /// Explain an error code and what to do about it
@@ -23,6 +24,13 @@ pub struct WhyCommand {
 impl WhyCommand {
     pub fn run(self) -> Result<CommandReport, CliFailure> {
         let Some(code) = Code::parse(&self.code) else {
+            if self.code.parse::<DecisionId>().is_ok() {
+                let why = format!(
+                    "`{0}` is no code; to explain a decision, run: termgate policy explain {0}",
+                    self.code
+                );
+                return Err(CliFailure::Usage(why));
+            }
             let codes = || Code::ALL.iter().map(|code| code.as_str());
             let advice = match nearest_of(&self.code, codes(), 1).first() {
                 Some(nearest) => format!("did you mean `{nearest}`?"),

@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use termgate::core::frame::Size;
 
 use crate::commands::blocking::until;
+use crate::commands::run::text;
 use crate::commands::seat::{Seat, Shown, start, until_holder};
 use crate::harness::home::{Home, is_installed};
 use crate::harness::processes::PROGRAM;
@@ -234,6 +235,23 @@ fn the_command_line_lists_approves_denies_and_explains() {
         let unknown = home.run(line);
         assert_eq!(unknown.status.code(), Some(3), "{line}: {unknown:?}");
     }
+}
+
+#[test]
+fn a_refusal_names_its_decision_and_the_command_that_explains_it() {
+    let home = asking_home();
+    let policy = home.configure("").with_file_name("policy.toml");
+    std::fs::write(policy, ASK_BEFORE_RM.replace("ask", "deny")).unwrap();
+    let _daemon = home.daemon();
+    start(&home, "exec bash --norc");
+    let refused = home.run("run build -- rm -r x");
+    assert_eq!(refused.status.code(), Some(5), "{refused:?}");
+    let told = text(&refused.stderr);
+    let explain = told.split('`').find(|part| part.starts_with("termgate policy explain "));
+    let explain = explain.unwrap_or_else(|| panic!("{told}")).trim_start_matches("termgate ");
+    assert!(home.printed(explain).contains("deny by the rule `recursive-remove`"), "{told}");
+    let id = explain.trim_start_matches("policy explain ");
+    assert!(text(&home.run(&format!("why {id}")).stderr).contains("termgate policy explain"));
 }
 
 #[test]
