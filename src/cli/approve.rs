@@ -12,6 +12,7 @@ use crate::cli::candidates::offer_approvals;
 use crate::cli::context::Context;
 use crate::cli::daemon::DaemonClient;
 use crate::cli::duration::{millis_within, parse_duration};
+use crate::cli::exit::CommandExit;
 use crate::cli::failure::{CliFailure, TypedNames};
 use crate::cli::output::CommandReport;
 use crate::mcp::settings::FOR_GOOD_METHOD;
@@ -56,33 +57,29 @@ impl ApproveCommand {
             let why = "--always takes one approval at a time".to_owned();
             return Err(CliFailure::Usage(why));
         }
-        let mut reports = Vec::new();
+        if self.ids.is_empty() {
+            return Ok(daemon.call("list_approvals", json!({})).await?.report_as_told());
+        }
+        let mut decided = Vec::new();
         for id in &self.ids {
-            let decided = if self.always {
+            let one = if self.always {
                 self.for_good(&daemon, context, id).await
             } else if self.deny {
                 decide(&daemon, "deny", json!({"approval_id": id})).await
             } else {
                 decide(&daemon, "approve", json!({"approval_id": id, "for_ms": for_ms})).await
             };
-            match decided {
-                Ok(report) => reports.push(report),
-                Err(failure) => {
-                    // What was decided before stays so.
-                    reports.iter().for_each(|done| context.output.note(&done.text));
-                    return Err(failure);
-                }
+            let closed = matches!(one, Err(CliFailure::Request(ClientError::Closed)));
+            decided.push((id.as_str(), one.map_err(|failure| failure.as_typed(TYPED))));
+            if closed {
+                // Nobody is left who could decide the others.
+                break;
             }
         }
-        match reports.len() {
-            0 => Ok(daemon.call("list_approvals", json!({})).await?.report_as_told()),
-            1 => Ok(reports.swap_remove(0)),
-            _ => {
-                let text = reports.iter().map(|it| it.text.as_str()).collect::<Vec<_>>().join("\n");
-                let decided: Vec<Value> = reports.into_iter().map(|it| it.data).collect();
-                Ok(CommandReport::new(json!({"decided": decided}), text))
-            }
+        if decided.len() == 1 {
+            return decided.swap_remove(0).1;
         }
+        Ok(told(decided))
     }
 
     /// Shows the rule by which a call passes for good, and writes it if the person says so.
@@ -114,4 +111,49 @@ async fn decide(
     arguments: Value,
 ) -> Result<CommandReport, CliFailure> {
     Ok(daemon.call(tool, arguments).await?.report_as_told())
+}
+
+/// What became of several calls. It ends with the highest exit code of those that are not decided.
+fn told(decided: Vec<(&str, Result<CommandReport, CliFailure>)>) -> CommandReport {
+    let (mut done, mut failed, mut lines) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut notes, mut exit) = (Vec::new(), CommandExit::Done);
+    for (id, one) in decided {
+        match one {
+            Ok(report) => {
+                lines.push(report.text);
+                done.push(report.data);
+            }
+            Err(failure) => {
+                let (code, hint) = (failure.code(), failure.hint());
+                let shown = code.map(|code| format!(" ({code})")).unwrap_or_default();
+                notes.push(format!("termgate: {id}: {failure}{shown}"));
+                failed.push(json!({
+                    "approval_id": id, "error": failure.to_string(), "error_code": code, "hint": hint,
+                }));
+                exit =
+                    [exit, failure.exit()].into_iter().max_by_key(|it| it.number()).unwrap_or(exit);
+            }
+        }
+    }
+    let data = json!({"decided": done, "failed": failed});
+    CommandReport { notes, exit, ..CommandReport::new(data, lines.join("\n")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn several_decisions_end_with_the_highest_exit_code_and_name_each_failure() {
+        let failure = |why: &str| CliFailure::NotFound { why: why.to_owned(), hint: String::new() };
+        let report = told(vec![
+            ("a", Err(failure("none"))),
+            ("b", Ok(CommandReport::new(json!({"approval_id": "b"}), "approved: x"))),
+            ("c", Err(CliFailure::Usage("no id".to_owned()))),
+        ]);
+        assert_eq!((report.exit, report.text.as_str()), (CommandExit::NotFound, "approved: x"));
+        assert_eq!(report.data["decided"][0]["approval_id"], "b");
+        assert_eq!(report.data["failed"][1]["error_code"], "invalid_argument");
+        assert_eq!(report.notes[0], "termgate: a: none (invalid_argument)");
+    }
 }

@@ -238,6 +238,34 @@ fn the_command_line_lists_approves_denies_and_explains() {
 }
 
 #[test]
+fn one_approval_that_cannot_be_decided_keeps_no_other_from_it() {
+    let home = asking_home();
+    let _daemon = home.daemon();
+    start(&home, "exec bash --norc");
+    let mut agent = Agent::at(&home);
+    agent.call(2, "acquire_lease", &json!({"session": "build"}));
+    agent.answer(2);
+    for (number, flag) in [(3, ""), (4, " --deny")] {
+        let command = format!("rm -r none{number}");
+        agent.call(number, "run", &json!({"session": "build", "command": command}));
+        until("a call to wait", || home.printed("approve").starts_with("1 call waits"));
+        let listed = home.envelope("approve");
+        let id = listed["data"]["approvals"][0]["approval_id"].as_str().unwrap().to_owned();
+        let decided = home.run(&format!("approve nonsense {id} 12345678{flag}"));
+        let (out, told) = (text(&decided.stdout), text(&decided.stderr));
+        assert!(out.ends_with(&format!(": {command}\n")), "{decided:?}");
+        assert_eq!(decided.status.code(), Some(3), "{decided:?}");
+        assert!(
+            told.contains("nonsense: ID: an id has eight") && told.contains("12345678: "),
+            "{told}"
+        );
+        agent.answer(number);
+    }
+    let failed = home.envelope("approve nonsense 12345678");
+    assert_eq!(failed["data"]["failed"][1]["approval_id"], "12345678", "{failed}");
+}
+
+#[test]
 fn a_refusal_names_its_decision_and_the_command_that_explains_it() {
     let home = asking_home();
     let policy = home.configure("").with_file_name("policy.toml");
