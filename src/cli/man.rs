@@ -40,9 +40,12 @@ fn print_one() -> Result<CommandReport, CliFailure> {
 
 fn write_all(directory: &Path) -> Result<CommandReport, CliFailure> {
     let shown = directory.display();
-    fs::create_dir_all(directory).with_context(|| format!("cannot make {shown}"))?;
-    generate_to(CommandLine::command(), directory)
-        .with_context(|| format!("cannot write into {shown}"))?;
+    let made = fs::create_dir_all(directory);
+    let written = made.and_then(|()| generate_to(CommandLine::command(), directory));
+    written.map_err(|error| {
+        let advice = "name a directory that you may write to";
+        CliFailure::Usage(format!("--out: cannot write into {shown}: {error}; {advice}"))
+    })?;
     let notes = vec![format!("the manual is in {shown}")];
     Ok(CommandReport { notes, ..CommandReport::new(json!({"out": directory}), "") })
 }

@@ -51,6 +51,9 @@ fn the_page_on_standard_output_names_the_commands_and_the_exit_codes() {
 fn a_place_where_no_page_can_be_written_is_told() {
     let home = Home::new();
     let output = home.run("man --out /proc/man");
-    assert_eq!(output.status.code(), Some(1));
-    assert!(String::from_utf8_lossy(&output.stderr).contains("/proc/man"), "{output:?}");
+    assert_eq!(output.status.code(), Some(2));
+    assert!(
+        String::from_utf8_lossy(&output.stderr).contains("--out: cannot write into /proc/man"),
+        "{output:?}"
+    );
 }

@@ -41,7 +41,13 @@ fn a_gif_is_written_once_and_what_its_font_lacks_is_told() {
     let side = |at: usize| u16::from_le_bytes([bytes[at], bytes[at + 1]]);
     assert_eq!((side(6), side(8)), (20 * 10 + 20, 3 * 20 + 20));
     let again = export(&home, &words);
-    assert!(!again.status.success() && text(&again.stderr).contains("made.gif"), "{again:?}");
+    assert_eq!(again.status.code(), Some(2), "{again:?}");
+    assert!(text(&again.stderr).contains("made.gif exists already; name another"), "{again:?}");
+    for words in ["--gif /nowhere/x.gif", "--svg -o /nowhere/x.svg"] {
+        let nowhere = export(&home, words);
+        assert_eq!(nowhere.status.code(), Some(2), "{nowhere:?}");
+        assert!(text(&nowhere.stderr).contains("a directory that does not exist"), "{nowhere:?}");
+    }
     assert_eq!(fs::read(&image).unwrap(), bytes);
     let other = home.path("other.gif");
     let facts = export(&home, &format!("--json --idle-limit 2s --gif {}", other.display()));

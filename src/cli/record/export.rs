@@ -1,7 +1,7 @@
 //! `record export`: a recording as text, as an image, or as an animation.
 
 use std::fs::OpenOptions;
-use std::io::Write as _;
+use std::io::{ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -95,7 +95,7 @@ impl ExportRecording {
         let Some(output) = &self.output else {
             return Ok(CommandReport::new(json!({"format": form, "text": text}), text));
         };
-        write_new(output, format!("{text}\n").as_bytes())?;
+        write_new("--output", output, format!("{text}\n").as_bytes())?;
         let told = format!("wrote {}", output.display());
         Ok(CommandReport::new(json!({"format": form, "path": output}), told))
     }
@@ -112,7 +112,7 @@ impl ExportRecording {
             None => self.film(events, path, progress)?,
         };
         let image = gif_of(&film, progress)?;
-        write_new(output, &image.bytes)?;
+        write_new("--gif", output, &image.bytes)?;
         let told = format!("wrote {}", output.display());
         let (pictures, missing) = (film.pictures.len(), image.missing.len());
         let data = json!({
@@ -160,8 +160,19 @@ fn screen_at(at: Duration, events: OpenRecording, path: &Path) -> Result<PlayedS
     Ok(screen)
 }
 
-fn write_new(path: &Path, bytes: &[u8]) -> Result<(), CliFailure> {
+/// Writes the file that this flag names, which must not exist.
+fn write_new(flag: &str, path: &Path, bytes: &[u8]) -> Result<(), CliFailure> {
+    let shown = path.display();
     let file = OpenOptions::new().write(true).create_new(true).open(path);
-    let written = file.and_then(|mut file| file.write_all(bytes));
-    Ok(written.with_context(|| format!("cannot write {}", path.display()))?)
+    let mut file = file.map_err(|error| {
+        let problem = if error.kind() == ErrorKind::AlreadyExists {
+            format!("{shown} exists already; name another file, or remove this one first")
+        } else if error.kind() == ErrorKind::NotFound {
+            format!("{shown} is in a directory that does not exist; make it first")
+        } else {
+            format!("cannot write {shown}: {error}; name a file that you may write")
+        };
+        CliFailure::Usage(format!("{flag}: {problem}"))
+    })?;
+    Ok(file.write_all(bytes).with_context(|| format!("cannot write {shown}"))?)
 }
