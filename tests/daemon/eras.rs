@@ -55,8 +55,45 @@ async fn a_request_without_greeting_and_revision_is_refused() {
     for (method, params) in requests {
         let refused = wire.request(method, params).await.unwrap_err();
         assert_eq!(refused["code"], INVALID_PARAMS, "{method}");
+        let message = refused["message"].as_str().unwrap();
+        let both =
+            message.contains("`initialize` before") && message.contains("clientCapabilities");
+        assert!(both, "{method}: {refused}");
     }
     wire.request("ping", json!({})).await.unwrap();
+    daemon.stop().await;
+}
+
+#[tokio::test]
+async fn a_greeting_of_another_form_says_what_is_wrong_with_it() {
+    let daemon = TestDaemon::read_only().await;
+    let mut wire = Wire::silent(daemon.paths.gateway(), Era::Legacy).await;
+    let hello = json!({
+        "protocolVersion": "2025-11-25",
+        "capabilities": {},
+        "clientInfo": {"name": "tester", "version": "1"},
+    });
+    let without = |place: &str, name: &str| {
+        let mut hello = hello.clone();
+        hello.pointer_mut(place).unwrap().as_object_mut().unwrap().remove(name);
+        hello
+    };
+    let mut numeric = hello.clone();
+    numeric["protocolVersion"] = json!(20251125);
+    for (params, problem) in [
+        (without("/clientInfo", "version"), "clientInfo: missing field `version`"),
+        (without("", "capabilities"), "capabilities: missing field `capabilities`"),
+        (numeric, "protocolVersion: invalid type: integer `20251125`"),
+    ] {
+        let refused = wire.request("initialize", params).await.unwrap_err();
+        assert_eq!(refused["code"], INVALID_PARAMS, "{refused}");
+        let message = refused["message"].as_str().unwrap();
+        assert!(
+            message.starts_with(&format!("invalid params for initialize: {problem}")),
+            "{refused}"
+        );
+    }
+    wire.request("initialize", hello).await.unwrap();
     daemon.stop().await;
 }
 

@@ -52,7 +52,14 @@ impl CallHandler for Server {
             let missing = meta.missing_required_keys(&ProtocolVersion::V_2026_07_28);
             if !missing.is_empty() {
                 let missing = missing.join(", ");
-                let message = format!("request _meta lacks or cannot be read in: {missing}");
+                let message = if agreed.is_none() && named.is_none() {
+                    format!(
+                        "send `initialize` before this request (revisions up to 2025-11-25), or name in the _meta of \
+                         each request: {missing}"
+                    )
+                } else {
+                    format!("request _meta lacks or cannot be read in: {missing}")
+                };
                 return Err(ErrorData::invalid_params(message, None));
             }
         }

@@ -11,6 +11,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::mcp::error::said;
+use crate::surface::argument::read;
 
 /// The error of a request of the protocol with these parameters; `None` if it has no such method.
 #[allow(deprecated)] // As above.
@@ -36,6 +37,12 @@ pub(super) fn malformed(method: &str, params: Option<&Value>) -> Option<ErrorDat
 
 /// Why a value is not of this type.
 fn problem<T: DeserializeOwned>(params: Value) -> String {
-    let read = serde_json::from_value::<T>(params);
-    read.map_or_else(|error| error.to_string(), |_| "they are of another form".to_owned())
+    let problem = match params {
+        // It names the parameter.
+        Value::Object(params) => read::<T>(params).err().map(|error| error.to_string()),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
+            serde_json::from_value::<T>(params).err().map(|error| error.to_string())
+        }
+    };
+    problem.unwrap_or_else(|| "they are of another form".to_owned())
 }

@@ -36,6 +36,8 @@ use crate::transport::framing::{
 };
 use crate::transport::limits::Limits;
 
+const INITIALIZE_METHOD: &str = "initialize";
+
 type Answering<'a> = Pin<Box<dyn Future<Output = Reply> + Send + 'a>>;
 
 /// A running call. A cancelled call ends without a reply.
@@ -295,10 +297,14 @@ fn is_authentication(notification: &ClientNotification) -> bool {
 
 /// Whether a client may send the request before it has named its protocol revision.
 fn opens(request: &ClientRequest) -> bool {
-    matches!(
-        request,
-        ClientRequest::InitializeRequest(_)
-            | ClientRequest::DiscoverRequest(_)
-            | ClientRequest::PingRequest(_)
-    )
+    // An `initialize` with other parameters is no such request to the library. Its error says what is wrong with them.
+    let is_malformed_initialize =
+        matches!(request, ClientRequest::CustomRequest(it) if it.method == INITIALIZE_METHOD);
+    is_malformed_initialize
+        || matches!(
+            request,
+            ClientRequest::InitializeRequest(_)
+                | ClientRequest::DiscoverRequest(_)
+                | ClientRequest::PingRequest(_)
+        )
 }
