@@ -62,7 +62,7 @@ use std::path::PathBuf;
 
 use anyhow::Context as _;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use clap::{ColorChoice, Parser, Subcommand};
+use clap::{ColorChoice, CommandFactory as _, Parser, Subcommand};
 
 use crate::cli::context::Context;
 use crate::cli::exit::CommandExit;
@@ -264,8 +264,35 @@ fn wants_json(words: &[OsString]) -> bool {
     words.iter().take_while(|word| *word != "--").any(|word| word == "--json")
 }
 
+/// Replaces the tip to write `--` before a negative number where that is the value of an option: no option takes one.
+fn without_separator_tip(error: &mut clap::Error, words: &[OsString]) {
+    let Some(ContextValue::String(found)) = error.get(ContextKind::InvalidArg) else { return };
+    let is_negative =
+        found.starts_with('-') && found[1..].starts_with(|it: char| it.is_ascii_digit());
+    if error.kind() != ErrorKind::UnknownArgument || !is_negative {
+        return;
+    }
+    let found_in = |word: &OsString| word.to_string_lossy().starts_with(found.as_str());
+    let Some(at) = words.iter().position(found_in) else { return };
+    let before = words[..at].last().map(|word| word.to_string_lossy().into_owned());
+    if let Some(flag) = before.filter(|flag| takes_value(&CommandLine::command(), flag)) {
+        let tip = format!("`{flag}` takes no negative value");
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
+    }
+}
+
+/// Whether a command, or one inside of it, has this option with a value.
+fn takes_value(command: &clap::Command, flag: &str) -> bool {
+    let is_it = |it: &clap::Arg| {
+        let long = it.get_long().is_some_and(|long| flag.strip_prefix("--") == Some(long));
+        long && it.get_action().takes_values()
+    };
+    command.get_arguments().any(is_it) || command.get_subcommands().any(|it| takes_value(it, flag))
+}
+
 /// Adds to the error about a single word after `run` how to run it in a new session.
 fn advise(error: &mut clap::Error, words: &[OsString]) {
+    without_separator_tip(error, words);
     let about_run = |usage: &ContextValue| usage.to_string().contains("termgate run");
     let missing = error.kind() == ErrorKind::MissingRequiredArgument;
     let [.., before, word] = words else { return };

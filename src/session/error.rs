@@ -69,7 +69,8 @@ pub enum CreateError {
     #[error("a session named `{0}` exists already")]
     NameTaken(String),
     #[error(
-        "invalid name `{0}`: 1 to {NAME_MAX} letters, digits, `.`, `_` or `-`, and not a session id"
+        "invalid name `{0}`: a name has 1 to {NAME_MAX} letters, digits, `.`, `_` or `-`, begins with neither `.` nor `-`, and \
+         is not a session id"
     )]
     BadName(String),
     #[error("at most {} may exist", counted(*.0, "session"))]
@@ -110,6 +111,8 @@ mod tests {
             assert!(check_name(name).is_ok(), "{name}");
         }
         let long = "x".repeat(NAME_MAX + 1);
+        let told = check_name("-a").unwrap_err().to_string();
+        assert!(told.contains("begins with neither `.` nor `-`"), "{told}");
         for name in ["", "a b", "../x", "-a", ".", "ä", "a/b", "0123456789ab", &long] {
             assert!(check_name(name).is_err(), "{name}");
         }

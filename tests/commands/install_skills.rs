@@ -136,6 +136,14 @@ fn skills_go_into_any_directory_or_into_that_of_a_project() {
     home.all_are("--skills --dir some/where --uninstall", "removed");
     home.all_are("--skills codex --scope project", "added");
     assert!(home.path("work/.agents/skills/termgate-core/SKILL.md").is_file());
+    home.write("work/file", "");
+    let failed = home.run("--skills --dir file/x");
+    let told = String::from_utf8_lossy(&failed.stdout).into_owned();
+    assert_eq!(failed.status.code(), Some(1), "{failed:?}");
+    assert!(
+        !told.contains("text that is printed") && told.matches("or name another").count() == 1,
+        "{told}"
+    );
     let said = home.json("--skills codex --dir some/where");
     assert_eq!(
         (&said["ok"], home.run("--skills codex --dir x").status.code()),

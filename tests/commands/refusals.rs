@@ -29,6 +29,16 @@ fn an_error_names_the_flag_and_not_the_parameter_of_the_call() {
         let refused = home.run(line);
         assert!(text(&refused.stderr).contains(told), "{line}: {refused:?}");
     }
+    for line in ["new --rows -1", "send build x --wait -1s", "history build --tail -5"] {
+        let refused = home.run(line);
+        let told = text(&refused.stderr);
+        assert_eq!(refused.status.code(), Some(USAGE), "{line}: {refused:?}");
+        assert!(told.contains("` takes no negative value") && !told.contains("'-- -"), "{told}");
+    }
+    assert!(text(&home.run("send build -1").stderr).contains("'-- -1'"));
+    let unknown = home.run("allow-write on --tenant foo");
+    let told = "termgate: --tenant: there is no tenant `foo`: write a user as uid:1000; tenants.toml names none";
+    assert!(text(&unknown.stderr).starts_with(told), "{unknown:?}");
     let refused = home.run("history build --count 0");
     assert_eq!(refused.status.code(), Some(USAGE));
     assert!(!text(&refused.stderr).contains("hint:"), "{refused:?}");

@@ -25,6 +25,10 @@ const FILE: &str = "SKILL.md";
 /// The prefix of our skills' names.
 const OURS: &str = "termgate-";
 
+/// What to do where skills cannot be written.
+const SKILLS_HINT: &str = "Make the directory writable, or name another one with --dir. `termgate install --skills --print` \
+     prints the texts.";
+
 /// A directory of skills, and the client that reads it.
 #[derive(Clone, Debug)]
 pub struct Shelf {
@@ -192,6 +196,8 @@ pub fn told_skills(placed: &[Placed], manner: Manner, around: &Surroundings) -> 
     let items = placed.iter().map(|placed| placed.item(manner)).collect();
     let lines: Vec<_> = placed.iter().map(|placed| placed.line(manner, around)).collect();
     let failed = placed.iter().any(|placed| placed.result.is_err());
+    let hint = failed.then(|| SKILLS_HINT.to_owned());
+    let lines: Vec<_> = lines.into_iter().chain(hint).collect();
     report(
         "skills",
         items,
@@ -219,7 +225,7 @@ impl Placed {
                 "file": self.file,
                 "error": problem.to_string(),
                 "error_code": Code::ClientConfig.as_str(),
-                "hint": Code::ClientConfig.advice(),
+                "hint": SKILLS_HINT,
             }),
         }
     }
@@ -231,8 +237,8 @@ impl Placed {
         match &self.result {
             Ok(deed) => format!("{client}{} {file}", said(*deed, manner)),
             Err(problem) => {
-                let (code, advice) = (Code::ClientConfig.as_str(), Code::ClientConfig.advice());
-                format!("{client}{file} is left as it is: {problem} ({code})\n{advice}")
+                let code = Code::ClientConfig.as_str();
+                format!("{client}{file} is left as it is: {problem} ({code})")
             }
         }
     }

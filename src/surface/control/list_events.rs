@@ -144,8 +144,11 @@ fn check_kind(kind: &str) -> Result<(), SurfaceError> {
         return Ok(());
     }
     let near = nearest_of(kind, EVENT_KINDS.into_iter(), 1).pop();
-    let near = near.map_or_else(String::new, |near| format!("; the nearest is `{near}`"));
-    Err(SurfaceError::argument("kind", format!("there is no kind `{kind}`{near}")))
+    let advice = match near {
+        Some(near) => format!("the nearest is `{near}`"),
+        None => format!("there are: {}", EVENT_KINDS.join(", ")),
+    };
+    Err(SurfaceError::argument("kind", format!("there is no kind `{kind}`; {advice}")))
 }
 
 fn sees_event(
@@ -198,5 +201,10 @@ mod tests {
         assert!(check_kind("command").is_ok() && check_kind("bell").is_ok());
         let error = check_kind("belll").unwrap_err().to_string();
         assert_eq!(error, "kind: there is no kind `belll`; the nearest is `bell`");
+        let error = check_kind("foo").unwrap_err().to_string();
+        assert!(
+            error.starts_with("kind: there is no kind `foo`; there are: approval_asked, "),
+            "{error}"
+        );
     }
 }

@@ -110,10 +110,7 @@ impl SetWrite {
                 let known = &call.daemon.sessions.limits().tenants;
                 if id.is_private() || !(id.is_user() || known.find(&id).is_some()) {
                     let names: Vec<&str> = known.named.keys().map(TenantId::as_str).collect();
-                    let names = if names.is_empty() { "none" } else { &names.join(", ") };
-                    let problem =
-                        format!("such as uid:1000, or named by the configuration: {names}");
-                    return Err(wrong(problem));
+                    return Err(wrong(unknown_tenant(tenant, &names)));
                 }
                 Ok(Scope::Tenant(id))
             }
@@ -122,6 +119,15 @@ impl SetWrite {
             }
         }
     }
+}
+
+/// Why a tenant is unknown where the configuration names these.
+fn unknown_tenant(given: &str, named: &[&str]) -> String {
+    let named = match named {
+        [] => "tenants.toml names none".to_owned(),
+        named => format!("tenants.toml names {}", named.join(", ")),
+    };
+    format!("there is no tenant `{given}`: write a user as uid:1000; {named}")
 }
 
 fn warning_of(keeping: Keeping) -> Option<&'static str> {
