@@ -59,7 +59,7 @@ impl SearchCommand {
         let answer = context.daemon().await?.call("search", arguments).await?;
         let results: SearchResults = answer.read()?;
         let nothing = results.hits.is_empty().then(|| "nothing found".to_owned());
-        let notes = nothing.into_iter().chain(results.remarks()).collect();
+        let notes = nothing.into_iter().chain(results.remarks("--limit")).collect();
         Ok(CommandReport { notes, ..answer.report(table(&results.hits, now_ms)) })
     }
 }

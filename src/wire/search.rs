@@ -63,8 +63,10 @@ pub struct SearchResults {
 
 impl SearchResults {
     /// What to say beside the hits.
-    pub fn remarks(&self) -> Vec<String> {
-        let more = self.more.then(|| "there are more; raise `limit` or add words".to_owned());
+    ///
+    /// `limit` is what the caller writes for the number of hits.
+    pub fn remarks(&self, limit: &str) -> Vec<String> {
+        let more = self.more.then(|| format!("there are more; raise `{limit}` or add words"));
         let skipped = (self.rows_skipped > 0)
             .then(|| format!("up to {} not indexed", counted(self.rows_skipped, "row")));
         more.into_iter().chain(skipped).chain(self.incomplete.clone()).collect()

@@ -113,7 +113,7 @@ fn told(
     if lines.is_empty() {
         lines.push("nothing found".to_owned());
     }
-    lines.extend(result.remarks().into_iter().map(|remark| format!("[{remark}]")));
+    lines.extend(result.remarks("limit").into_iter().map(|remark| format!("[{remark}]")));
     Answer { text: lines.join("\n"), result }
 }
 
