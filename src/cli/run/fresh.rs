@@ -152,7 +152,7 @@ impl Fresh {
         for _ in 0..2 {
             match kill().await {
                 Err(refused @ CliFailure::Tool { .. })
-                    if refused.code() != Code::SessionNotFound.as_str() =>
+                    if refused.code() != Some(Code::SessionNotFound.as_str()) =>
                 {
                     return Err(refused);
                 }
