@@ -13,6 +13,9 @@ const ASK_BEFORE_RM: &str = r#"
     command = { program = "rm" }
 "#;
 
+/// A shell that shows its prompt and nothing behind it.
+const AT_PROMPT: &str = "[#$] ?$";
+
 struct Typist {
     daemon: TestDaemon,
     client: Wire,
@@ -91,17 +94,21 @@ async fn the_rest_of_a_line_that_goes_on_is_not_shown_as_a_line_of_its_own() {
     let rules = format!("unknown = 'allow'\n{ASK_BEFORE_RM}");
     let mut typist = Typist::new(&rules).await;
     typist.types("for d in one two; do cd $d\n").await;
+    typist.shows("^> ?$").await;
     let asked = typist.text("rm -rf b\n").await;
     let what = typist.what(&asked).await;
     assert!(what.contains("a line that is not known"), "{what}");
     // At the next prompt it is a line.
     typist.presses("C-c").await;
+    typist.shows(AT_PROMPT).await;
     let asked = typist.text("rm -rf b\n").await;
     let what = typist.what(&asked).await;
     assert!(what.ends_with(r#"{"text":"rm -rf b\n"}"#), "{what}");
     // So it is in a shell inside of it, as far as its prompt tells.
     typist.types("bash --norc\n").await;
+    typist.shows(&format!("^bash-.*{AT_PROMPT}")).await;
     typist.types("true \\\n").await;
+    typist.shows("^> ?$").await;
     let asked = typist.text("rm -rf b\n").await;
     let what = typist.what(&asked).await;
     assert!(what.contains("a line that is not known"), "{what}");
@@ -128,16 +135,19 @@ async fn a_line_that_is_typed_in_pieces_without_a_pause_is_known() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_line_that_keys_have_changed_is_judged_by_what_the_screen_shows_and_not_known() {
     let mut typist = Typist::new(&ASK_BEFORE_RM.replace("ask", "deny")).await;
-    typist.types("true\n").await;
+    let clear = json!({"session": typist.session, "command": "clear"});
+    typist.client.structured("run", clear).await;
     typist.presses("Up").await;
+    typist.shows("[#$] clear$").await;
     let asked = typist.keys("Enter").await;
     let what = typist.what(&asked).await;
     assert!(
-        what.ends_with(", which ends a line that is not known; the screen shows: true"),
+        what.ends_with(", which ends a line that is not known; the screen shows: clear"),
         "{what}"
     );
     // A new line is known again.
     typist.presses("C-c").await;
+    typist.shows(AT_PROMPT).await;
     assert_eq!(typist.text("true\n").await["isError"], false);
     typist.types("rm -r").await;
     typist.presses("Left").await;
@@ -154,7 +164,9 @@ async fn keys_that_a_program_took_are_no_part_of_the_next_line() {
     }
     let mut typist = Typist::new(ASK_BEFORE_RM).await;
     typist.types("seq 1000 | less\n").await;
+    typist.shows("^:$").await;
     typist.presses("q").await;
+    typist.shows(AT_PROMPT).await;
     assert_eq!(typist.text("true\n").await["isError"], false);
     typist.daemon.stop().await;
 }
