@@ -85,7 +85,8 @@ mod tests {
         }
         assert_eq!(name().unwrap(), "sh");
         child.stdin.take().unwrap().write_all(b"\n").unwrap();
-        while name().unwrap() != "sleep" {
+        // The kernel sets the words a moment after the name.
+        while name().unwrap() != "sleep" || line().unwrap().is_empty() {
             std::thread::yield_now();
         }
         assert_eq!(line().unwrap().split_terminator('\0').collect::<Vec<_>>(), ["sleep", "1000"]);
