@@ -56,6 +56,8 @@ pub(super) struct Looks {
     asked: Option<u64>,
     /// The newest question that was, and the end of the output then, if that is known.
     answered: Option<(u64, Option<u64>)>,
+    /// Those who follow the frames get the newest one before the kernel is asked: that takes as long as to tell them.
+    pub(super) make_way: bool,
 }
 
 impl Looks {
@@ -80,7 +82,8 @@ impl Looks {
 impl<P: Pty> Actor<P> {
     pub(super) fn look_due(&self) -> Option<Moment> {
         // Of a silent terminal nobody knows what is on its way.
-        if self.ending.exit.is_some() || self.returning.is_some() || self.awaits_finding() {
+        let silent = self.ending.exit.is_some() || self.returning.is_some();
+        if silent || self.looks.make_way || self.awaits_finding() {
             return None;
         }
         let attended = self.outlets.live.attended();

@@ -91,6 +91,7 @@ impl<P: Pty> Actor<P> {
         if let Some(frame) = self.screen.publish(now, &facts) {
             if has_output {
                 self.pace.published_at = Some(now);
+                self.looks.make_way = true;
             }
             self.input.mark_resumed(frame.watermark);
             // A command that ran since the frame before was another state, though a short one.

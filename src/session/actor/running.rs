@@ -68,6 +68,7 @@ impl<P: Pty> Actor<P> {
                 TurnDone::Abandoned => return,
             }
             self.serve_people(&mut mailbox.people);
+            self.looks.make_way = false;
             self.settle();
         }
     }
@@ -117,6 +118,7 @@ impl<P: Pty> Actor<P> {
             }
             end = self.looks.output_end(&*self.pty), if self.looks.is_asked() => self.on_output_end(end),
             ready = self.pty.writable(), if wants_to_write => self.on_writable(ready),
+            () = yield_now(), if self.looks.make_way => {}
             () = alarm.ring() => {}
             () = ready(()), if !asks => {}
         }

@@ -33,6 +33,22 @@ async fn a_secret_is_asked_for_once_the_whole_question_is_there() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn whoever_follows_the_frames_has_the_newest_one_before_the_kernel_is_asked() {
+    let desk = Desk::open();
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    let (before, mut frames) = (desk.terminal.looks(), desk.session.frames());
+    let terminal = desk.terminal.clone();
+    let follower = tokio::spawn(async move {
+        let shown = |frame: &Arc<Frame>| &*frame.lines[0].value.text == "shown";
+        frames.wait_for(shown).await.expect("the session goes on");
+        terminal.looks()
+    });
+    desk.terminal.push("shown");
+    assert_eq!(follower.await.expect("no panic"), before);
+    desk.wait_until(|terminal| terminal.looks() > before).await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn it_is_asked_again_when_output_was_on_its_way_that_shows_nothing() {
     let desk = Desk::open();
     desk.terminal.push("password: ");
