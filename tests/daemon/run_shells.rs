@@ -342,6 +342,22 @@ async fn a_shell_without_marks_that_takes_the_place_of_the_first_one_takes_comma
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_script_that_takes_the_place_of_the_shell_and_asks_is_no_shell() {
+    let daemon = TestDaemon::writable().await;
+    for interpreter in ["sh", "dash", "busybox sh"] {
+        if !is_installed(interpreter.split(' ').next().unwrap()) {
+            continue;
+        }
+        let mut shell = Shell::start(&daemon, "bash").await;
+        let script = "printf 'printf \"name> \"; read name; echo hi $name; read end' > setup.sh";
+        shell.must(script, 0, "").await;
+        let asks = shell.run(&format!("exec {interpreter} ./setup.sh")).await;
+        assert_eq!(asks.status(), "needs_input", "{interpreter}: {}", asks.0);
+    }
+    daemon.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_end_of_fish_is_the_end_of_its_exit() {
     let daemon = TestDaemon::writable().await;
     for name in ["fish"].into_iter().filter(|name| is_installed(name)) {

@@ -12,9 +12,9 @@ use crate::session::pty::terminal_wait::{self, all_members, shown_name, waiting_
 use crate::session::pty::{ProcessId, TerminalEvidence};
 
 /// Programs that take commands from people.
-const SHELLS: [&str; 14] = [
-    "sh", "ash", "bash", "busybox", "dash", "fish", "ksh", "ksh2020", "ksh93", "lksh", "mksh",
-    "oksh", "yash", "zsh",
+const SHELLS: [&str; 13] = [
+    "sh", "ash", "bash", "dash", "fish", "ksh", "ksh2020", "ksh93", "lksh", "mksh", "oksh", "yash",
+    "zsh",
 ];
 
 /// Their options that take a separate value.
@@ -98,8 +98,12 @@ fn is_of_interactive_shell(line: &str) -> bool {
 
 /// Whether a shell with this command line reads commands from the terminal.
 fn takes_commands<'a>(mut words: impl Iterator<Item = &'a str>) -> bool {
-    let Some(name) = words.next() else { return false };
-    let name = name.trim_start_matches('-').rsplit('/').next().unwrap_or_default();
+    let Some(word) = words.next() else { return false };
+    let mut name = word.trim_start_matches('-').rsplit('/').next().unwrap_or_default();
+    if name == "busybox" {
+        // Its first argument says what it is.
+        name = words.next().unwrap_or_default();
+    }
     if !SHELLS.contains(&name) {
         return false;
     }
@@ -107,9 +111,7 @@ fn takes_commands<'a>(mut words: impl Iterator<Item = &'a str>) -> bool {
         // fish has `-C` for commands that it runs first.
         if WITH_WORD.contains(&arg) || (name == "fish" && arg == "-C") {
             words.next();
-        } else if !arg.starts_with(['-', '+']) {
-            return name == "busybox" && SHELLS.contains(&arg);
-        } else if !arg.starts_with("--") && arg.contains('c') {
+        } else if !arg.starts_with(['-', '+']) || !arg.starts_with("--") && arg.contains('c') {
             return false;
         }
     }
@@ -196,6 +198,9 @@ mod tests {
             &["python3"],
             &["fish", "-c", "true"],
             &["busybox", "vi"],
+            &["busybox", "sh", "script"],
+            &["busybox", "ash", "-c", "true"],
+            &["busybox"],
             &[],
         ] {
             assert!(!takes_commands(words.iter().copied()), "{words:?}");
