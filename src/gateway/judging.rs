@@ -126,7 +126,7 @@ impl JudgedCall<'_> {
             }
             self.note_secrecy(call).await;
             if call.may_be_secret != Some(true) {
-                let what = seen.what(&line, decision.verdict.rule.as_deref());
+                let what = seen.recordable_what(&line, decision.verdict.rule.as_deref());
                 let _ = decision.what.set(ends(&what, WHAT_TOLD_MAX).into());
             }
             if effect == RuleEffect::Deny {

@@ -317,7 +317,7 @@ fn recordable(arguments: &CallArguments, knows: impl Fn(&str) -> bool) -> String
 }
 
 /// As a server gets them.
-fn recordable_text(written: &WrittenArguments) -> String {
+pub(super) fn recordable_text(written: &WrittenArguments) -> String {
     let mut members = written.members().clone();
     members.remove(LEASE_ID);
     for name in ENVIRONMENTS {

@@ -211,6 +211,23 @@ async fn rules_approvals_and_the_journal_see_the_digits_that_are_sent() {
 }
 
 #[tokio::test]
+async fn who_looks_back_at_a_mounted_call_sees_no_values_of_variables() {
+    let rules = "[[rule]]\nname = 'asked'\neffect = 'ask'\nmount = 'fake/echo'\n";
+    let server = Exact::new(MountTrust::Trusted, "older");
+    let daemon = server.mounted_under(rules_of(rules)).await;
+    let (mut client, mut operator) = (daemon.client(Era::Modern).await, daemon.operator().await);
+    let arguments = json!({"env": {"API_TOKEN": "s3cret"}, "a": 1});
+    let asked = client.call("fake__echo", arguments).await;
+    assert_eq!(error_code(&asked), "approval_required");
+    let id = &asked["structuredContent"]["details"]["approval_id"];
+    let list = operator.structured("list_approvals", json!({})).await.to_string();
+    assert!(list.contains("s3cret"), "{list}");
+    let explained = operator.structured("explain_decision", json!({"decision_id": id})).await;
+    assert_eq!(explained["what"], r#"fake__echo {"a":1,"env":["API_TOKEN"]}"#);
+    daemon.stop().await;
+}
+
+#[tokio::test]
 async fn answers_to_questions_reach_a_server_as_they_were_written() {
     for kind in ["older", "newer"] {
         let server = Exact::new(MountTrust::Trusted, kind);

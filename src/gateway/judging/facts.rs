@@ -20,7 +20,7 @@ use crate::core::shell::commands::EndsBy;
 use crate::gateway::judging::JudgedCall;
 use crate::gateway::judging::seen::{SeenCall, SeenTerminal};
 use crate::gateway::judging::typing::{LineReader, TypedLine};
-use crate::gateway::recording::without_secrets;
+use crate::gateway::recording::{recordable_text, without_secrets};
 use crate::mount::registry::MountedTool;
 use crate::session::handle::Session;
 use crate::session::pty::environment::Environment;
@@ -266,6 +266,14 @@ impl JudgedCall<'_> {
             }
             // What a server makes of a member, only the server knows.
             CallArguments::Written(_) | CallArguments::Faulty(_) => self.meaning(),
+        }
+    }
+
+    /// The same as far as it is kept.
+    pub(super) fn recordable(self) -> String {
+        match self.arguments {
+            CallArguments::Written(written) => recordable_text(written),
+            CallArguments::Values(_) | CallArguments::Faulty(_) => self.told(),
         }
     }
 

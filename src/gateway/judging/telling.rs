@@ -15,6 +15,20 @@ impl SeenCall<'_> {
     /// What the call does, for people, on one line and with all characters visible. Of a line that was typed in pieces, it
     /// says the whole. Of what a program does not show, it says no more than `rule`, which is about it.
     pub(super) fn what(self, line: &JudgedLine, rule: Option<&str>) -> Arc<str> {
+        self.what_with(line, rule, || self.judged.told())
+    }
+
+    /// The same for those who look back, with no more of the arguments than the journal keeps.
+    pub(super) fn recordable_what(self, line: &JudgedLine, rule: Option<&str>) -> Arc<str> {
+        self.what_with(line, rule, || self.judged.recordable())
+    }
+
+    fn what_with(
+        self,
+        line: &JudgedLine,
+        rule: Option<&str>,
+        arguments: impl FnOnce() -> String,
+    ) -> Arc<str> {
         let entry = self.judged.entry;
         let text = match entry.runs {
             ToolRuns::Line(name) => {
@@ -28,8 +42,8 @@ impl SeenCall<'_> {
             [] => String::new(),
             names => format!("; these may change which programs run: {}", names.join(", ")),
         };
-        let text = text
-            .unwrap_or_else(|| format!("{} {}{ended}{changing}", entry.name, self.judged.told()));
+        let text =
+            text.unwrap_or_else(|| format!("{} {}{ended}{changing}", entry.name, arguments()));
         Arc::from(line_to_decide_by(&text))
     }
 
