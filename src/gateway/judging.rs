@@ -75,7 +75,7 @@ impl JudgedCall<'_> {
             let judged = self.judge_by_rules(daemon, call).await;
             if matches!(judged, Err(SurfaceError::Ruled(_))) {
                 // The prompt for a secret may have come while the call waited.
-                self.note_secrecy(call).await;
+                self.note_secrecy(call, None).await;
             }
             judged
         })
@@ -124,7 +124,7 @@ impl JudgedCall<'_> {
                 RuleEffect::Ask if self.ends_own(call) => return Ok(None),
                 RuleEffect::Deny | RuleEffect::Ask => {}
             }
-            self.note_secrecy(call).await;
+            self.note_secrecy(call, terminal.as_ref()).await;
             if call.may_be_secret != Some(true) {
                 let what = seen.recordable_what(&line, decision.verdict.rule.as_deref());
                 let _ = decision.what.set(ends(&what, WHAT_TOLD_MAX).into());
@@ -165,15 +165,17 @@ impl JudgedCall<'_> {
         }
     }
 
-    /// Notes whether what the call types may be a secret. Once it may have been, it stays one.
-    async fn note_secrecy(self, call: &mut Call) {
+    /// Notes whether what the call types may be a secret, at the terminal as it was judged or as it is now. Once it may have
+    /// been, it stays one.
+    async fn note_secrecy(self, call: &mut Call, judged: Option<&SeenTerminal>) {
         let types = match self.entry.runs {
             ToolRuns::Line(_) | ToolRuns::Text(_) | ToolRuns::Input => true,
             ToolRuns::Nothing | ToolRuns::Program => false,
         };
         let Some(session) = self.session.filter(|_| types) else { return };
         if call.may_be_secret != Some(true) {
-            let asks = session.frame().activity.value.state == ActivityState::SecretPrompt;
+            let judged = judged.map(|terminal| terminal.frame.activity.value.state);
+            let asks = asks_secret(judged, session.frame().activity.value.state);
             call.may_be_secret = Some(asks || session.reads_secret().await);
         }
     }
@@ -304,4 +306,21 @@ fn refusal(decision: &Decision, why: WhyRefused) -> SurfaceError {
         unsure: verdict.unsure,
         why,
     }))
+}
+
+/// Whether a secret is asked for, or was when the call was judged: a prompt may time out in between.
+fn asks_secret(judged: Option<ActivityState>, now: ActivityState) -> bool {
+    judged.into_iter().chain([now]).any(|state| state == ActivityState::SecretPrompt)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_typed_for_a_prompt_that_has_gone_is_a_secret() {
+        let (secret, prompt) = (ActivityState::SecretPrompt, ActivityState::Prompt);
+        assert!(asks_secret(Some(secret), prompt) && asks_secret(Some(prompt), secret));
+        assert!(asks_secret(None, secret) && !asks_secret(Some(prompt), prompt));
+    }
 }
