@@ -121,7 +121,9 @@ impl JudgedCall<'_> {
                     }
                     return Ok(None);
                 }
-                RuleEffect::Ask if self.ends_own(call) => return Ok(None),
+                RuleEffect::Ask if !decision.verdict.may_be_denied() && self.ends_own(call) => {
+                    return Ok(None);
+                }
                 RuleEffect::Deny | RuleEffect::Ask => {}
             }
             self.note_secrecy(call, terminal.as_ref()).await;

@@ -705,3 +705,40 @@ async fn who_approves_sees_which_variables_may_change_what_runs() {
     assert!(!what.contains("s3cret"), "{what}");
     daemon.stop().await;
 }
+
+/// Asks about each kill.
+const ASK_BEFORE_KILL: &str = r#"
+    [[rule]]
+    name = "ask-kill"
+    effect = "ask"
+    tool = "manage_session"
+    arguments = { action = "kill" }
+"#;
+
+/// A session for one command that its creator does not lease.
+async fn for_one_command(client: &mut Wire, program: &str) -> String {
+    let wanted = json!({"command": program, "args": [], "lease": false, "one_command": true});
+    let created = client.structured("create_session", wanted).await;
+    created["session"]["id"].as_str().unwrap().to_owned()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_creator_is_asked_about_its_session_where_a_rule_may_deny_its_end() {
+    let deny = r#"
+        [[rule]]
+        name = "no-kill-of-make"
+        effect = "deny"
+        tool = "manage_session"
+        foreground = "make"
+    "#;
+    let daemon = daemon_with(&format!("{ASK_BEFORE_KILL}{deny}")).await;
+    let mut client = daemon.client(Era::Modern).await;
+    let session = for_one_command(&mut client, "true").await;
+    client.wait_for_exit(&session).await;
+    // Nothing is in front, so that it is not known what the rule is about.
+    let kill = json!({"session": session, "action": "kill"});
+    let error = refused(&mut client, "manage_session", kill).await;
+    assert_eq!(error["error_code"], "approval_required", "{error}");
+    assert_eq!(error["details"]["rule"], "ask-kill", "{error}");
+    daemon.stop().await;
+}

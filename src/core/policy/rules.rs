@@ -174,6 +174,15 @@ pub struct RuleVerdict {
     pub trace: Vec<RuleOutcome>,
 }
 
+impl RuleVerdict {
+    /// Whether a rule that denies matches, or may match.
+    pub fn may_be_denied(&self) -> bool {
+        let denies =
+            |it: &RuleOutcome| it.effect == RuleEffect::Deny && it.matching != Matching::No;
+        self.trace.iter().any(denies)
+    }
+}
+
 impl PolicyRules {
     /// Whether they allow every call.
     pub fn allow_all(&self) -> bool {

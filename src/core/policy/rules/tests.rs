@@ -285,6 +285,19 @@ fn the_strictest_rule_wins_whatever_their_order() {
 }
 
 #[test]
+fn what_a_rule_may_deny_is_told_whichever_rule_decides() {
+    let deny = about("deny", RuleEffect::Deny, command("rm", None, None));
+    let ask = rule("ask", RuleEffect::Ask);
+    let all = rules(vec![deny, ask]);
+    for (line, may_be_denied) in [("$X", true), ("ls", false)] {
+        let line = ParsedCommandLine::parse(line);
+        let verdict = all.judge(&CallFacts { line: Some(&line), ..CallFacts::default() });
+        assert_eq!((verdict.effect, verdict.unsure), (RuleEffect::Ask, false), "{line:?}");
+        assert_eq!(verdict.may_be_denied(), may_be_denied, "{line:?}");
+    }
+}
+
+#[test]
 fn a_rule_matches_where_each_of_its_conditions_holds() {
     let conditions = [(Fact::Tool, patterns(&["send_*"])), (Fact::Tags, patterns(&["prod"]))];
     let both = Rule { facts: conditions.into(), ..rule("both", RuleEffect::Deny) };
