@@ -27,6 +27,7 @@ pub mod policy;
 pub mod quota;
 pub mod rate;
 pub mod screen;
+pub mod session_users;
 pub mod shell;
 pub mod token;
 pub mod wait;

@@ -122,6 +122,7 @@ impl JudgedCall<'_> {
                     return Ok(None);
                 }
                 RuleEffect::Ask if !decision.verdict.may_be_denied() && self.ends_own(call) => {
+                    self.bind(call, PermitBound::Unshared);
                     return Ok(None);
                 }
                 RuleEffect::Deny | RuleEffect::Ask => {}

@@ -160,6 +160,8 @@ pub struct ManageOrder {
     pub fresh: LeaseId,
     /// Whether it may be done while somebody else holds the lease.
     pub over_any_lease: bool,
+    /// What its permit is limited to.
+    pub bound: Option<PermitBound>,
 }
 
 #[derive(Debug)]

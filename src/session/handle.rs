@@ -226,10 +226,11 @@ impl Session {
     pub async fn manage(
         &self,
         permit: &Permit,
-        order: ManageOrder,
+        mut order: ManageOrder,
         accepted: Accepted,
     ) -> Result<(), SessionError> {
         let from = self.check_caller(permit, PermittedAct::Manage, &order.caller)?;
+        order.bound = permit.bound().cloned();
         self.ask(from, accepted, |reply| Asked::Manage(order, reply)).await
     }
 

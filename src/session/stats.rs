@@ -9,7 +9,9 @@ use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
 use crate::core::frame::Frame;
+use crate::core::ids::PrincipalId;
 use crate::core::moment::Moment;
+use crate::core::session_users::SessionUsers;
 use crate::core::shell::line_so_far::LineSoFar;
 use crate::session::records::Gaps;
 use crate::session::row_followers::RowFollowers;
@@ -37,6 +39,7 @@ pub struct Live {
     directory: Mutex<Option<Arc<str>>>,
     gaps: Mutex<Gaps>,
     typed: Mutex<LineSoFar>,
+    users: Mutex<SessionUsers>,
     /// The name of the file that records the session.
     recording: Mutex<Option<Arc<str>>>,
     /// When the session entered the state of its newest frame, if that is known.
@@ -73,6 +76,7 @@ impl Live {
             found_at: OnceLock::new(),
             gaps: Mutex::default(),
             typed: Mutex::new(LineSoFar::unknown()),
+            users: Mutex::default(),
             recording: Mutex::default(),
             found_still: OnceLock::new(),
             unread_until: AtomicU64::new(0),
@@ -179,6 +183,15 @@ impl Live {
         if *typed != *line {
             typed.clone_from(line);
         }
+    }
+
+    /// Who has had the lease, in this daemon.
+    pub fn users(&self) -> SessionUsers {
+        *self.users.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(in crate::session) fn note_holder(&self, holder: PrincipalId) {
+        self.users.lock().unwrap_or_else(PoisonError::into_inner).on_holder(holder);
     }
 
     /// Records that the first frame's screen, of the moment `found`, last changed at `since`, if that is

@@ -723,6 +723,29 @@ async fn for_one_command(client: &mut Wire, program: &str) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_creator_ends_its_session_for_one_command_unasked_until_another_has_used_it() {
+    let daemon = daemon_with(ASK_BEFORE_KILL).await;
+    let (mut ada, mut bob) = (daemon.client(Era::Modern).await, daemon.client(Era::Modern).await);
+    let kill = |session: &str| json!({"session": session, "action": "kill"});
+    let own = for_one_command(&mut ada, "cat").await;
+    let lease = ada.structured("acquire_lease", json!({"session": own})).await;
+    ada.structured("send_text", json!({"session": own, "text": "x"})).await;
+    let held = lease["lease_id"].clone();
+    ada.structured("release_lease", json!({"lease_id": held})).await;
+    assert_eq!(bob.error_code("manage_session", kill(&own)).await, "approval_required");
+    ada.structured("manage_session", kill(&own)).await;
+    let shared = for_one_command(&mut ada, "cat").await;
+    let lease = bob.structured("acquire_lease", json!({"session": shared})).await;
+    bob.structured("send_text", json!({"session": shared, "text": "x"})).await;
+    let held = lease["lease_id"].clone();
+    bob.structured("release_lease", json!({"lease_id": held})).await;
+    for client in [&mut ada, &mut bob] {
+        assert_eq!(client.error_code("manage_session", kill(&shared)).await, "approval_required");
+    }
+    daemon.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_creator_is_asked_about_its_session_where_a_rule_may_deny_its_end() {
     let deny = r#"
         [[rule]]

@@ -8,6 +8,8 @@ pub enum PermitBound {
     Terminal(Witness),
     /// A line as it was judged: with what had been typed before, and for whoever was to read it.
     Line(LineMoment),
+    /// To end a session that nobody but its caller has used.
+    Unshared,
     /// To answer what was done before under the same idempotency key.
     Repetition,
 }

@@ -3,7 +3,6 @@
 use serde_json::Value;
 
 use crate::core::ids::{LeaseId, Watermark};
-use crate::core::lease::view::HoldingView;
 use crate::core::policy::{Door, PermittedAct};
 use crate::gateway::judging::JudgedCall;
 use crate::session::command::{
@@ -81,7 +80,8 @@ impl JudgedCall<'_> {
             PermittedAct::Manage => {
                 let over_any_lease = call.standing.door == Door::Operator;
                 let fresh = fresh_lease();
-                let order = ManageOrder { caller, act: Act::Check, fresh, over_any_lease };
+                let order =
+                    ManageOrder { caller, act: Act::Check, fresh, over_any_lease, bound: None };
                 session.manage(permit, order, Accepted::nothing()).await?;
             }
             // Who asks for the lease needs none.
@@ -103,16 +103,14 @@ impl JudgedCall<'_> {
         may.map_err(|error| lease.refusal(caller, error))
     }
 
-    /// Whether it ends a session that its caller made for one command, and whose lease nobody else has.
+    /// Whether it ends a session that its caller made for one command, and nobody else has used.
     pub(super) fn ends_own(self, call: &Call) -> bool {
         let action = self.arguments.get("action").and_then(Value::as_str);
         let kills = *self.entry.name == *ManageSession::NAME && action == Some("kill");
         let Some(session) = self.session.filter(|_| kills) else { return false };
         let principal = call.standing.caller.principal;
-        let lease = session.frame().lease.value.clone();
-        let is_own = |holding: &HoldingView| holding.by.principal == principal;
-        lease.holding.iter().chain(&lease.suspended).all(is_own)
-            && call.daemon.principals.has_made(principal, session.id())
+        call.daemon.principals.has_made(principal, session.id())
+            && session.live().users().nobody_but(principal)
     }
 
     /// The lease that the call names. What is no lease id, its tool refuses.

@@ -10,6 +10,7 @@ use crate::core::ids::{LeaseId, Watermark};
 use crate::core::input::idempotency::IdempotencyKey;
 use crate::core::input::request::WriteError;
 use crate::core::lease::request::{AcquireRequest, Acquired, Grant, TakeRule, WaiterId};
+use crate::core::policy::bound::PermitBound;
 use crate::session::actor::Actor;
 use crate::session::command::{Act, ManageOrder, Reply, ResizeOrder};
 use crate::session::error::SessionError;
@@ -93,7 +94,12 @@ impl<P: Pty> Actor<P> {
     }
 
     pub(super) fn on_manage(&mut self, order: ManageOrder, reply: Reply<()>) {
-        let ManageOrder { caller, act, fresh, over_any_lease } = order;
+        let ManageOrder { caller, act, fresh, over_any_lease, bound } = order;
+        let is_unshared = || self.outlets.live.users().nobody_but(caller.principal);
+        if bound == Some(PermitBound::Unshared) && !is_unshared() {
+            let _ = reply.send(Err(SessionError::Stale));
+            return;
+        }
         if !over_any_lease && let Err(error) = self.check_manage(&caller, fresh) {
             self.remember_lease();
             let _ = reply.send(Err(error));

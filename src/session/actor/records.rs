@@ -9,6 +9,7 @@ use crate::core::caller::Caller;
 use crate::core::frame::{Exit, Size};
 use crate::core::ids::Epoch;
 use crate::core::input::idempotency::earlier_writes::WriteStamp;
+use crate::core::input::request::InputEvent;
 use crate::core::lease::LeaseManager;
 use crate::core::lease::record::{LeaseParty, LeaseRecord};
 use crate::core::shell::commands::record::CommandId;
@@ -116,7 +117,16 @@ impl<P: Pty> Actor<P> {
         };
         let others: Option<Vec<_>> = (!same).then(|| lease.parties().map(of).collect());
         // No part is asked from here on.
-        self.reserve.untold.extend(self.input.take_events());
+        let events = self.input.take_events();
+        for event in &events {
+            match event {
+                InputEvent::Lease(event) => {
+                    self.outlets.live.note_holder(event.holder.principal);
+                }
+                InputEvent::Discarded(_) => {}
+            }
+        }
+        self.reserve.untold.extend(events);
         if let Some(parties) = others {
             self.reserve.parties = parties;
         }

@@ -611,8 +611,13 @@ async fn an_ended_session_stays_readable_and_takes_no_more_input() {
 #[tokio::test(start_paused = true)]
 async fn killing_an_ended_session_removes_it() {
     let desk = Desk::open();
-    let kill =
-        || ManageOrder { caller: agent(1), act: Act::Kill, fresh: fresh(), over_any_lease: false };
+    let kill = || ManageOrder {
+        caller: agent(1),
+        act: Act::Kill,
+        fresh: fresh(),
+        over_any_lease: false,
+        bound: None,
+    };
     desk.session.permitted_manage(kill(), Accepted::nothing()).await.expect("killed");
     assert!(desk.terminal.killed());
     let mut frames = desk.session.frames();
@@ -635,12 +640,45 @@ async fn what_a_lost_terminal_left_behind_is_ended() {
 async fn a_session_is_not_managed_while_somebody_else_holds_it() {
     let desk = Desk::open();
     desk.acquire(&agent(1)).await.expect("free");
-    let order =
-        ManageOrder { caller: agent(2), act: Act::Kill, fresh: fresh(), over_any_lease: false };
+    let order = ManageOrder {
+        caller: agent(2),
+        act: Act::Kill,
+        fresh: fresh(),
+        over_any_lease: false,
+        bound: None,
+    };
     let refused = desk.session.permitted_manage(order, Accepted::nothing()).await;
     let error = lease_error(refused.expect_err("held"));
     assert!(matches!(error, LeaseError::Held { .. }));
     assert!(!desk.terminal.killed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_session_is_not_ended_as_its_creators_alone_once_another_had_its_lease() {
+    let kill = async |desk: &Desk| {
+        let (caller, act, over_any_lease) = (agent(1), Act::Kill, true);
+        let order = ManageOrder { caller, act, fresh: fresh(), over_any_lease, bound: None };
+        let mut permit = desk.session.permit(&agent(1), PermittedAct::Manage);
+        permit.bind(PermitBound::Unshared);
+        desk.session.manage(&permit, order, Accepted::nothing()).await
+    };
+    let release = async |desk: &Desk, holder: u64| {
+        let (holder, released) = (agent(holder), ReleaseRequest::default());
+        desk.session.permitted_release(holder, released, None, Accepted::nothing()).await
+    };
+    let desk = Desk::open();
+    desk.acquire(&agent(1)).await.expect("free");
+    release(&desk, 1).await.expect("its own");
+    desk.acquire(&agent(2)).await.expect("free");
+    let refused = kill(&desk).await.expect_err("another has it");
+    assert!(matches!(refused, SessionError::Stale), "{refused}");
+    release(&desk, 2).await.expect("its own");
+    let refused = kill(&desk).await.expect_err("another had it");
+    assert!(matches!(refused, SessionError::Stale) && !desk.terminal.killed(), "{refused}");
+    let own = Desk::open();
+    own.acquire(&agent(1)).await.expect("free");
+    kill(&own).await.expect("its creator's alone");
+    assert!(own.terminal.killed());
 }
 
 #[tokio::test(start_paused = true)]

@@ -206,7 +206,7 @@ impl<P: Pty> Actor<P> {
             None => return Ok(()),
             Some(PermitBound::Terminal(approved)) => approved,
             Some(PermitBound::Line(judged)) if *judged == self.line_moment() => return Ok(()),
-            Some(PermitBound::Line(_) | PermitBound::Repetition) => {
+            Some(PermitBound::Line(_) | PermitBound::Unshared | PermitBound::Repetition) => {
                 return Err(SessionError::Stale);
             }
         };

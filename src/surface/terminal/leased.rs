@@ -184,7 +184,11 @@ impl LeaseTarget {
             (Some(PermitBound::Repetition), None) => {
                 Err(SessionError::from(WriteError::NotRepeated).into())
             }
-            (Some(PermitBound::Terminal(_) | PermitBound::Line(_)) | None, key) => Ok(key),
+            (
+                Some(PermitBound::Terminal(_) | PermitBound::Line(_) | PermitBound::Unshared)
+                | None,
+                key,
+            ) => Ok(key),
         }
     }
 

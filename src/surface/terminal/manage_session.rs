@@ -75,6 +75,7 @@ impl Tool for ManageSession {
             act,
             fresh: fresh_lease(),
             over_any_lease: call.standing.door == Door::Operator,
+            bound: None,
         };
         let removed = matches!(self.action, ManageAction::Kill)
             && target.session.frame().exit.value.is_some();

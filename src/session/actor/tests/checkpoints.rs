@@ -111,6 +111,7 @@ async fn a_size_and_a_cleared_history_are_kept_at_once() {
         act: Act::ClearHistory,
         fresh: fresh(),
         over_any_lease: false,
+        bound: None,
     };
     desk.session.permitted_manage(clear, Accepted::nothing()).await.expect("free");
     let resize = ResizeOrder {

@@ -93,8 +93,13 @@ async fn an_ended_session_whose_processes_survive_a_kill_stays_and_can_be_killed
     frames.wait_for(|frame| frame.exit.value.is_some()).await.expect("alive");
     let (pid, name) = (ProcessId(5), "sleep".to_owned());
     desk.terminal.survive(Survivor { pid, name, user: None, stuck: true });
-    let kill =
-        || ManageOrder { caller: agent(1), act: Act::Kill, fresh: fresh(), over_any_lease: false };
+    let kill = || ManageOrder {
+        caller: agent(1),
+        act: Act::Kill,
+        fresh: fresh(),
+        over_any_lease: false,
+        bound: None,
+    };
     // An ended session is kept for an hour, and again for one after a kill that failed.
     for _ in 0..2 {
         tokio::time::sleep(Duration::from_secs(59 * 60)).await;

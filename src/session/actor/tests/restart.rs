@@ -93,7 +93,7 @@ impl Desk {
 
     async fn kill(&self) -> Result<(), SessionError> {
         let (caller, act) = (agent(1), Act::Kill);
-        let kill = ManageOrder { caller, act, fresh: fresh(), over_any_lease: false };
+        let kill = ManageOrder { caller, act, fresh: fresh(), over_any_lease: false, bound: None };
         let killing = self.session.permitted_manage(kill, Accepted::nothing());
         tokio::time::timeout(Duration::from_secs(60), killing).await.expect("it is answered")
     }

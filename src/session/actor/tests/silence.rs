@@ -48,8 +48,13 @@ async fn of_a_silent_terminal_nothing_is_found_out_before_it_answers() {
 async fn who_killed_a_session_is_answered_also_when_nobody_tells_its_end() {
     let desk = Desk::open();
     desk.terminal.keep_end_untold();
-    let kill =
-        ManageOrder { caller: agent(1), act: Act::Kill, fresh: fresh(), over_any_lease: false };
+    let kill = ManageOrder {
+        caller: agent(1),
+        act: Act::Kill,
+        fresh: fresh(),
+        over_any_lease: false,
+        bound: None,
+    };
     let killing = desk.session.permitted_manage(kill, Accepted::nothing());
     tokio::time::timeout(Duration::from_secs(3), killing)
         .await
