@@ -111,6 +111,12 @@ impl JudgedCall<'_> {
             if effect != RuleEffect::Allow && self.repeats(call).await {
                 return Ok(None);
             }
+            let is_asked = effect == RuleEffect::Ask && !decision.verdict.may_be_denied();
+            if is_asked && self.ends_own(call) {
+                // No decision lets it pass, so that none is noted.
+                self.bind(call, PermitBound::Unshared);
+                return Ok(None);
+            }
             call.decided(decision.id);
             match effect {
                 RuleEffect::Allow => {
@@ -119,10 +125,6 @@ impl JudgedCall<'_> {
                     } else if let Some(terminal) = seen.terminal.filter(|_| self.ends_line()) {
                         self.bind(call, PermitBound::Line(terminal.line_moment()));
                     }
-                    return Ok(None);
-                }
-                RuleEffect::Ask if !decision.verdict.may_be_denied() && self.ends_own(call) => {
-                    self.bind(call, PermitBound::Unshared);
                     return Ok(None);
                 }
                 RuleEffect::Deny | RuleEffect::Ask => {}

@@ -734,6 +734,11 @@ async fn a_creator_ends_its_session_for_one_command_unasked_until_another_has_us
     ada.structured("release_lease", json!({"lease_id": held})).await;
     assert_eq!(bob.error_code("manage_session", kill(&own)).await, "approval_required");
     ada.structured("manage_session", kill(&own)).await;
+    // No rule let it pass.
+    let records = journal(&daemon);
+    let killed = records.iter().filter(|it| it["kind"] == "intent" && it["act"] == "kill");
+    let killed: Vec<_> = killed.map(|it| &it["decision"]).collect();
+    assert_eq!(killed, [&Value::Null], "{records:?}");
     let shared = for_one_command(&mut ada, "cat").await;
     let lease = bob.structured("acquire_lease", json!({"session": shared})).await;
     bob.structured("send_text", json!({"session": shared, "text": "x"})).await;
