@@ -1,5 +1,6 @@
 //! Why a command failed: its exit code, its error code, and what to do about it.
 
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use std::{fs, io};
@@ -142,6 +143,7 @@ impl CliFailure {
                 Some(RefusalCause::NotFound) => CommandExit::NotFound,
                 Some(RefusalCause::DaemonLeaves) => CommandExit::Unreachable,
                 Some(_) | None if matches!(self, Self::NotFound { .. }) => CommandExit::NotFound,
+                None if self.is_of_leaving_daemon() => CommandExit::Unreachable,
                 Some(_) | None => self.code().map_or(CommandExit::Failed, CommandExit::of_error),
             }
         }
@@ -149,13 +151,24 @@ impl CliFailure {
 
     /// What sets the daemon's error apart from others of its code.
     fn refusal(&self) -> Option<RefusalCause> {
+        self.told()?.refusal()
+    }
+
+    /// Whether an older daemon, which gives no cause, leaves. Errors of mounts have hints of their own.
+    fn is_of_leaving_daemon(&self) -> bool {
+        let code = Code::UpstreamUnavailable;
+        self.told().is_some_and(|error| error.code() == code && error.hint == code.advice())
+    }
+
+    /// The daemon's error.
+    fn told(&self) -> Option<Cow<'_, ErrorWire>> {
         if let Self::Tool { error, .. } = self {
-            return error.refusal();
+            return Some(Cow::Borrowed(error));
         }
         let Self::Request(ClientError::Refused { data: Some(data), .. }) = self else {
             return None;
         };
-        ErrorWire::deserialize(data).ok()?.refusal()
+        ErrorWire::deserialize(data).ok().map(Cow::Owned)
     }
 
     /// The error code; none for what a tool of a mounted server says. A later daemon's code may be unknown here.
@@ -503,6 +516,11 @@ mod tests {
         assert_eq!(exit("invalid_argument", None), CommandExit::Usage);
         assert_eq!(exit("upstream_unavailable", Some("daemon_leaves")), CommandExit::Unreachable);
         assert_eq!(exit("upstream_unavailable", None), CommandExit::Failed);
+        // Older daemons give no cause.
+        let leaves = ErrorWire::new(Code::UpstreamUnavailable, "the daemon ends");
+        let data = serde_json::to_value(&leaves).unwrap();
+        assert_eq!(CliFailure::of_tool(leaves).exit(), CommandExit::Unreachable);
+        assert_eq!(refused(INVALID_PARAMS, Some(data)).exit(), CommandExit::Unreachable);
     }
 
     #[test]

@@ -78,6 +78,11 @@ impl From<SettingsError> for ErrorData {
                 ErrorWire::because(Code::InvalidArgument, error).cause(RefusalCause::NotFound);
             return unknown.refusal_of_request(ErrorCode::INVALID_PARAMS);
         }
+        if let SettingsError::Ends = error {
+            let ends = ErrorWire::because(Code::UpstreamUnavailable, error)
+                .cause(RefusalCause::DaemonLeaves);
+            return ends.refusal_of_request(ErrorCode::INVALID_PARAMS);
+        }
         let code = match error {
             SettingsError::Wrong(_) => Code::InvalidConfiguration,
             SettingsError::Ends => Code::UpstreamUnavailable,
@@ -91,5 +96,17 @@ impl From<SettingsError> for ErrorData {
             }
         };
         ErrorWire::because(code, error).refusal_of_request(ErrorCode::INVALID_PARAMS)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_daemon_that_ends_meanwhile_says_that_it_leaves() {
+        let data = ErrorData::from(SettingsError::Ends).data.unwrap();
+        assert_eq!(data["error_code"], "upstream_unavailable");
+        assert_eq!(data["details"]["cause"], "daemon_leaves");
     }
 }
