@@ -36,14 +36,10 @@ fn of_rules(error: &ErrorWire) -> Option<String> {
     let code = error.code();
     let details = error.details.as_ref()?;
     let decision = details.decision_id.as_ref()?;
-    let what_to_do = match &details.approval_id {
-        Some(approval) => {
-            format!("`termgate approve {approval}` lets it pass. Then run the same command again.")
-        }
-        // The daemon has advice for this refusal alone.
-        None if code == Code::PolicyDenied && error.hint != code.advice() => error.hint.clone(),
-        None => of_any_call(code).map_or_else(|| error.hint.clone(), str::to_owned),
-    };
+    // The daemon has advice for this refusal alone.
+    let has_own = code == Code::PolicyDenied && error.hint != code.advice();
+    let general = of_any_call(code).filter(|_| !has_own);
+    let what_to_do = general.unwrap_or(&error.hint);
     Some(format!(
         "{what_to_do} `termgate policy explain {decision}` shows how each rule judged it."
     ))
@@ -53,9 +49,10 @@ fn of_rules(error: &ErrorWire) -> Option<String> {
 fn of_any_call(code: Code) -> Option<&'static str> {
     match code {
         Code::PolicyDenied => Some("Do something else, or ask an operator to do it."),
+        // A call ends with its command, and so does its approval.
         Code::ApprovalRequired => Some(
-            "`termgate approve` lists the calls that wait, and `termgate approve ID` lets one pass. \
-             Then run the same command again.",
+            "Run the same command again, with a longer --timeout if it has one, and approve it while it \
+             waits: `termgate approve` lists the calls that wait.",
         ),
         Code::ApprovalStale => Some(
             "Look at it again. If the command is still right, run it again; one that was approved \
@@ -329,7 +326,8 @@ mod tests {
         let denied = hint(Code::PolicyDenied, None, "");
         assert!(denied.contains("`termgate policy explain 1f3a2b4c`"), "{denied}");
         let asked = hint(Code::ApprovalRequired, Some("1f3a2b4c"), "");
-        assert!(asked.starts_with("`termgate approve 1f3a2b4c` lets it pass."), "{asked}");
+        assert!(asked.contains("approve it while it waits: `termgate approve` lists"), "{asked}");
+        assert!(!asked.contains("approve 1f3a2b4c"), "{asked}");
         let long = hint(Code::PolicyDenied, None, "Write it to a file.");
         assert!(long.starts_with("Write it to a file. `termgate policy explain"), "{long}");
         for told in [denied, asked, advice(Code::PolicyDenied), advice(Code::ApprovalRequired)] {
