@@ -35,6 +35,7 @@ mod commands {
     mod refusals;
     mod run;
     mod run_asked;
+    mod run_between;
     mod run_fresh;
     mod run_restarted;
     mod seat;

@@ -116,7 +116,7 @@ impl DaemonClient {
 
     /// Makes a call that rules may ask about, and waits for its approval: that ends with the command.
     pub async fn act(&self, tool: &str, arguments: Value) -> Result<ToolAnswer, CliFailure> {
-        self.post_patiently(tool, arguments, APPROVAL_WAIT)?.wait().await
+        self.post_patiently(tool, arguments, Patience::Approval(APPROVAL_WAIT))?.wait().await
     }
 
     /// Sends a call and returns at once; wait for the answer later. Dropping it cancels the call.
@@ -130,11 +130,15 @@ impl DaemonClient {
         &self,
         tool: &str,
         arguments: Value,
-        most: Duration,
+        patience: Patience,
     ) -> Result<Posted, CliFailure> {
         let (tool_again, arguments_again) = (tool.to_owned(), arguments.clone());
-        let again =
-            CallAgain { tool: tool_again, arguments: arguments_again, begun: Instant::now(), most };
+        let again = CallAgain {
+            tool: tool_again,
+            arguments: arguments_again,
+            begun: Instant::now(),
+            patience,
+        };
         let posted = self.post_with(waiting(Duration::ZERO), tool, arguments)?;
         Ok(Posted { again: Some(again), ..posted })
     }
@@ -143,7 +147,7 @@ impl DaemonClient {
         let given = [&arguments["session"], &arguments["sessions"][0]];
         let session = given.into_iter().find_map(Value::as_str).map(Box::from);
         let reply = self.client.post(CALL, &params(meta, tool, arguments))?;
-        Ok(Posted { reply, session, again: None, asked: watch::Sender::new(false) })
+        Ok(Posted { reply, session, again: None, asked: watch::Sender::new(None) })
     }
 
     /// Reads a JSON resource.
@@ -224,23 +228,23 @@ pub struct Posted {
     /// The session of the call.
     session: Option<Box<str>>,
     again: Option<CallAgain>,
-    /// Whether it had to wait for an approval.
-    asked: watch::Sender<bool>,
+    /// The approval that it had to wait for.
+    asked: watch::Sender<Option<String>>,
 }
 
 /// Says whether a call had to wait for an approval.
 #[derive(Clone, Debug)]
-pub struct AskedAbout(watch::Receiver<bool>);
+pub struct AskedAbout(watch::Receiver<Option<String>>);
 
 impl AskedAbout {
-    /// Whether it waits for an approval, or did before it took effect.
-    pub fn is_asked(&self) -> bool {
-        *self.0.borrow()
+    /// The approval that it waits for, or waited for before it took effect.
+    pub fn approval(&self) -> Option<String> {
+        self.0.borrow().clone()
     }
 
     /// Waits until it waits for an approval; for ever if it never does.
     pub async fn asked(mut self) {
-        if self.0.wait_for(|is_asked| *is_asked).await.is_err() {
+        if self.0.wait_for(Option::is_some).await.is_err() {
             std::future::pending().await
         }
     }
@@ -252,14 +256,47 @@ struct CallAgain {
     tool: String,
     arguments: Value,
     begun: Instant,
-    /// How long it waits in all.
-    most: Duration,
+    patience: Patience,
+}
+
+/// How long a call waits at most.
+#[derive(Clone, Copy, Debug)]
+pub enum Patience {
+    /// For its approval alone.
+    Approval(Duration),
+    /// For its approval and its result, whose `timeout_ms` is what is left then.
+    All(Duration),
 }
 
 /// How long a call that is made again waits first, and then each time. Where its terminal has changed, it has another
 /// approval than before, which is told then.
 const FIRST_WAIT: Duration = Duration::from_secs(2);
 const NEXT_WAIT: Duration = Duration::from_secs(60);
+
+/// The least that `timeout_ms` of `run` can be.
+pub const TIMEOUT_MIN: Duration = Duration::from_millis(1);
+
+/// The shortest wait for an approval that counts for the result too.
+const SHORT_WAIT: Duration = Duration::from_millis(100);
+
+impl CallAgain {
+    fn left(&self) -> Duration {
+        let (Patience::Approval(most) | Patience::All(most)) = self.patience;
+        most.saturating_sub(self.begun.elapsed())
+    }
+
+    /// The call once more, which waits at most this long for its approval.
+    fn params(&self, wait: Duration) -> Value {
+        let (left, mut arguments) = (self.left(), self.arguments.clone());
+        let mut wait = wait.min(left);
+        if let Patience::All(_) = self.patience {
+            // Its result may be waited for only from the end of this wait on.
+            wait = wait.min(SHORT_WAIT.max(left / 10));
+            arguments["timeout_ms"] = json!(millis(left.saturating_sub(wait).max(TIMEOUT_MIN)));
+        }
+        params(waiting(wait), &self.tool, arguments)
+    }
+}
 
 impl Posted {
     pub fn asked_about(&self) -> AskedAbout {
@@ -272,18 +309,16 @@ impl Posted {
             let answer = self.answer().await;
             let id = answer.as_ref().err().and_then(approval_of);
             let (Some(again), Some(id)) = (&self.again, id) else { return answer };
-            let left = again.most.saturating_sub(again.begun.elapsed());
-            if left.is_zero() {
+            if again.left().is_zero() {
                 return answer;
             }
             if told.as_ref() != Some(&id) {
                 note_to_all(&format!("waits for an approval: termgate approve {id}"));
-                told = Some(id);
-                self.asked.send_replace(true);
+                told = Some(id.clone());
+                self.asked.send_replace(Some(id));
             }
             // An equal call at the same state of the terminal has the same approval.
-            let again = params(waiting(wait.min(left)), &again.tool, again.arguments.clone());
-            self.reply = self.reply.followed_by(CALL, &again)?;
+            self.reply = self.reply.followed_by(CALL, &again.params(wait))?;
             wait = NEXT_WAIT;
         }
     }
@@ -356,4 +391,31 @@ fn params(meta: Value, tool: &str, arguments: Value) -> Value {
 fn members(arguments: Value) -> Map<String, Value> {
     let Value::Object(members) = arguments else { return Map::new() };
     members.into_iter().filter(|(_, value)| !value.is_null()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::time::advance;
+
+    use super::*;
+
+    fn again(patience: Patience) -> CallAgain {
+        let arguments = json!({"timeout_ms": 10_000});
+        CallAgain { tool: "run".to_owned(), arguments, begun: Instant::now(), patience }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_wait_for_an_approval_leaves_less_time_for_the_result() {
+        let most = Duration::from_secs(10);
+        let call = again(Patience::All(most));
+        advance(Duration::from_secs(6)).await;
+        let sent = call.params(FIRST_WAIT);
+        assert_eq!(sent["_meta"][APPROVAL_WAIT_KEY], 400);
+        assert_eq!(sent["arguments"]["timeout_ms"], 3_600);
+        let other = again(Patience::Approval(most)).params(FIRST_WAIT);
+        assert_eq!(other["_meta"][APPROVAL_WAIT_KEY], 2_000);
+        assert_eq!(other["arguments"]["timeout_ms"], 10_000);
+        advance(Duration::from_secs(5)).await;
+        assert_eq!(call.params(FIRST_WAIT)["arguments"]["timeout_ms"], 1);
+    }
 }

@@ -23,7 +23,7 @@ use tokio::time::Instant;
 use crate::cli::call::parse_pair;
 use crate::cli::candidates::offer_sessions;
 use crate::cli::context::{Context, Spawn};
-use crate::cli::daemon::{DaemonClient, Posted, ToolAnswer};
+use crate::cli::daemon::{DaemonClient, Patience, Posted, TIMEOUT_MIN, ToolAnswer};
 use crate::cli::duration::{millis, millis_within, parse_duration};
 use crate::cli::exit::CommandExit;
 use crate::cli::failure::{CliFailure, TypedNames};
@@ -36,7 +36,7 @@ use crate::cli::run::interrupts::Interrupts;
 use crate::cli::run::line::line_of;
 use crate::cli::run::output::LiveCommand;
 use crate::cli::run::resumed::ResumedCommand;
-use crate::cli::run::stopping::{interrupted, is_unsent, unapproved, unread};
+use crate::cli::run::stopping::{interrupted, is_listed, is_waiting, unapproved, unknown, unread};
 use crate::transport::client::ClientError;
 use crate::wire::command::{Followed, RunStatus};
 
@@ -120,8 +120,10 @@ enum FollowEnd {
     Answered(ToolAnswer),
     /// A signal ends this program, with this exit code.
     Interrupted(CommandExit),
-    /// The same, where the command had to wait for an approval.
-    InterruptedAsked(CommandExit),
+    /// The same, before the call was approved.
+    Unapproved(CommandExit),
+    /// The same, where the call may have been approved a moment before.
+    MayBeApproved(CommandExit),
     /// Standard output was closed.
     Unread,
     /// The time is over while no daemon runs.
@@ -169,11 +171,11 @@ impl RunCommand {
         ended.map_err(|failure| failure.in_session(name))
     }
 
-    /// Runs the line in the session with this id and name. It waits for an approval at most as long as this says.
+    /// Runs the line in the session with this id and name, and waits at most this long, also for an approval.
     async fn run_in(
         &self,
         (id, name): (&str, &str),
-        (line, approval_wait): (&str, Duration),
+        (line, most): (&str, Duration),
         daemon: &mut DaemonClient,
         (context, interrupts): (&Context, &mut Interrupts),
     ) -> Result<CommandReport, CliFailure> {
@@ -183,12 +185,12 @@ impl RunCommand {
             context,
             name,
             max_lines: self.max_lines,
-            until: context.output.clock().now() + self.timeout,
+            until: context.output.clock().now() + most,
         };
         // A lease from before does not apply to a new session.
         let lease = if self.session.is_some() { self.lease.id()? } else { None };
-        let arguments = self.arguments(id, line, lease);
-        let posted = live.daemon.post_patiently("run", arguments, approval_wait)?;
+        let arguments = self.arguments(id, (line, most), lease);
+        let posted = live.daemon.post_patiently("run", arguments, Patience::All(most))?;
         let mut ended = follow(posted, &mut live, interrupts).await;
         ended = finished(ended, &mut live, &resumed).await;
         while let Err(CliFailure::Request(ClientError::Closed)) = ended {
@@ -197,10 +199,15 @@ impl RunCommand {
         }
         match ended? {
             FollowEnd::Answered(answer) => Ok(report(answer, name)),
-            FollowEnd::InterruptedAsked(exit) if is_unsent(&mut live).await => {
+            FollowEnd::Unapproved(exit) if is_listed(&mut live).await == Some(false) => {
                 Ok(unapproved(Some(id), exit))
             }
-            FollowEnd::Interrupted(exit) | FollowEnd::InterruptedAsked(exit) => {
+            FollowEnd::MayBeApproved(exit) if is_listed(&mut live).await == Some(false) => {
+                Ok(unknown((id, name), exit))
+            }
+            FollowEnd::Interrupted(exit)
+            | FollowEnd::Unapproved(exit)
+            | FollowEnd::MayBeApproved(exit) => {
                 interrupted(&mut live, interrupts, exit, &resumed).await
             }
             FollowEnd::Unread => Ok(unread()),
@@ -208,11 +215,16 @@ impl RunCommand {
         }
     }
 
-    fn arguments(&self, session: &str, line: &str, lease: Option<String>) -> Value {
+    fn arguments(
+        &self,
+        session: &str,
+        (line, most): (&str, Duration),
+        lease: Option<String>,
+    ) -> Value {
         json!({
             "session": session,
             "command": line,
-            "timeout_ms": millis(self.timeout),
+            "timeout_ms": millis(most.max(TIMEOUT_MIN)),
             "max_lines": self.max_lines,
             "on_cancel": "interrupt",
             "lease_id": lease,
@@ -235,10 +247,14 @@ async fn follow(
             // A daemon that has gone counts before an interrupt that came with it.
             biased;
             answer = &mut answer => return told_by_one_that_stays(answer?),
-            exit = interrupts.next() => return Ok(match asked.is_asked() {
-                true => FollowEnd::InterruptedAsked(exit),
-                false => FollowEnd::Interrupted(exit),
-            }),
+            exit = interrupts.next() => {
+                let Some(id) = asked.approval() else { return Ok(FollowEnd::Interrupted(exit)) };
+                // Before the call is cancelled, which takes the approval away.
+                return Ok(match is_waiting(live.daemon, &id).await {
+                    Some(true) => FollowEnd::Unapproved(exit),
+                    Some(false) | None => FollowEnd::MayBeApproved(exit),
+                });
+            }
             () = &mut gone => return Ok(FollowEnd::Unread),
             shown = live.next(), if showing => match shown {
                 Err(failure) if failure.is_unread() => return Ok(FollowEnd::Unread),

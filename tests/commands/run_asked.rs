@@ -1,7 +1,7 @@
 //! `run` where rules ask: about what it asks, that it can be given up meanwhile, and what it leaves.
 
 use std::io::{BufRead, BufReader, Read};
-use std::process::{Child, ChildStderr, Stdio};
+use std::process::{Child, ChildStderr, Command, Stdio};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -11,7 +11,7 @@ use crate::commands::seat::start;
 use crate::harness::home::{Home, PATH};
 
 /// A home whose daemon asks as the set `careful` does.
-fn careful_home() -> Home {
+pub(crate) fn careful_home() -> Home {
     let home = Home::new();
     let policy = home.configure("").with_file_name("policy.toml");
     std::fs::write(policy, home.printed("policy starter careful")).unwrap();
@@ -25,13 +25,17 @@ fn waiting(home: &Home, words: &str) -> (Child, BufReader<ChildStderr>) {
 
 /// Starts a command that waits for an approval then.
 fn waiting_for(home: &Home, words: &str) -> (Child, BufReader<ChildStderr>) {
-    let mut command = home.termgate(words);
+    asked(home.termgate(words))
+}
+
+/// The same.
+pub(crate) fn asked(mut command: Command) -> (Child, BufReader<ChildStderr>) {
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
     let mut stderr = BufReader::new(child.stderr.take().unwrap());
     let mut said = String::new();
     stderr.read_line(&mut said).unwrap();
-    assert!(said.starts_with("waits for an approval: termgate approve "), "{words}: {said}");
+    assert!(said.starts_with("waits for an approval: termgate approve "), "{command:?}: {said}");
     (child, stderr)
 }
 

@@ -5,17 +5,18 @@
 use std::collections::BTreeMap;
 use std::env;
 use std::path::PathBuf;
+use std::pin::pin;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
-use crate::cli::daemon::DaemonClient;
+use crate::cli::daemon::{AskedAbout, DaemonClient, Patience, ToolAnswer};
 use crate::cli::failure::CliFailure;
 use crate::cli::new::surroundings;
 use crate::cli::output::{CommandReport, note_to_all, reader_gone};
 use crate::cli::run::interrupts::Interrupts;
-use crate::cli::run::stopping::{UNAPPROVED, unapproved, unread};
+use crate::cli::run::stopping::{UNAPPROVED, is_waiting, unapproved, unread};
 use crate::core::code::Code;
 use crate::session::pty::environment::handed_down;
 use crate::transport::client::ClientError;
@@ -23,6 +24,16 @@ use crate::wire::session::Created;
 
 /// How long its removal may take.
 const REMOVAL_MAX: Duration = Duration::from_secs(5);
+
+/// How often to look whether its approval is still to be given.
+const LOOK_AGAIN: Duration = Duration::from_millis(50);
+
+/// The parameter for a session that is ended without an approval.
+const ONE_COMMAND: &str = "one_command";
+
+/// What is said where it is unknown whether the session was created.
+const MAY_BE_LEFT: &str =
+    "its session may have been created: `termgate ls` shows it, and `termgate kill` ends it";
 
 /// A session for one command.
 #[derive(Debug)]
@@ -40,46 +51,71 @@ pub(super) enum Creating {
 }
 
 impl Fresh {
-    /// Creates it with the environment of this process and these variables.
-    ///
-    /// What each session gets from its client, as `termgate new` hands it on, is not set once more: rules ask about a `PATH`
-    /// that is set.
-    /// It waits for an approval at most this long.
+    /// Creates it with the environment of this process and these variables. It waits for an approval at most this long.
     pub(super) async fn create(
         daemon: &DaemonClient,
         (cwd, env): (Option<PathBuf>, &[(String, String)]),
         most: Duration,
         interrupts: &mut Interrupts,
     ) -> Result<Creating, CliFailure> {
-        let mut arguments = surroundings(cwd)?;
-        let handed_on = arguments["env_client"].as_object().cloned().unwrap_or_default();
-        let inherited = handed_down(env::vars_os());
-        let inherited = inherited.filter_map(|(name, value)| {
-            Some((name.into_string().ok()?, value.into_string().ok()?))
-        });
-        let inherited = inherited.filter(|(name, _)| !handed_on.contains_key(name));
-        let own: BTreeMap<String, String> = inherited.chain(env.iter().cloned()).collect();
-        arguments["env"] = json!(own);
-        arguments["lease"] = Value::Bool(false);
-        arguments["one_command"] = Value::Bool(true);
-        let posted = daemon.post_patiently("create_session", arguments, most)?;
+        let mut arguments = arguments(cwd, env)?;
+        arguments[ONE_COMMAND] = Value::Bool(true);
+        let made = Self::request(daemon, arguments.clone(), most, interrupts).await;
+        let Err(refused) = &made else { return made };
+        let is_older = refused.code() == Some(Code::InvalidArgument.as_str())
+            && refused.parameter() == Some(ONE_COMMAND);
+        if !is_older {
+            return made;
+        }
+        // A daemon from before this parameter did nothing.
+        arguments[ONE_COMMAND] = Value::Null;
+        Self::request(daemon, arguments, most, interrupts).await
+    }
+
+    async fn request(
+        daemon: &DaemonClient,
+        arguments: Value,
+        most: Duration,
+        interrupts: &mut Interrupts,
+    ) -> Result<Creating, CliFailure> {
+        let posted =
+            daemon.post_patiently("create_session", arguments, Patience::Approval(most))?;
         let asked = posted.asked_about();
+        let mut answer = pin!(posted.wait());
         // A session that nobody is asked about is there in a moment, and is removed after that.
         let given_up = async {
-            asked.asked().await;
+            asked.clone().asked().await;
             tokio::select! {
                 exit = interrupts.next() => unapproved(None, exit),
                 () = reader_gone() => unread(),
             }
         };
-        tokio::select! {
+        let report = tokio::select! {
             biased;
-            answer = posted.wait() => {
-                let Created { session, .. } = answer?.read()?;
-                Ok(Creating::Created(Self { id: session.id, name: session.name }))
+            answer = &mut answer => return Ok(Creating::Created(Self::of(&answer?)?)),
+            report = given_up => report,
+        };
+        let problem = tokio::select! {
+            made = timeout(REMOVAL_MAX, &mut answer) => match made.map(|made| Self::of(&made?)) {
+                Ok(Ok(fresh)) => fresh.end(daemon).await,
+                Ok(Err(_)) => None,
+                Err(_) => Some(MAY_BE_LEFT.to_owned()),
+            },
+            // Its call is cancelled on return.
+            is_unapproved = is_unapproved(daemon, &asked) => {
+                (!is_unapproved).then(|| MAY_BE_LEFT.to_owned())
             }
-            given_up = given_up => Ok(Creating::GivenUp(given_up)),
+            _ = interrupts.next() => Some(MAY_BE_LEFT.to_owned()),
+        };
+        if let Some(problem) = problem {
+            note_to_all(&problem);
         }
+        Ok(Creating::GivenUp(report))
+    }
+
+    fn of(answer: &ToolAnswer) -> Result<Self, CliFailure> {
+        let Created { session, .. } = answer.read()?;
+        Ok(Self { id: session.id, name: session.name })
     }
 
     /// Removes it, unless its command continues.
@@ -106,18 +142,8 @@ impl Fresh {
         }
         let known = ended.as_ref().is_ok_and(|report| !report.data["exit_code"].is_null());
         let over = status == Some("interrupted") || status == Some("exited") && known;
-        // A hung daemon must not delay the exit.
-        let removed = timeout(REMOVAL_MAX, self.remove(daemon)).await;
-        let problem = match removed {
-            Ok(Ok(())) => None,
-            Ok(Err(failure)) => Some(failure.to_string()),
-            Err(_) => Some("the daemon does not answer".to_owned()),
-        };
-        if let Some(problem) = problem {
-            let name = &self.name;
-            note_to_all(&format!(
-                "session `{name}` was kept: {problem}; `termgate kill {name}` ends it"
-            ));
+        if let Some(problem) = self.end(daemon).await {
+            note_to_all(&problem);
             return ended;
         }
         ended.map(|mut report| {
@@ -130,6 +156,13 @@ impl Fresh {
             }
             report
         })
+    }
+
+    /// Removes it, and says what to do where that fails.
+    async fn end(&self, daemon: &DaemonClient) -> Option<String> {
+        // A hung daemon must not delay the exit.
+        let removed = timeout(REMOVAL_MAX, self.remove(daemon)).await;
+        kept(&self.name, removed.ok())
     }
 
     /// The failure when the daemon exited before the command was sent.
@@ -161,5 +194,56 @@ impl Fresh {
             }
         }
         Ok(())
+    }
+}
+
+/// Waits until the approval of the call is known to be still to be given; false if the daemon does not say.
+async fn is_unapproved(daemon: &DaemonClient, asked: &AskedAbout) -> bool {
+    let Some(id) = asked.approval() else { return false };
+    loop {
+        match is_waiting(daemon, &id).await {
+            Some(true) => return true,
+            None => return false,
+            // It is decided, or the call is just made again.
+            Some(false) => sleep(LOOK_AGAIN).await,
+        }
+    }
+}
+
+/// The arguments that create it. What each session gets from its client, as `termgate new` hands it on, is not set once
+/// more: rules ask about a `PATH` that is set.
+fn arguments(cwd: Option<PathBuf>, env: &[(String, String)]) -> Result<Value, CliFailure> {
+    let mut arguments = surroundings(cwd)?;
+    let handed_on = arguments["env_client"].as_object().cloned().unwrap_or_default();
+    let inherited = handed_down(env::vars_os());
+    let inherited = inherited
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
+    let inherited = inherited.filter(|(name, _)| !handed_on.contains_key(name));
+    let own: BTreeMap<String, String> = inherited.chain(env.iter().cloned()).collect();
+    arguments["env"] = json!(own);
+    arguments["lease"] = Value::Bool(false);
+    Ok(arguments)
+}
+
+/// What is said where a session was not removed; `removed` is none where the daemon does not answer.
+fn kept(name: &str, removed: Option<Result<(), CliFailure>>) -> Option<String> {
+    let problem = match removed {
+        Some(Ok(())) => return None,
+        Some(Err(failure)) => format!("was kept: {failure}"),
+        None => "may have been kept: the daemon does not answer".to_owned(),
+    };
+    Some(format!("session `{name}` {problem}; `termgate kill {name}` ends it"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_session_whose_removal_was_not_answered_may_be_gone() {
+        assert_eq!(kept("bash", Some(Ok(()))), None);
+        let refused = kept("bash", Some(Err(CliFailure::Usage("no".to_owned()))));
+        assert_eq!(refused.unwrap(), "session `bash` was kept: no; `termgate kill bash` ends it");
+        assert!(kept("bash", None).unwrap().contains("may have been kept"));
     }
 }

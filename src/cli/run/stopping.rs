@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
+use crate::cli::daemon::DaemonClient;
 use crate::cli::exit::CommandExit;
 use crate::cli::failure::CliFailure;
 use crate::cli::output::CommandReport;
@@ -13,6 +14,7 @@ use crate::cli::run::output::LiveCommand;
 use crate::cli::run::resumed::ResumedCommand;
 use crate::cli::run::{bare, of_code};
 use crate::transport::client::ClientError;
+use crate::wire::policy::ApprovalList;
 
 /// How long an interrupted command may take to end.
 const PARTING_MAX: Duration = Duration::from_secs(5);
@@ -72,9 +74,28 @@ pub(super) fn unread() -> CommandReport {
     bare(Value::Null, CommandExit::UNREAD)
 }
 
-/// Whether a command that had to be approved was not sent. Its call was cancelled before.
-pub(super) async fn is_unsent(live: &mut LiveCommand<'_>) -> bool {
-    matches!(timeout(LOOK_MAX, live.number()).await, Ok(Ok(None)))
+/// The report when this program was ended, and its call may have been approved a moment before.
+pub(super) fn unknown((session, name): (&str, &str), exit: CommandExit) -> CommandReport {
+    let data = json!({"session": session, "status": "interrupted", "exit_code": null});
+    let notes = vec![format!("interrupted; it may have run: `termgate read {name}` shows it")];
+    CommandReport { notes, ..bare(data, exit) }
+}
+
+/// Whether this approval is still to be given; none if the daemon does not say.
+pub(super) async fn is_waiting(daemon: &DaemonClient, approval: &str) -> Option<bool> {
+    let look = async {
+        // A connection is not shown the approvals of its own calls.
+        let other = DaemonClient::connect(daemon.path()).await?;
+        other.call("list_approvals", json!({})).await?.read::<ApprovalList>()
+    };
+    let listed = timeout(LOOK_MAX, look).await.ok()?.ok()?;
+    Some(listed.approvals.iter().any(|it| it.approval_id == approval))
+}
+
+/// Whether the session lists the command; none if the daemon does not say. One that is about to be typed is not listed.
+pub(super) async fn is_listed(live: &mut LiveCommand<'_>) -> Option<bool> {
+    let number = timeout(LOOK_MAX, live.number()).await.ok()?.ok()?;
+    Some(number.is_some())
 }
 
 /// Why the daemon does not allow this client to interrupt the command, if it does not.
