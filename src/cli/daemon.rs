@@ -116,7 +116,7 @@ impl DaemonClient {
 
     /// Makes a call that rules may ask about, and waits for its approval: that ends with the command.
     pub async fn act(&self, tool: &str, arguments: Value) -> Result<ToolAnswer, CliFailure> {
-        self.post_patiently(tool, arguments, Patience::Approval(APPROVAL_WAIT))?.wait().await
+        self.post_patiently(tool, arguments, APPROVAL_WAIT)?.wait().await
     }
 
     /// Sends a call and returns at once; wait for the answer later. Dropping it cancels the call.
@@ -130,15 +130,11 @@ impl DaemonClient {
         &self,
         tool: &str,
         arguments: Value,
-        patience: Patience,
+        most: Duration,
     ) -> Result<Posted, CliFailure> {
         let (tool_again, arguments_again) = (tool.to_owned(), arguments.clone());
-        let again = CallAgain {
-            tool: tool_again,
-            arguments: arguments_again,
-            begun: Instant::now(),
-            patience,
-        };
+        let again =
+            CallAgain { tool: tool_again, arguments: arguments_again, begun: Instant::now(), most };
         let posted = self.post_with(waiting(Duration::ZERO), tool, arguments)?;
         Ok(Posted { again: Some(again), ..posted })
     }
@@ -256,47 +252,14 @@ struct CallAgain {
     tool: String,
     arguments: Value,
     begun: Instant,
-    patience: Patience,
-}
-
-/// How long a call waits at most.
-#[derive(Clone, Copy, Debug)]
-pub enum Patience {
-    /// For its approval alone.
-    Approval(Duration),
-    /// For its approval and its result, whose `timeout_ms` is what is left then.
-    All(Duration),
+    /// How long it waits for its approval in all.
+    most: Duration,
 }
 
 /// How long a call that is made again waits first, and then each time. Where its terminal has changed, it has another
 /// approval than before, which is told then.
 const FIRST_WAIT: Duration = Duration::from_secs(2);
 const NEXT_WAIT: Duration = Duration::from_secs(60);
-
-/// The least that `timeout_ms` of `run` can be.
-pub const TIMEOUT_MIN: Duration = Duration::from_millis(1);
-
-/// The shortest wait for an approval that counts for the result too.
-const SHORT_WAIT: Duration = Duration::from_millis(100);
-
-impl CallAgain {
-    fn left(&self) -> Duration {
-        let (Patience::Approval(most) | Patience::All(most)) = self.patience;
-        most.saturating_sub(self.begun.elapsed())
-    }
-
-    /// The call once more, which waits at most this long for its approval.
-    fn params(&self, wait: Duration) -> Value {
-        let (left, mut arguments) = (self.left(), self.arguments.clone());
-        let mut wait = wait.min(left);
-        if let Patience::All(_) = self.patience {
-            // Its result may be waited for only from the end of this wait on.
-            wait = wait.min(SHORT_WAIT.max(left / 10));
-            arguments["timeout_ms"] = json!(millis(left.saturating_sub(wait).max(TIMEOUT_MIN)));
-        }
-        params(waiting(wait), &self.tool, arguments)
-    }
-}
 
 impl Posted {
     pub fn asked_about(&self) -> AskedAbout {
@@ -309,7 +272,8 @@ impl Posted {
             let answer = self.answer().await;
             let id = answer.as_ref().err().and_then(approval_of);
             let (Some(again), Some(id)) = (&self.again, id) else { return answer };
-            if again.left().is_zero() {
+            let left = again.most.saturating_sub(again.begun.elapsed());
+            if left.is_zero() {
                 return answer;
             }
             if told.as_ref() != Some(&id) {
@@ -318,7 +282,8 @@ impl Posted {
                 self.asked.send_replace(Some(id));
             }
             // An equal call at the same state of the terminal has the same approval.
-            self.reply = self.reply.followed_by(CALL, &again.params(wait))?;
+            let again = params(waiting(wait.min(left)), &again.tool, again.arguments.clone());
+            self.reply = self.reply.followed_by(CALL, &again)?;
             wait = NEXT_WAIT;
         }
     }
@@ -391,31 +356,4 @@ fn params(meta: Value, tool: &str, arguments: Value) -> Value {
 fn members(arguments: Value) -> Map<String, Value> {
     let Value::Object(members) = arguments else { return Map::new() };
     members.into_iter().filter(|(_, value)| !value.is_null()).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use tokio::time::advance;
-
-    use super::*;
-
-    fn again(patience: Patience) -> CallAgain {
-        let arguments = json!({"timeout_ms": 10_000});
-        CallAgain { tool: "run".to_owned(), arguments, begun: Instant::now(), patience }
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_wait_for_an_approval_leaves_less_time_for_the_result() {
-        let most = Duration::from_secs(10);
-        let call = again(Patience::All(most));
-        advance(Duration::from_secs(6)).await;
-        let sent = call.params(FIRST_WAIT);
-        assert_eq!(sent["_meta"][APPROVAL_WAIT_KEY], 400);
-        assert_eq!(sent["arguments"]["timeout_ms"], 3_600);
-        let other = again(Patience::Approval(most)).params(FIRST_WAIT);
-        assert_eq!(other["_meta"][APPROVAL_WAIT_KEY], 2_000);
-        assert_eq!(other["arguments"]["timeout_ms"], 10_000);
-        advance(Duration::from_secs(5)).await;
-        assert_eq!(call.params(FIRST_WAIT)["arguments"]["timeout_ms"], 1);
-    }
 }

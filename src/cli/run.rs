@@ -23,7 +23,7 @@ use tokio::time::Instant;
 use crate::cli::call::parse_pair;
 use crate::cli::candidates::offer_sessions;
 use crate::cli::context::{Context, Spawn};
-use crate::cli::daemon::{DaemonClient, Patience, Posted, TIMEOUT_MIN, ToolAnswer};
+use crate::cli::daemon::{DaemonClient, Posted, ToolAnswer};
 use crate::cli::duration::{millis, millis_within, parse_duration};
 use crate::cli::exit::CommandExit;
 use crate::cli::failure::{CliFailure, TypedNames};
@@ -171,11 +171,11 @@ impl RunCommand {
         ended.map_err(|failure| failure.in_session(name))
     }
 
-    /// Runs the line in the session with this id and name, and waits at most this long, also for an approval.
+    /// Runs the line in the session with this id and name. It waits for an approval at most as long as this says.
     async fn run_in(
         &self,
         (id, name): (&str, &str),
-        (line, most): (&str, Duration),
+        (line, approval_wait): (&str, Duration),
         daemon: &mut DaemonClient,
         (context, interrupts): (&Context, &mut Interrupts),
     ) -> Result<CommandReport, CliFailure> {
@@ -185,12 +185,12 @@ impl RunCommand {
             context,
             name,
             max_lines: self.max_lines,
-            until: context.output.clock().now() + most,
+            until: context.output.clock().now() + self.timeout,
         };
         // A lease from before does not apply to a new session.
         let lease = if self.session.is_some() { self.lease.id()? } else { None };
-        let arguments = self.arguments(id, (line, most), lease);
-        let posted = live.daemon.post_patiently("run", arguments, Patience::All(most))?;
+        let arguments = self.arguments(id, line, lease);
+        let posted = live.daemon.post_patiently("run", arguments, approval_wait)?;
         let mut ended = follow(posted, &mut live, interrupts).await;
         ended = finished(ended, &mut live, &resumed).await;
         while let Err(CliFailure::Request(ClientError::Closed)) = ended {
@@ -215,16 +215,11 @@ impl RunCommand {
         }
     }
 
-    fn arguments(
-        &self,
-        session: &str,
-        (line, most): (&str, Duration),
-        lease: Option<String>,
-    ) -> Value {
+    fn arguments(&self, session: &str, line: &str, lease: Option<String>) -> Value {
         json!({
             "session": session,
             "command": line,
-            "timeout_ms": millis(most.max(TIMEOUT_MIN)),
+            "timeout_ms": millis(self.timeout),
             "max_lines": self.max_lines,
             "on_cancel": "interrupt",
             "lease_id": lease,

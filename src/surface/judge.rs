@@ -24,10 +24,6 @@ use crate::core::policy::rules::facts::CallFacts;
 use crate::core::policy::{Permit, PermittedAct, Reach, Standing};
 use crate::session::pty::processes::directory_in_front;
 use crate::session::registry::Registry;
-use crate::surface::answer::budget::ends;
-
-/// The longest description of a call in an event, in bytes of JSON.
-const TOLD_MAX: usize = 2_000;
 
 /// What a daemon's rules say, and who was asked.
 #[derive(Debug)]
@@ -98,14 +94,16 @@ impl Judge {
         self.log.lock().unwrap_or_else(PoisonError::into_inner).find(id)
     }
 
-    /// Asks for an approval of a call, or uses the one that it has.
+    /// Asks for an approval of a call, or uses the one that it has. `kept` is what the event says that it would do; none
+    /// where that may be a secret.
     pub fn ask(
         &self,
         sessions: &Registry,
         by: &Caller,
         request: ApprovalRequest,
+        kept: Option<Arc<str>>,
     ) -> ApprovalAnswer {
-        let (session, what) = (request.session, Arc::from(ends(&request.what, TOLD_MAX)));
+        let (session, what) = (request.session, kept.unwrap_or_default());
         let tenant = request.tenant.clone();
         let asked = self.approvals().ask(sessions.clock().now(), request);
         if let ApprovalAnswer::Waits { id, is_new: true, .. } = &asked {

@@ -7,7 +7,7 @@ use crate::support::agent::{Agent, number};
 use crate::support::daemon::Daemon;
 use crate::support::placement::Placement;
 use crate::support::plot::plot;
-use crate::support::report::Report;
+use crate::support::report::{Figure, Report, Target};
 use crate::support::rounds::{Contender, Effect, Measured, take_turns};
 use crate::support::table::{HEAD, compare, micros};
 use crate::support::tmux::{Control, Output, Server};
@@ -18,8 +18,9 @@ const CALLS: usize = 50;
 const SESSIONS: [usize; 4] = [1, 10, 100, 500];
 const CONNECTIONS: [usize; 4] = [1, 10, 100, 1_000];
 const ROWS: [usize; 4] = [1_000, 10_000, 100_000, 1_000_000];
-/// How much longer a read may take with a hundred times the history.
+/// How much longer a read may take with a hundred times the history, and a list for each session with five times as many.
 const READ_MAX: f64 = 1.1;
+const EACH_MAX: Target = Target::AtMost(1.1);
 /// As much history as may be.
 const CONFIG: &str = "[history]\nrows = 1000000\nbytes = 1073741824\n";
 
@@ -67,6 +68,12 @@ fn sessions(report: &mut Report) -> anyhow::Result<()> {
         compare(report, &format!("list of {count}"), [list, tmux], target);
         ours.push(point(count, list));
         theirs.push(point(count, tmux));
+    }
+    if let [.., (some, some_took), (most, most_took)] = ours[..] {
+        let figure = Figure::new((most_took / most) / (some_took / some), "");
+        let what = format!("list of {most}, each session, of {some}");
+        let target = report.judge(&what, &figure, EACH_MAX);
+        println!("\n{what}: {figure}, {target}");
     }
     plot("sessions", ["sessions", "list, µs"], &[("termgate", ours), ("tmux -C", theirs)])
 }

@@ -11,7 +11,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::time::{sleep, timeout};
 
-use crate::cli::daemon::{AskedAbout, DaemonClient, Patience, ToolAnswer};
+use crate::cli::daemon::{AskedAbout, DaemonClient, ToolAnswer};
 use crate::cli::failure::CliFailure;
 use crate::cli::new::surroundings;
 use crate::cli::output::{CommandReport, note_to_all, reader_gone};
@@ -78,8 +78,7 @@ impl Fresh {
         most: Duration,
         interrupts: &mut Interrupts,
     ) -> Result<Creating, CliFailure> {
-        let posted =
-            daemon.post_patiently("create_session", arguments, Patience::Approval(most))?;
+        let posted = daemon.post_patiently("create_session", arguments, most)?;
         let asked = posted.asked_about();
         let mut answer = pin!(posted.wait());
         // A session that nobody is asked about is there in a moment, and is removed after that.

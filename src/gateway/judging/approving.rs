@@ -120,7 +120,8 @@ impl AskedCall<'_> {
 
     fn ask(&self, call: &Call) -> ApprovalAnswer {
         let Daemon { judge, sessions, .. } = self.daemon;
-        judge.ask(sessions, &call.standing.caller, self.request.clone())
+        let kept = self.decision.what.get().cloned();
+        judge.ask(sessions, &call.standing.caller, self.request.clone(), kept)
     }
 
     /// Waits until a call that waits is decided, as long as its caller or the question to its person waits.

@@ -33,6 +33,7 @@ impl<P: Pty> Actor<P> {
         let all_there = self.unfed.is_empty() && input_is_there;
         if all_there {
             // Who is told that the program is idle is told what it is by now as well.
+            self.looks.make_way = false;
             self.look_if_due();
         }
         match all_there.then(|| self.idleness()).flatten() {

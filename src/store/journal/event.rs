@@ -123,7 +123,8 @@ pub(super) fn details_of(event: &Event, keep_input: bool) -> Option<Value> {
             json!({"writing": if *is_on { "on" } else { "off" }, "for_ms": for_ms})
         }
         Event::ApprovalAsked { id, what, .. } => {
-            json!({"approval_id": id.to_string(), "what": keep_input.then_some(what)})
+            let what = Some(what).filter(|what| keep_input && !what.is_empty());
+            json!({"approval_id": id.to_string(), "what": what})
         }
         Event::ApprovalDecided { id, .. } => json!({"approval_id": id.to_string()}),
         Event::Fault { what } => json!({"what": what}),
