@@ -267,7 +267,7 @@ impl Posted {
     }
 
     pub async fn wait(mut self) -> Result<ToolAnswer, CliFailure> {
-        let (mut told, mut wait) = (None, FIRST_WAIT);
+        let mut wait = FIRST_WAIT;
         loop {
             let answer = self.answer().await;
             let id = answer.as_ref().err().and_then(approval_of);
@@ -276,9 +276,8 @@ impl Posted {
             if left.is_zero() {
                 return answer;
             }
-            if told.as_ref() != Some(&id) {
+            if self.asked.borrow().as_ref() != Some(&id) {
                 note_to_all(&format!("waits for an approval: termgate approve {id}"));
-                told = Some(id.clone());
                 self.asked.send_replace(Some(id));
             }
             // An equal call at the same state of the terminal has the same approval.

@@ -19,9 +19,6 @@ use crate::wire::untrusted::Untrusted;
 /// How many bytes a list has between two sessions, for programs and for models.
 const BETWEEN_BYTES: usize = 3;
 
-/// More sessions than one result has room for.
-const PAGE_MAX: usize = 100;
-
 #[derive(Debug, Deserialize, JsonSchema)]
 pub struct ListSessions {
     /// Only this one: id, prefix or name
@@ -54,21 +51,14 @@ impl Tool for ListSessions {
         let writable =
             |session: &Known| call.daemon.switchboard.may_write(&call.standing, session, now);
         chosen.retain(|session| self.wants(session));
-        // The command line shows people all there are, and all of each.
-        let shows_all = call.standing.door == Door::Operator;
-        let count = chosen.len();
-        let order = |session: &Known| (session.name(), session.id());
-        if !shows_all && count > PAGE_MAX {
-            chosen.select_nth_unstable_by_key(PAGE_MAX, order);
-            chosen.truncate(PAGE_MAX);
-        }
-        chosen.sort_by_cached_key(order);
+        chosen.sort_by_cached_key(|session| (session.name(), session.id()));
         let sessions = chosen
             .iter()
             .map(|session| SessionWire::of_known(session, &call.standing, writable(session), now));
         let write_allowed =
             call.daemon.switchboard.could_write(&call.daemon.sessions, &call.standing, now);
-        let mut list = if shows_all {
+        // The command line shows people all there are, and all of each.
+        let mut list = if call.standing.door == Door::Operator {
             SessionList {
                 sessions: sessions.collect(),
                 write_allowed,
@@ -77,7 +67,7 @@ impl Tool for ListSessions {
                 untrusted: Untrusted,
             }
         } else {
-            SessionList::within(sessions.map(|it| it.within(most)), count, write_allowed)
+            SessionList::within(sessions.map(|session| session.within(most)), write_allowed)
         };
         if self.is_for_all() && call.standing.reach == Reach::Tenant {
             list.listed = listed_of_others(&call.daemon.sessions, &call.standing);
@@ -121,14 +111,13 @@ impl ListSessions {
 }
 
 impl SessionList {
-    /// As many of the first sessions of so many as one result has room for: one in any case, so one alone is not
-    /// measured.
-    fn within(first: impl Iterator<Item = SessionWire>, count: usize, write_allowed: bool) -> Self {
+    /// As many of the sessions as one result has room for: the first in any case, so one alone is not measured.
+    fn within(all: impl ExactSizeIterator<Item = SessionWire>, write_allowed: bool) -> Self {
         let bytes =
             |it: &SessionWire| json_bytes(it) + escaped_bytes(&it.summary()) + BETWEEN_BYTES;
-        let mut sessions = Vec::new();
+        let (count, mut sessions) = (all.len(), Vec::new());
         let mut room = room_left(&"", "");
-        for session in first {
+        for session in all {
             let cost = if count > 1 { bytes(&session) } else { 0 };
             if cost > room && !sessions.is_empty() {
                 break;
