@@ -20,14 +20,14 @@ use crate::core::policy::{Door, Reach, Standing};
 use crate::mcp::connection::Connection;
 use crate::mcp::outbox::PushLane;
 use crate::mcp::resource::work::State;
-use crate::mcp::resource::{SessionPart, Watched, known, seen};
+use crate::mcp::resource::{SessionPart, Watched, seen};
 use crate::mount::handle::ListChanges;
 use crate::mount::servers::Mount;
 use crate::mount::watches::ResourceWatch;
 use crate::session::handle::Session;
 use crate::session::registry::silent::Known;
 use crate::store::journal::writer::Audience;
-use crate::surface::call::Daemon;
+use crate::surface::call::{Daemon, seen_known};
 use crate::surface::control::approvals::waiting;
 use crate::surface::control::list_events::sees;
 use crate::surface::mounted::{content_mount, content_mounts, seen_mounts};
@@ -170,7 +170,7 @@ fn listed(daemon: &Daemon, standing: &Standing) -> Vec<String> {
         };
         format!("{} {} {exited:?}", session.id(), session.name())
     };
-    known(daemon, standing).iter().map(state).collect()
+    seen_known(&daemon.sessions, standing).iter().map(state).collect()
 }
 
 /// The state of the lease list that the caller may see, except expiry times.

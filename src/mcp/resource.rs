@@ -247,7 +247,11 @@ impl Resource {
                     let writable = daemon.switchboard.may_write(standing, it, now);
                     json!(SessionWire::of_known(it, standing, writable, now).within(IN_LIST))
                 };
-                list("sessions", after).of(&known(daemon, standing), Known::name, entry)
+                list("sessions", after).of(
+                    &seen_known(&daemon.sessions, standing),
+                    Known::name,
+                    entry,
+                )
             }
             Self::Leases { after } => {
                 let entry = |it: &Session| {
@@ -337,19 +341,13 @@ pub fn uri_of_skill(prompt: &Prompt) -> String {
     format!("{SCHEME}skills/{}", prompt.name)
 }
 
-/// The sessions that the caller sees, sorted by name. Includes sessions whose shims do not answer yet.
-pub fn known(daemon: &Daemon, standing: &Standing) -> Vec<Known> {
-    let mut known = seen_known(&daemon.sessions, standing);
-    known.sort_by_key(|known| (known.name(), known.id()));
-    known
-}
-
 /// The sessions of this daemon that the caller sees, sorted by name.
 pub fn seen(daemon: &Daemon, standing: &Standing) -> Vec<Session> {
-    let mut sessions = daemon.sessions.all();
-    sessions.retain(|session| standing.sees(session));
-    sessions.sort_by_key(|session| (session.name(), session.id()));
-    sessions
+    let here = |known| match known {
+        Known::Here(session) => Some(session),
+        Known::Silent(_) => None,
+    };
+    seen_known(&daemon.sessions, standing).into_iter().filter_map(here).collect()
 }
 
 fn lease_of(daemon: &Daemon, session: &Session) -> LeaseWire {

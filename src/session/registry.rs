@@ -38,6 +38,7 @@ use crate::session::pty::sandbox::SandboxPlaces;
 use crate::session::recorder::ActRecorder;
 use crate::session::records::identity::SessionRecord;
 use crate::session::registry::limits::SessionLimits;
+use crate::session::registry::silent::Known;
 use crate::session::stats::{Counters, Live};
 
 /// What every session of a daemon is created with, as long as the daemon runs.
@@ -106,6 +107,8 @@ struct RegistryState {
     limits: watch::Sender<Arc<SessionLimits>>,
     clock: Clock,
     entries: DashMap<SessionId, SessionEntry>,
+    /// What [`Registry::known`] answers; none after a change.
+    ordered: Mutex<Option<Arc<[Known]>>>,
     /// It is locked last: whoever has it looks at no entry.
     index: Mutex<Index>,
     facts: Board,
@@ -161,6 +164,7 @@ impl Registry {
             limits: watch::Sender::new(Arc::new(limits)),
             clock,
             entries: DashMap::new(),
+            ordered: Mutex::default(),
             index: Mutex::default(),
             facts: facts.clone(),
             announcements,
@@ -322,7 +326,7 @@ impl Registry {
     }
 
     fn tell_listed(&self, session: &Session) {
-        self.0.changes.send_modify(|count| *count += 1);
+        self.tell_known();
         self.0.facts.tell_listed(session.id());
     }
 

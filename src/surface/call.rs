@@ -380,11 +380,9 @@ pub fn find_known(
     })
 }
 
-/// Every session that the caller sees, in no order.
+/// Every session that the caller sees, by name and then by id. Includes those whose shims do not answer yet.
 pub fn seen_known(sessions: &Registry, standing: &Standing) -> Vec<Known> {
-    let mut known = sessions.known();
-    known.retain(|known| standing.sees(known));
-    known
+    sessions.known().iter().filter(|known| standing.sees(*known)).cloned().collect()
 }
 
 /// Whether a caller may know of a session of which perhaps only records are left.

@@ -532,7 +532,7 @@ async fn of_many_sessions_each_is_told_once_in_the_order_of_their_names() {
     const COUNT: usize = 120;
     let daemon = TestDaemon::configured(|config| {
         config.allow_write = true;
-        config.sessions.own = COUNT;
+        config.sessions.own = COUNT + 1;
     })
     .await;
     let mut client = daemon.client(Era::Legacy).await;
@@ -553,6 +553,17 @@ async fn of_many_sessions_each_is_told_once_in_the_order_of_their_names() {
         page["after"] = json!(found.last());
     }
     assert_eq!(found, (0..COUNT).map(|number| format!("s{number:03}")).collect::<Vec<_>>());
+    // A list that was sorted before knows of what comes and is renamed.
+    let rename = json!({"session": "s000", "action": "rename", "new_name": "s118a"});
+    client.structured("manage_session", rename).await;
+    client.structured("create_session", json!({"command": "cat", "name": "z"})).await;
+    let listed = client.structured("list_sessions", json!({"session": "s117"})).await;
+    for after in [json!("s117"), listed["sessions"][0]["id"].clone()] {
+        let rest = client.structured("list_sessions", json!({"after": after})).await;
+        let names = rest["sessions"].as_array().unwrap().iter();
+        let names: Vec<_> = names.map(|it| it["name"].as_str().unwrap()).collect();
+        assert_eq!(names, ["s118", "s118a", "s119", "z"], "after {after}");
+    }
     daemon.stop().await;
 }
 

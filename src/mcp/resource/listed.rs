@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use crate::core::policy::Standing;
-use crate::surface::answer::budget::{escaped_bytes, fitting, room_left};
+use crate::surface::answer::budget::{escaped_bytes, room_left};
 use crate::surface::call::Daemon;
 use crate::surface::mounted::listed_mounts;
 use crate::wire::lease::ListedLease;
@@ -126,18 +126,21 @@ impl List<'_> {
     ) -> Value {
         let told = self.after.unwrap_or_default();
         let sessions = &sessions[sessions.partition_point(|it| &*name(it) <= told)..];
-        let mut entries = if self.after.is_none() { first } else { Vec::new() };
-        let before = entries.len();
-        entries.extend(sessions.iter().map(entry));
-        // The entry is JSON inside a JSON string.
-        let bytes = |it: &Value| escaped_bytes(&it.to_string()) + 1;
-        let fits = fitting(entries.iter().map(bytes), room_left(&"", "")).count;
-        let left_out = if self.whole { 0 } else { entries.len() - fits };
-        entries.truncate(entries.len() - left_out);
+        let first = if self.after.is_none() { first } else { Vec::new() };
+        let (before, mut room) = (first.len(), room_left(&"", ""));
+        let mut fits = |it: &Value| {
+            // The entry is JSON inside a JSON string.
+            let left = room.checked_sub(escaped_bytes(&it.to_string()) + 1);
+            room = left.unwrap_or_default();
+            self.whole || left.is_some()
+        };
+        let all = first.into_iter().chain(sessions.iter().map(entry));
+        let entries: Vec<Value> = all.take_while(|it| fits(it)).collect();
+        let (count, left_out) = (entries.len(), before + sessions.len() - entries.len());
         let mut list = json!({self.name: entries});
         if left_out > 0 {
             list["left_out"] = json!(left_out);
-            let last = fits.checked_sub(before + 1).and_then(|last| sessions.get(last));
+            let last = count.checked_sub(before + 1).and_then(|last| sessions.get(last));
             // Without a session before it, the next page begins with the first.
             let last = last.map(name).unwrap_or_default();
             list["next"] = json!(format!("termgate://{}?after={last}", self.name));

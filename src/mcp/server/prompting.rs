@@ -12,10 +12,9 @@ use serde_json::Value;
 use crate::core::nearest::nearest_of;
 use crate::core::policy::Standing;
 use crate::mcp::prompt::{Argument, Given, Prompt, prompts};
-use crate::mcp::resource::known;
 use crate::mcp::resource::listed::OUTPUT;
 use crate::mcp::server::Server;
-use crate::surface::call::find_session;
+use crate::surface::call::{find_session, seen_known};
 use crate::surface::error::SurfaceError;
 
 /// The maximum size of one argument, in bytes.
@@ -124,7 +123,7 @@ impl Server {
 
     fn sessions_like(&self, typed: &str, standing: &Standing) -> Vec<String> {
         let mut values = Vec::new();
-        for session in known(self.shared.gateway.daemon(), standing) {
+        for session in seen_known(&self.shared.gateway.daemon().sessions, standing) {
             let (name, id) = (session.name().to_string(), session.id().to_string());
             if name.starts_with(typed) {
                 values.push(name);

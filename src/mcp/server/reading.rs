@@ -79,10 +79,10 @@ impl Server {
         let mut resources = if cursor.is_none() { of_no_session(standing) } else { Vec::new() };
         let mut sessions = seen(self.shared.gateway.daemon(), standing);
         sessions.retain(|session| cursor.is_none_or(|after| *session.name() > *after));
-        let parts: Vec<_> = sessions.iter().map(parts_of).collect();
-        let fits = fitting(parts.iter().map(json_bytes), room_left(&resources, "")).count.max(1);
-        let more = fits < parts.len();
-        resources.extend(parts.into_iter().take(fits).flatten());
+        let bytes = sessions.iter().map(|session| json_bytes(&parts_of(session)));
+        let fits = fitting(bytes, room_left(&resources, "")).count.max(1);
+        let more = fits < sessions.len();
+        resources.extend(sessions.iter().take(fits).flat_map(parts_of));
         let mut page = ListResourcesResult::with_all_items(resources);
         page.next_cursor = more.then(|| sessions[fits - 1].name().to_string());
         page.with_ttl_ms(0).with_cache_scope(CacheScope::Private)

@@ -2,7 +2,7 @@
 //!
 //! It knows what was kept beside those, and asks no shim; whoever does says which are silent.
 
-use std::sync::Arc;
+use std::sync::{Arc, MutexGuard, PoisonError};
 
 use crate::core::ids::{SessionId, TenantId};
 use crate::core::policy::roles::RightsSubject;
@@ -86,9 +86,28 @@ impl RightsSubject for Known {
 }
 
 impl Registry {
-    /// Every session that is there, in no order.
-    pub fn known(&self) -> Vec<Known> {
-        self.0.entries.iter().filter_map(|entry| Known::of(&entry)).collect()
+    /// Every session that is there, by name and then by id. It is sorted once for all who ask between two
+    /// changes.
+    pub fn known(&self) -> Arc<[Known]> {
+        let mut ordered = self.ordered();
+        let known = ordered.get_or_insert_with(|| {
+            let entries = self.0.entries.iter().filter_map(|entry| Known::of(&entry));
+            let mut known: Vec<Known> = entries.collect();
+            known.sort_by_cached_key(|known| (known.name(), known.id()));
+            known.into()
+        });
+        Arc::clone(known)
+    }
+
+    fn ordered(&self) -> MutexGuard<'_, Option<Arc<[Known]>>> {
+        self.0.ordered.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes that a session has come, gone or fallen silent, or has another name.
+    pub(super) fn tell_known(&self) {
+        // Nobody has an entry here: who sorts looks at all of them.
+        *self.ordered() = None;
+        self.note_change();
     }
 
     /// The session with this id, if it is there.
@@ -134,7 +153,7 @@ impl Registry {
         for id in ids.iter().filter(|id| !self.is_silent(**id)) {
             let record = self.record_of(*id).map(Arc::new);
             self.0.entries.entry(*id).or_default().silent = Some(record);
-            self.0.changes.send_modify(|count| *count += 1);
+            self.tell_known();
         }
     }
 
@@ -151,7 +170,7 @@ impl Registry {
                 self.free_name(&record.tenant, &record.name, id);
             }
         }
-        self.0.changes.send_modify(|count| *count += 1);
+        self.tell_known();
     }
 
     /// All of them, each by the name it had, or by its id where nobody knows that.

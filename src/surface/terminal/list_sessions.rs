@@ -1,16 +1,17 @@
 //! `list_sessions`: every session the caller may see, or one of them.
 
+use std::sync::Arc;
+
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::core::counted::counted;
 use crate::core::policy::roles::RightsSubject as _;
 use crate::core::policy::{Door, Reach, Standing};
-use crate::session::registry::Registry;
 use crate::session::registry::silent::Known;
 use crate::surface::answer::budget::{IN_LIST, escaped_bytes, json_bytes, room_left};
 use crate::surface::answer::session::ALONE;
-use crate::surface::call::{Call, find_known, seen_known};
+use crate::surface::call::{Call, find_known};
 use crate::surface::error::SurfaceError;
 use crate::surface::tool::{Answer, Tool, ToolAccess};
 use crate::wire::session::{ListedSession, SessionList, SessionState, SessionWire};
@@ -41,17 +42,20 @@ impl Tool for ListSessions {
 
     async fn call(self, call: Call) -> Result<Answer<SessionList>, SurfaceError> {
         let now = call.daemon.now();
-        let (mut chosen, most) = match &self.session {
+        let (known, most) = match &self.session {
             Some(given) => {
                 let found = find_known(&call.daemon.sessions, &call.standing, Some(given))?;
-                (vec![found], ALONE)
+                (Arc::from([found]), ALONE)
             }
-            None => (seen_known(&call.daemon.sessions, &call.standing), IN_LIST),
+            None => (call.daemon.sessions.known(), IN_LIST),
         };
+        let chosen: Vec<&Known> = self
+            .rest(&known)
+            .iter()
+            .filter(|session| call.standing.sees(*session) && self.wants(session))
+            .collect();
         let writable =
             |session: &Known| call.daemon.switchboard.may_write(&call.standing, session, now);
-        chosen.retain(|session| self.wants(session));
-        chosen.sort_by_cached_key(|session| (session.name(), session.id()));
         let sessions = chosen
             .iter()
             .map(|session| SessionWire::of_known(session, &call.standing, writable(session), now));
@@ -70,18 +74,18 @@ impl Tool for ListSessions {
             SessionList::within(sessions.map(|session| session.within(most)), write_allowed)
         };
         if self.is_for_all() && call.standing.reach == Reach::Tenant {
-            list.listed = listed_of_others(&call.daemon.sessions, &call.standing);
+            list.listed = listed_of_others(&known, &call.standing);
         }
         Ok(Answer { text: list.summary(), result: list })
     }
 }
 
 /// The sessions of other tenants that let their names be known, a hundred at most.
-fn listed_of_others(sessions: &Registry, standing: &Standing) -> Vec<ListedSession> {
+fn listed_of_others(known: &[Known], standing: &Standing) -> Vec<ListedSession> {
     const LISTED_MAX: usize = 100;
-    let known = sessions.known().into_iter().filter(Known::is_listed);
     let mut listed: Vec<ListedSession> = known
-        .filter(|known| !standing.sees(known))
+        .iter()
+        .filter(|known| known.is_listed() && !standing.sees(*known))
         .map(|it| ListedSession { name: it.name().to_string(), tenant: it.tenant().to_string() })
         .collect();
     listed.sort_by(|a, b| (&a.name, &a.tenant).cmp(&(&b.name, &b.tenant)));
@@ -105,8 +109,15 @@ impl ListSessions {
             None => true,
         };
         let tag = self.tag.as_ref().is_none_or(|tag| session.has_tag(tag));
-        let after = self.after.as_ref().is_none_or(|after| *session.name() > **after);
-        state && tag && after
+        state && tag
+    }
+
+    /// The sessions behind the one that the last page ended with, which may be gone by now.
+    fn rest<'a>(&self, known: &'a [Known]) -> &'a [Known] {
+        let Some(after) = &self.after else { return known };
+        let of_id = after.parse().ok().and_then(|id| known.iter().position(|it| it.id() == id));
+        let behind_name = || known.partition_point(|it| *it.name() <= **after);
+        &known[of_id.map_or_else(behind_name, |at| at + 1)..]
     }
 }
 
