@@ -10,7 +10,7 @@
 # other programs can read the environment that this one began with.
 __termgate_flags=$-
 builtin set +a
-builtin read -r -u "$TERMGATE_SHELL_NONCE" __termgate_d
+builtin read -r -N 32 -u "$TERMGATE_SHELL_NONCE" __termgate_d
 builtin eval "exec $TERMGATE_SHELL_NONCE<&-"
 builtin unset TERMGATE_SHELL_NONCE
 __termgate_a=$'\e]133;A;bound=1;nonce='$__termgate_d$'\e\\'

@@ -164,10 +164,7 @@ fn event_news(daemon: Arc<Daemon>, standing: Standing, uri: String) -> ChangeNot
 /// The state of the session list that the caller may see. Notifications compare it, so they reveal nothing else.
 fn listed(daemon: &Daemon, standing: &Standing) -> Vec<String> {
     let state = |session: &Known| {
-        let exited = match session {
-            Known::Here(session) => Some(session.frame().exit.value.is_some()),
-            Known::Silent(_) => None,
-        };
+        let exited = session.here().map(|session| session.frame().exit.value.is_some());
         format!("{} {} {exited:?}", session.id(), session.name())
     };
     seen_known(&daemon.sessions, standing).iter().map(state).collect()

@@ -23,7 +23,7 @@ use crate::mcp::resource::query::GridQuery;
 use crate::mcp::resource::work::{State, Work};
 use crate::mcp::shared::ServerShared;
 use crate::session::handle::Session;
-use crate::session::registry::silent::Known;
+use crate::session::registry::silent::{Known, KnownAs};
 use crate::surface::answer::budget::{IN_LIST, room_left};
 use crate::surface::answer::page::{Form, Larger, Page, PageRoom};
 use crate::surface::call::{Daemon, find_known, find_session, seen_known};
@@ -296,9 +296,9 @@ impl Resource {
     pub fn watched(&self, daemon: &Daemon, standing: &Standing) -> Result<Watched, SurfaceError> {
         let part = |session: &str, part| {
             let known = find_known(&daemon.sessions, standing, Some(session))?;
-            Ok(match known {
-                Known::Here(session) => Watched::Part(session, part),
-                Known::Silent(record) => Watched::Silent(record.id, part),
+            Ok(match known.as_is {
+                KnownAs::Here(session) => Watched::Part(session, part),
+                KnownAs::Silent(record) => Watched::Silent(record.id, part),
             })
         };
         Ok(match self {
@@ -343,11 +343,8 @@ pub fn uri_of_skill(prompt: &Prompt) -> String {
 
 /// The sessions of this daemon that the caller sees, sorted by name.
 pub fn seen(daemon: &Daemon, standing: &Standing) -> Vec<Session> {
-    let here = |known| match known {
-        Known::Here(session) => Some(session),
-        Known::Silent(_) => None,
-    };
-    seen_known(&daemon.sessions, standing).into_iter().filter_map(here).collect()
+    let known = daemon.sessions.known();
+    known.iter().filter(|it| standing.sees(*it)).filter_map(Known::here).cloned().collect()
 }
 
 fn lease_of(daemon: &Daemon, session: &Session) -> LeaseWire {

@@ -31,7 +31,7 @@ use crate::session::request_order::RequestTurn;
 
 /// Dropped once a call has taken effect, so that the connection's next one may.
 #[derive(Debug)]
-pub struct Accepted(#[allow(dead_code)] Option<RequestTurn>); // Its end alone matters.
+pub struct Accepted(Option<RequestTurn>);
 
 impl Accepted {
     /// Keeps the turn until the call is accepted.
@@ -42,6 +42,13 @@ impl Accepted {
     /// For calls that nothing waits for.
     pub fn nothing() -> Self {
         Self(None)
+    }
+
+    /// Lets the connection's next call begin if it starts a session as this one does.
+    pub fn begin(&self) {
+        if let Some(turn) = &self.0 {
+            turn.begin();
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! Makes the requests of one connection take effect in order of arrival.
 //!
-//! Requests run concurrently. Without turns, two keystrokes could reach the terminal in the wrong order.
+//! Requests run concurrently. Without turns, two keystrokes could reach the terminal in the wrong order. Starting a
+//! program takes long and disturbs no other start, so starts that follow one another run side by side.
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
@@ -42,7 +43,25 @@ impl RequestTurn {
     ///
     /// Only one task at a time may wait for a turn. Cancel-safe.
     pub async fn wait(&self) {
-        poll_fn(|context| self.turnstile.lock().poll_head(self.ticket, context)).await;
+        self.wait_for(Before::Finished).await;
+    }
+
+    /// The same for a start, which need not wait for the end of other starts that have begun.
+    pub async fn wait_beside(&self) {
+        self.wait_for(Before::Begun).await;
+    }
+
+    async fn wait_for(&self, before: Before) {
+        poll_fn(|context| self.turnstile.lock().poll(self.ticket, before, context)).await;
+    }
+
+    /// Notes that a start has come so far that the next one may begin. All else waits on.
+    pub fn begin(&self) {
+        let next = self.turnstile.lock().change(self.ticket, QueuedTurn::Begun);
+        // Wake outside the lock, because the woken task takes it at once.
+        if let Some(waker) = next {
+            waker.wake();
+        }
     }
 
     /// Finishes the turn: the next request may take effect.
@@ -51,8 +70,7 @@ impl RequestTurn {
 
 impl Drop for RequestTurn {
     fn drop(&mut self) {
-        let next = self.turnstile.lock().finish(self.ticket);
-        // Wake outside the lock, because the woken task takes it at once.
+        let next = self.turnstile.lock().change(self.ticket, QueuedTurn::Finished);
         if let Some(waker) = next {
             waker.wake();
         }
@@ -86,8 +104,19 @@ struct TurnQueue {
 #[derive(Debug)]
 enum QueuedTurn {
     Open,
-    Waiting(Waker),
+    Waiting(Before, Waker),
+    /// A start that lets others begin.
+    Begun,
     Finished,
+}
+
+/// What a turn waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Before {
+    /// All turns before it are finished.
+    Finished,
+    /// They are finished, or starts that have begun.
+    Begun,
 }
 
 impl TurnQueue {
@@ -97,24 +126,37 @@ impl TurnQueue {
         ticket
     }
 
-    fn poll_head(&mut self, ticket: u64, context: &mut Context<'_>) -> Poll<()> {
-        if ticket == self.head {
+    fn poll(&mut self, ticket: u64, before: Before, context: &mut Context<'_>) -> Poll<()> {
+        if self.has_come((ticket - self.head) as usize, before) {
             return Poll::Ready(());
         }
-        self.put(ticket, QueuedTurn::Waiting(context.waker().clone()));
+        self.put(ticket, QueuedTurn::Waiting(before, context.waker().clone()));
         Poll::Pending
     }
 
-    /// Ends one turn and returns the waker of the turn that is now first.
-    fn finish(&mut self, ticket: u64) -> Option<Waker> {
-        self.put(ticket, QueuedTurn::Finished);
+    fn has_come(&self, place: usize, before: Before) -> bool {
+        match before {
+            Before::Finished => place == 0,
+            Before::Begun => self.places.iter().take(place).all(QueuedTurn::lets_begin),
+        }
+    }
+
+    /// Changes one turn and returns the waker of the turn that has come by that.
+    fn change(&mut self, ticket: u64, to: QueuedTurn) -> Option<Waker> {
+        self.put(ticket, to);
         while let Some(QueuedTurn::Finished) = self.places.front() {
             self.places.pop_front();
             self.head += 1;
         }
-        match self.places.front() {
-            Some(QueuedTurn::Waiting(waker)) => Some(waker.clone()),
-            Some(QueuedTurn::Open | QueuedTurn::Finished) | None => None,
+        let next = self.places.iter().position(|place| !place.lets_begin())?;
+        match &self.places[next] {
+            QueuedTurn::Waiting(before, waker) if self.has_come(next, *before) => {
+                Some(waker.clone())
+            }
+            QueuedTurn::Waiting(..)
+            | QueuedTurn::Open
+            | QueuedTurn::Begun
+            | QueuedTurn::Finished => None,
         }
     }
 
@@ -126,6 +168,12 @@ impl TurnQueue {
     }
 }
 
+impl QueuedTurn {
+    fn lets_begin(&self) -> bool {
+        matches!(self, Self::Begun | Self::Finished)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -133,6 +181,49 @@ mod tests {
     fn is_first(turn: &RequestTurn) -> bool {
         let waiting = std::pin::pin!(turn.wait());
         waiting.poll(&mut Context::from_waker(Waker::noop())).is_ready()
+    }
+
+    fn may_start(turn: &RequestTurn) -> bool {
+        let waiting = std::pin::pin!(turn.wait_beside());
+        waiting.poll(&mut Context::from_waker(Waker::noop())).is_ready()
+    }
+
+    #[test]
+    fn a_start_waits_only_until_the_one_before_has_begun() {
+        let turnstile = Turnstile::default();
+        let (first, second, other) = (turnstile.turn(), turnstile.turn(), turnstile.turn());
+        assert!(may_start(&first) && !may_start(&second));
+        first.begin();
+        assert!(may_start(&second));
+        second.begin();
+        assert!(!is_first(&other), "all else waits for the end of starts");
+        second.pass();
+        assert!(!is_first(&other));
+        first.pass();
+        assert!(is_first(&other));
+        assert_eq!(turnstile.lock().places.len(), 1);
+    }
+
+    #[test]
+    fn a_start_overtakes_nothing_that_waits_for_the_end_of_another() {
+        let turnstile = Turnstile::default();
+        let (start, between, later) = (turnstile.turn(), turnstile.turn(), turnstile.turn());
+        start.begin();
+        assert!(!is_first(&between) && !may_start(&later));
+        between.pass();
+        assert!(may_start(&later), "nothing is between them any more");
+    }
+
+    #[tokio::test]
+    async fn a_start_that_waits_is_woken_when_the_one_before_begins() {
+        let turnstile = Turnstile::default();
+        let (first, second) = (turnstile.turn(), turnstile.turn());
+        let waiting = tokio::spawn(async move { second.wait_beside().await });
+        tokio::task::yield_now().await;
+        first.begin();
+        waiting.await.unwrap();
+        first.pass();
+        assert_eq!(turnstile.lock().places.len(), 0);
     }
 
     #[test]

@@ -26,7 +26,7 @@ use crate::session::drain::Departure;
 use crate::session::error::SessionError;
 use crate::session::handle::Session;
 use crate::session::registry::Registry;
-use crate::session::registry::silent::Known;
+use crate::session::registry::silent::{Known, KnownAs};
 use crate::session::stats::EventCounter;
 use crate::store::index::writer::SearchIndex;
 use crate::store::journal::writer::Journal;
@@ -325,9 +325,9 @@ pub fn find_session(
     standing: &Standing,
     given: Option<&str>,
 ) -> Result<Session, SurfaceError> {
-    match find_known(sessions, standing, given)? {
-        Known::Here(session) => Ok(session),
-        Known::Silent(_) => Err(SessionError::Silent.into()),
+    match find_known(sessions, standing, given)?.as_is {
+        KnownAs::Here(session) => Ok(session),
+        KnownAs::Silent(_) => Err(SessionError::Silent.into()),
     }
 }
 

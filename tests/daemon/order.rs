@@ -119,6 +119,35 @@ async fn pipelined(era: Era, calls: usize, every: usize) -> (PathBuf, TestDaemon
     (log, daemon)
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn sessions_that_start_side_by_side_have_names_in_their_order_and_are_there_for_the_next_call()
+ {
+    const UNNAMED: usize = 12;
+    let daemon = TestDaemon::writable().await;
+    let mut client = daemon.client(Era::Modern).await;
+    let mut expected = Vec::new();
+    for number in 1..=UNNAMED {
+        let id = client.send_call("create_session", json!({"command": "cat", "args": []})).await;
+        let name = if number == 1 { "cat".to_owned() } else { format!("cat-{number}") };
+        expected.push((id, name));
+    }
+    let named = json!({"command": "cat", "args": [], "name": "last"});
+    expected.push((client.send_call("create_session", named).await, "last".to_owned()));
+    let typed = client.send_call("send_text", json!({"session": "last", "text": "x"})).await;
+    let (mut names, mut written) = (Vec::new(), 0);
+    for _ in 0..UNNAMED + 2 {
+        let answer = client.receiver.first(|message| message["id"].is_u64()).await;
+        let (id, result) = (answer["id"].as_u64().unwrap(), structured(&answer["result"]));
+        match id == typed {
+            true => written = result["written"].as_u64().unwrap(),
+            false => names.push((id, result["session"]["name"].as_str().unwrap().to_owned())),
+        }
+    }
+    names.sort();
+    assert_eq!((names, written), (expected, 1));
+    daemon.stop().await;
+}
+
 fn numbers(count: usize) -> String {
     (0..count).fold(String::new(), |mut text, number| {
         write!(text, "{number:06}\r").unwrap();

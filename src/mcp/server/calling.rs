@@ -160,7 +160,10 @@ impl Server {
         turn: RequestTurn,
         room: Option<usize>,
     ) -> (Result<ToolAnswer, SurfaceError>, Option<ReservedSpace>) {
-        turn.wait().await;
+        match entry.access == ToolAccess::Create {
+            true => turn.wait_beside().await,
+            false => turn.wait().await,
+        }
         let room = match room {
             Some(bytes) => {
                 // A read takes effect at once. It must not delay other requests while it waits for space.

@@ -483,7 +483,12 @@ async fn nothing_is_left_of_a_start_whose_shim_died() {
     };
     assert!(
         registry
-            .create(&permit(&caller(), PermittedAct::Create, None), creation, |_| {})
+            .create(
+                &permit(&caller(), PermittedAct::Create, None),
+                creation,
+                Accepted::nothing(),
+                |_| {}
+            )
             .await
             .is_err()
     );

@@ -24,7 +24,7 @@ use crate::core::lease::request::{AcquireRequest, Grant};
 use crate::core::policy::{Permit, PermittedAct};
 use crate::core::shell::commands::record::CommandRecord;
 use crate::session::actor::{Actor, COMMANDS_MAX, Setup};
-use crate::session::command::{PEOPLE_COMMANDS_MAX, Reply};
+use crate::session::command::{Accepted, PEOPLE_COMMANDS_MAX, Reply};
 use crate::session::control::Parting;
 use crate::session::error::{CreateError, NAME_MAX, SessionError, check_name};
 use crate::session::handle::{About, Session, SessionEnds};
@@ -47,7 +47,8 @@ use crate::session::stats::Live;
 
 impl Registry {
     /// Creates a session and waits until its doors are open. `listed` is called once everybody finds
-    /// it and nothing was done there yet, to tell it what the switches leave open.
+    /// it and nothing was done there yet, to tell it what the switches leave open. The call counts as begun once the
+    /// session has its name, and is accepted once it is listed.
     ///
     /// What was begun is finished, whether or not anybody still waits for it; the first lease is nobody's
     /// then, as where the switches are closed.
@@ -58,13 +59,16 @@ impl Registry {
         &self,
         permit: &Permit,
         creation: Creation,
+        accepted: Accepted,
         listed: impl FnOnce(&Session) + Send + 'static,
     ) -> Result<(Session, Option<Grant>), CreateError> {
         permit.check(PermittedAct::Create, None, self.clock().now())?;
         let registry = self.clone();
         let (reply, answer) = oneshot::channel();
         let creating =
-            tokio::spawn(async move { registry.create_now(creation, reply, listed).await });
+            tokio::spawn(
+                async move { registry.create_now(creation, reply, accepted, listed).await },
+            );
         let created = creating.await.unwrap_or_else(|failed| match failed.try_into_panic() {
             Ok(panic) => std::panic::resume_unwind(panic),
             Err(_) => Err(CreateError::Ending),
@@ -81,6 +85,7 @@ impl Registry {
         &self,
         mut creation: Creation,
         reply: Reply<Grant>,
+        accepted: Accepted,
         listed: impl FnOnce(&Session),
     ) -> Result<Session, CreateError> {
         let tenant = creation.tenant.clone();
@@ -94,7 +99,10 @@ impl Registry {
             None => self.take_free_name(&tenant, &name_of(&creation.launch, &spec), id),
         };
         let started = match self.check_room(&tenant) {
-            Ok(()) => start(self, Arc::clone(&name), &creation, spec).await,
+            Ok(()) => {
+                accepted.begin();
+                start(self, Arc::clone(&name), &creation, spec).await
+            }
             Err(error) => Err(error),
         };
         let (session, task) = started.inspect_err(|_| {
@@ -110,6 +118,8 @@ impl Registry {
         let (name, command) = (session.name(), command[..end].to_owned());
         self.tell_event(Some(&session), Event::SessionCreated { name, command });
         listed(&session);
+        // The connection's next call finds the session, and comes after the first lease.
+        drop(accepted);
         self.look_after(session.clone(), tokio::spawn(task));
         // Whoever ends the daemon either sees this session or is seen here.
         if self.0.ending.load(Ordering::SeqCst) {

@@ -12,8 +12,16 @@ use crate::session::pty::sidecar_files::Remains;
 use crate::session::records::identity::SessionRecord;
 use crate::session::registry::{Registry, SessionEntry};
 
+/// A session that is there. Its tenant stands beside it: of hundreds, those that a caller may not see, or not yet on
+/// this page, are passed over without a look at any of their memory.
 #[derive(Clone, Debug)]
-pub enum Known {
+pub struct Known {
+    tenant: TenantId,
+    pub as_is: KnownAs,
+}
+
+#[derive(Clone, Debug)]
+pub enum KnownAs {
     /// This daemon has it.
     Here(Session),
     /// It is to be found once somebody answers for its terminal; its name is its own meanwhile.
@@ -22,43 +30,49 @@ pub enum Known {
 
 impl Known {
     fn of(entry: &SessionEntry) -> Option<Self> {
-        match (&entry.session, &entry.silent) {
-            (Some(session), _) => Some(Self::Here(session.clone())),
-            (None, Some(Some(record))) => Some(Self::Silent(Arc::clone(record))),
-            (None, Some(None) | None) => None,
-        }
+        let (tenant, as_is) = match (&entry.session, &entry.silent) {
+            (Some(session), _) => (session.tenant(), KnownAs::Here(session.clone())),
+            (None, Some(Some(record))) => (&record.tenant, KnownAs::Silent(Arc::clone(record))),
+            (None, Some(None) | None) => return None,
+        };
+        Some(Self { tenant: tenant.clone(), as_is })
     }
 
     pub fn id(&self) -> SessionId {
-        match self {
-            Self::Here(session) => session.id(),
-            Self::Silent(record) => record.id,
+        match &self.as_is {
+            KnownAs::Here(session) => session.id(),
+            KnownAs::Silent(record) => record.id,
         }
     }
 
     pub fn is_silent(&self) -> bool {
-        matches!(self, Self::Silent(_))
+        self.here().is_none()
+    }
+
+    /// The session, unless it is silent.
+    pub fn here(&self) -> Option<&Session> {
+        match &self.as_is {
+            KnownAs::Here(session) => Some(session),
+            KnownAs::Silent(_) => None,
+        }
     }
 
     pub fn tenant(&self) -> &TenantId {
-        match self {
-            Self::Here(session) => session.tenant(),
-            Self::Silent(record) => &record.tenant,
-        }
+        &self.tenant
     }
 
     /// Whether other tenants learn its name.
     pub fn is_listed(&self) -> bool {
-        match self {
-            Self::Here(session) => session.about().is_listed,
-            Self::Silent(record) => record.is_listed,
+        match &self.as_is {
+            KnownAs::Here(session) => session.about().is_listed,
+            KnownAs::Silent(record) => record.is_listed,
         }
     }
 
     pub fn name(&self) -> Arc<str> {
-        match self {
-            Self::Here(session) => session.name(),
-            Self::Silent(record) => Arc::clone(&record.name),
+        match &self.as_is {
+            KnownAs::Here(session) => session.name(),
+            KnownAs::Silent(record) => Arc::clone(&record.name),
         }
     }
 }
@@ -77,9 +91,9 @@ impl RightsSubject for Known {
     }
 
     fn has_tag(&self, tag: &str) -> bool {
-        let tags = match self {
-            Self::Here(session) => &session.about().tags,
-            Self::Silent(record) => &record.tags,
+        let tags = match &self.as_is {
+            KnownAs::Here(session) => &session.about().tags,
+            KnownAs::Silent(record) => &record.tags,
         };
         tags.iter().any(|it| it == tag)
     }

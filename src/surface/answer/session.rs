@@ -17,7 +17,7 @@ use crate::session::handle::Session;
 use crate::session::pty::signal::name_of_signal;
 use crate::session::records::Gap;
 use crate::session::records::identity::SessionRecord;
-use crate::session::registry::silent::Known;
+use crate::session::registry::silent::{Known, KnownAs};
 use crate::surface::answer::budget::{IN_LIST, TextBounds, abridged};
 use crate::wire::activity::ActivityWire;
 use crate::wire::date::rfc3339;
@@ -33,9 +33,9 @@ pub const ALONE: TextBounds = TextBounds { title: 1_600, command: 4_000, cwd: 4_
 impl SessionWire {
     /// What is known of a session now, for this caller.
     pub fn of_known(known: &Known, to: &Standing, write_allowed: bool, now: Moment) -> Self {
-        let session = match known {
-            Known::Here(session) => Self::of(session, write_allowed, now),
-            Known::Silent(record) => Self::silent(record, write_allowed),
+        let session = match &known.as_is {
+            KnownAs::Here(session) => Self::of(session, write_allowed, now),
+            KnownAs::Silent(record) => Self::silent(record, write_allowed),
         };
         let is_own = *known.tenant() == to.caller.tenant;
         Self { tenant: (!is_own).then(|| known.tenant().to_string()), ..session }

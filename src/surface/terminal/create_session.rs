@@ -117,10 +117,8 @@ impl Tool for CreateSession {
             }
             daemon.switchboard.tell_one(session);
             note_touched(&touched, session);
-            // The connection's next call finds the session, and comes after the first lease.
-            drop(accepted);
         };
-        let (session, grant) = sessions.create(&permit, creation, listed).await?;
+        let (session, grant) = sessions.create(&permit, creation, accepted, listed).await?;
         if is_for_one {
             call.daemon.principals.note_made(call.standing.caller.principal, session.id());
         }

@@ -85,7 +85,7 @@ fn listed_of_others(known: &[Known], standing: &Standing) -> Vec<ListedSession> 
     const LISTED_MAX: usize = 100;
     let mut listed: Vec<ListedSession> = known
         .iter()
-        .filter(|known| known.is_listed() && !standing.sees(*known))
+        .filter(|known| !standing.sees(*known) && known.is_listed())
         .map(|it| ListedSession { name: it.name().to_string(), tenant: it.tenant().to_string() })
         .collect();
     listed.sort_by(|a, b| (&a.name, &a.tenant).cmp(&(&b.name, &b.tenant)));
@@ -99,10 +99,7 @@ impl ListSessions {
     }
 
     fn wants(&self, session: &Known) -> bool {
-        let has_exited = || match session {
-            Known::Here(it) => it.frame().exit.value.is_some(),
-            Known::Silent(_) => false,
-        };
+        let has_exited = || session.here().is_some_and(|it| it.frame().exit.value.is_some());
         let state = match &self.state {
             Some(SessionState::Running) => !has_exited(),
             Some(SessionState::Exited) => has_exited(),

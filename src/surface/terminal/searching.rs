@@ -203,13 +203,10 @@ impl LiveScreen {
         let at_ms = |at: Moment| {
             u64::try_from(wall.saturating_sub(now.since(at)).as_millis()).unwrap_or(u64::MAX)
         };
-        let live = known.iter().filter_map(|known| match known {
-            Known::Here(session) => {
-                let frame = session.frame();
-                let (session, clock) = (session.clone(), clock.clone());
-                Some(Self { session, at_ms: at_ms(frame.screen_changed_at), frame, clock })
-            }
-            Known::Silent(_) => None,
+        let live = known.iter().filter_map(Known::here).map(|session| {
+            let frame = session.frame();
+            let (session, clock) = (session.clone(), clock.clone());
+            Self { session, at_ms: at_ms(frame.screen_changed_at), frame, clock }
         });
         live.collect()
     }

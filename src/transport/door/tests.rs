@@ -87,7 +87,8 @@ async fn what_a_client_took_after_its_right_had_ended_ends_with_its_connection()
     };
     let tell = Arc::clone(&daemon);
     let listed = move |session: &_| tell.switchboard.tell_one(session);
-    let (session, grant) = registry.create(&permit, creation, listed).await.unwrap();
+    let (session, grant) =
+        registry.create(&permit, creation, Accepted::nothing(), listed).await.unwrap();
     assert!(grant.is_some());
 
     daemon.principals.enter(&agent(1));

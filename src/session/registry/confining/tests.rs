@@ -13,6 +13,7 @@ use super::*;
 use crate::core::frame::{Frame, Size};
 use crate::core::policy::PermittedAct;
 use crate::core::shell::activity::{ActivityState, Evidence};
+use crate::session::command::Accepted;
 use crate::session::pty::command::Launch;
 use crate::session::pty::environment::ClientEnvironment;
 use crate::session::recover::tests::{caller, registry, registry_with_scripts};
@@ -61,7 +62,10 @@ fn creation(registry: &Registry, launch: Launch, account: &Account) -> Creation 
 
 async fn create(registry: &Registry, creation: Creation) -> Result<Session, CreateError> {
     let permit = permit(&caller(), PermittedAct::Create, None);
-    registry.create(&permit, creation, |_| {}).await.map(|(session, _)| session)
+    registry
+        .create(&permit, creation, Accepted::nothing(), |_| {})
+        .await
+        .map(|(session, _)| session)
 }
 
 async fn ended(session: &Session) {

@@ -1,7 +1,9 @@
 //! The first lease of a session that is created.
 
 use std::collections::BTreeMap;
+use std::pin::pin;
 
+use futures_util::FutureExt as _;
 use uuid::Uuid;
 
 use super::*;
@@ -17,6 +19,7 @@ use crate::session::error::SessionError;
 use crate::session::pty::command::Launch;
 use crate::session::pty::environment::ClientEnvironment;
 use crate::session::recover::tests::{caller, registry};
+use crate::session::request_order::Turnstile;
 use crate::session::tests::permitted::permit;
 
 const FIRST: LeaseId = LeaseId(Uuid::from_u128(1));
@@ -58,6 +61,15 @@ fn creation() -> Creation {
     }
 }
 
+async fn create(
+    registry: &Registry,
+    accepted: Accepted,
+    listed: impl FnOnce(&Session) + Send + 'static,
+) -> Result<(Session, Option<Grant>), CreateError> {
+    let permit = permit(&caller(), PermittedAct::Create, None);
+    registry.create(&permit, creation(), accepted, listed).await
+}
+
 fn open(session: &Session) {
     session.set_window(WriteWindow::Open);
 }
@@ -77,24 +89,34 @@ async fn who_creates_a_session_has_its_first_lease_before_all_others() {
         let session = session.clone();
         tokio::spawn(async move { taken.send(acquire(&session, other()).await) });
     };
-    let (session, grant) = registry
-        .create(&permit(&caller(), PermittedAct::Create, None), creation(), listed)
-        .await
-        .unwrap();
+    let (session, grant) = create(&registry, Accepted::nothing(), listed).await.unwrap();
     assert_eq!(grant.map(|grant| grant.lease), Some(FIRST));
     assert!(matches!(asked.await, Ok(Err(SessionError::Write(WriteError::Lease(_))))));
     assert_eq!(registry.of_lease(FIRST).map(|found| found.id()), Some(session.id()));
 }
 
 #[tokio::test]
+async fn while_a_session_starts_the_next_may_start_and_all_else_waits_until_it_is_listed() {
+    let turnstile = Turnstile::default();
+    let (first, next, other) = (turnstile.turn(), turnstile.turn(), turnstile.turn());
+    let listed = move |session: &Session| {
+        open(session);
+        assert!(pin!(next.wait_beside()).now_or_never().is_some());
+        assert!(pin!(next.wait()).now_or_never().is_none());
+        next.pass();
+    };
+    create(&registry(), Accepted::guard(first), listed).await.unwrap();
+    assert!(pin!(other.wait()).now_or_never().is_some());
+}
+
+#[tokio::test]
 async fn a_session_whose_creator_has_gone_is_nobodys() {
     let registry = registry();
     let mut changes = registry.changes();
-    let permit = permit(&caller(), PermittedAct::Create, None);
     let begun = std::future::ready(());
     tokio::select! {
         biased;
-        created = registry.create(&permit, creation(), open) => panic!("{created:?}"),
+        created = create(&registry, Accepted::nothing(), open) => panic!("{created:?}"),
         () = begun => {}
     }
     while registry.is_empty() {
@@ -108,10 +130,7 @@ async fn a_session_whose_creator_has_gone_is_nobodys() {
 async fn what_ends_while_a_session_is_created_leaves_nobody_its_lease() {
     let registry = registry();
     let closed = |session: &Session| session.set_window(WriteWindow::Closed);
-    let (session, grant) = registry
-        .create(&permit(&caller(), PermittedAct::Create, None), creation(), closed)
-        .await
-        .unwrap();
+    let (session, grant) = create(&registry, Accepted::nothing(), closed).await.unwrap();
     assert_eq!(grant, None);
     open(&session);
     acquire(&session, other()).await.expect("nobody has its lease");
@@ -120,10 +139,7 @@ async fn what_ends_while_a_session_is_created_leaves_nobody_its_lease() {
         open(session);
         session.connection_closed(caller().connection);
     };
-    let (session, grant) = registry
-        .create(&permit(&caller(), PermittedAct::Create, None), creation(), left)
-        .await
-        .unwrap();
+    let (session, grant) = create(&registry, Accepted::nothing(), left).await.unwrap();
     assert_eq!(grant, None);
     acquire(&session, other()).await.expect("nobody has its lease");
 }
@@ -131,8 +147,7 @@ async fn what_ends_while_a_session_is_created_leaves_nobody_its_lease() {
 #[tokio::test]
 async fn a_lease_that_comes_after_the_end_of_its_session_is_not_remembered() {
     let registry = registry();
-    let permit = permit(&caller(), PermittedAct::Create, None);
-    let (session, _) = registry.create(&permit, creation(), open).await.unwrap();
+    let (session, _) = create(&registry, Accepted::nothing(), open).await.unwrap();
     session.part(Parting::End);
     registry.forgotten(session.id()).await;
     registry.remember_lease(LeaseId(Uuid::from_u128(7)), session.id());
