@@ -317,8 +317,8 @@ impl Registry {
     fn forget(&self, session: &Session) {
         // Once it is not found any more, another may have its name.
         self.free_name(session.tenant(), &session.name(), session.id());
-        let entry = self.0.entries.remove(&session.id());
-        for lease in entry.into_iter().flat_map(|(_, entry)| entry.leases) {
+        let entry = self.remove_entry(session.id());
+        for lease in entry.into_iter().flat_map(|entry| entry.leases) {
             self.index().leases.remove(&lease);
         }
         self.remove_scratch(session);

@@ -55,7 +55,7 @@ impl RequestTurn {
         poll_fn(|context| self.turnstile.lock().poll(self.ticket, before, context)).await;
     }
 
-    /// Notes that a start has come so far that the next one may begin. All else waits on.
+    /// Notes that a start has come so far that the next one may begin. Other requests keep waiting.
     pub fn begin(&self) {
         let next = self.turnstile.lock().change(self.ticket, QueuedTurn::Begun);
         // Wake outside the lock, because the woken task takes it at once.
@@ -176,6 +176,10 @@ impl QueuedTurn {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
+    use tokio::time::timeout;
+
     use super::*;
 
     fn is_first(turn: &RequestTurn) -> bool {
@@ -221,7 +225,7 @@ mod tests {
         let waiting = tokio::spawn(async move { second.wait_beside().await });
         tokio::task::yield_now().await;
         first.begin();
-        waiting.await.unwrap();
+        timeout(Duration::from_secs(10), waiting).await.expect("it is woken").unwrap();
         first.pass();
         assert_eq!(turnstile.lock().places.len(), 0);
     }
@@ -282,7 +286,7 @@ mod tests {
         let waiting = tokio::spawn(async move { second.wait().await });
         tokio::task::yield_now().await;
         first.pass();
-        waiting.await.unwrap();
+        timeout(Duration::from_secs(10), waiting).await.expect("it is woken").unwrap();
         assert_eq!(turnstile.lock().places.len(), 0);
     }
 }

@@ -553,17 +553,24 @@ async fn of_many_sessions_each_is_told_once_in_the_order_of_their_names() {
         page["after"] = json!(found.last());
     }
     assert_eq!(found, (0..COUNT).map(|number| format!("s{number:03}")).collect::<Vec<_>>());
-    // A list that was sorted before knows of what comes and is renamed.
+    // A list that was sorted before knows of what comes, goes and is renamed.
+    client.structured("create_session", json!({"command": "true", "args": [], "name": "z"})).await;
+    client.wait_for_exit("z").await;
+    let listed = client.structured("list_sessions", json!({"session": "s117"})).await;
     let rename = json!({"session": "s000", "action": "rename", "new_name": "s118a"});
     client.structured("manage_session", rename).await;
-    client.structured("create_session", json!({"command": "cat", "name": "z"})).await;
-    let listed = client.structured("list_sessions", json!({"session": "s117"})).await;
-    for after in [json!("s117"), listed["sessions"][0]["id"].clone()] {
+    let id = listed["sessions"][0]["id"].clone();
+    for after in [json!("s117"), id] {
         let rest = client.structured("list_sessions", json!({"after": after})).await;
         let names = rest["sessions"].as_array().unwrap().iter();
         let names: Vec<_> = names.map(|it| it["name"].as_str().unwrap()).collect();
         assert_eq!(names, ["s118", "s118a", "s119", "z"], "after {after}");
     }
+    client.structured("manage_session", json!({"session": "z", "action": "kill"})).await;
+    let rest = client.structured("list_sessions", json!({"after": "s119"})).await;
+    assert_eq!(rest["sessions"], json!([]));
+    let unknown = client.error_code("list_sessions", json!({"after": "0123456789ab"})).await;
+    assert_eq!(unknown, "session_not_found");
     daemon.stop().await;
 }
 

@@ -71,21 +71,26 @@ impl Registry {
         }
     }
 
-    /// Gives a session a name that was taken for it.
+    /// Gives a session a name that was taken for it, whether or not anybody still waits for that.
     pub(super) async fn rename_to(
         &self,
         session: &Session,
         name: Arc<str>,
     ) -> Result<(), SessionError> {
-        let renamed = session.rename(Arc::clone(&name)).await;
-        // Of a session that is gone, nothing has the new name.
-        let unused = renamed.as_ref().unwrap_or(&name);
-        self.free_name(session.tenant(), unused, session.id());
-        renamed?;
-        self.0.renames.send_modify(|count| *count += 1);
-        self.tell_event(Some(session), Event::SessionRenamed { name });
-        self.tell_listed(session);
-        Ok(())
+        let (registry, session) = (self.clone(), session.clone());
+        let renaming = tokio::spawn(async move {
+            let renamed = session.rename(Arc::clone(&name)).await;
+            // Of a session that is gone, nothing has the new name.
+            let unused = renamed.as_ref().unwrap_or(&name);
+            registry.free_name(session.tenant(), unused, session.id());
+            renamed?;
+            registry.0.renames.send_modify(|count| *count += 1);
+            registry.tell_event(Some(&session), Event::SessionRenamed { name });
+            registry.tell_listed(&session);
+            Ok(())
+        });
+        // It ends early only together with the daemon.
+        renaming.await.unwrap_or(Err(SessionError::Closed))
     }
 
     pub(super) fn take_name(

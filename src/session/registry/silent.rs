@@ -12,8 +12,8 @@ use crate::session::pty::sidecar_files::Remains;
 use crate::session::records::identity::SessionRecord;
 use crate::session::registry::{Registry, SessionEntry};
 
-/// A session that is there. Its tenant stands beside it: of hundreds, those that a caller may not see, or not yet on
-/// this page, are passed over without a look at any of their memory.
+/// A session that is there. Its tenant stands beside it, so that whoever goes through hundreds of them need not read the
+/// memory of each.
 #[derive(Clone, Debug)]
 pub struct Known {
     tenant: TenantId,
@@ -117,11 +117,18 @@ impl Registry {
         self.0.ordered.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes that a session has come, gone or fallen silent, or has another name.
+    /// Notes that a session has come, gone or fallen silent, or has another name. The caller holds no entry, since
+    /// sorting locks all of them.
     pub(super) fn tell_known(&self) {
-        // Nobody has an entry here: who sorts looks at all of them.
         *self.ordered() = None;
         self.note_change();
+    }
+
+    /// Removes an entry so that nobody who no longer finds it by its id is still shown it in the list.
+    pub(super) fn remove_entry(&self, id: SessionId) -> Option<SessionEntry> {
+        let mut ordered = self.ordered();
+        *ordered = None;
+        self.0.entries.remove(&id).map(|(_, entry)| entry)
     }
 
     /// The session with this id, if it is there.

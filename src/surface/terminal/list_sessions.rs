@@ -27,7 +27,7 @@ pub struct ListSessions {
     /// With this tag
     tag: Option<String>,
     state: Option<SessionState>,
-    /// Named after this one
+    /// Go on after this id or name
     after: Option<String>,
 }
 
@@ -50,7 +50,7 @@ impl Tool for ListSessions {
             None => (call.daemon.sessions.known(), IN_LIST),
         };
         let chosen: Vec<&Known> = self
-            .rest(&known)
+            .rest(&known, &call.standing)?
             .iter()
             .filter(|session| call.standing.sees(*session) && self.wants(session))
             .collect();
@@ -109,12 +109,19 @@ impl ListSessions {
         state && tag
     }
 
-    /// The sessions behind the one that the last page ended with, which may be gone by now.
-    fn rest<'a>(&self, known: &'a [Known]) -> &'a [Known] {
-        let Some(after) = &self.after else { return known };
-        let of_id = after.parse().ok().and_then(|id| known.iter().position(|it| it.id() == id));
-        let behind_name = || known.partition_point(|it| *it.name() <= **after);
-        &known[of_id.map_or_else(behind_name, |at| at + 1)..]
+    /// The sessions behind the one that the last page ended with. One that is named may be gone by now.
+    fn rest<'a>(
+        &self,
+        known: &'a [Known],
+        standing: &Standing,
+    ) -> Result<&'a [Known], SurfaceError> {
+        let Some(after) = &self.after else { return Ok(known) };
+        // No session has a name that is an id.
+        let Ok(id) = after.parse() else {
+            return Ok(&known[known.partition_point(|it| *it.name() <= **after)..]);
+        };
+        let at = known.iter().position(|it| it.id() == id && standing.sees(it));
+        at.map(|at| &known[at + 1..]).ok_or_else(|| SurfaceError::no_session(id))
     }
 }
 
