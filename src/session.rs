@@ -24,4 +24,4 @@ pub mod row_followers;
 pub mod scrolled_rows;
 pub mod stats;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -10,6 +10,8 @@ pub mod daemon;
 pub mod door;
 pub mod framing;
 pub mod idle_shutdown;
+#[cfg(test)]
+mod instructions;
 pub mod limits;
 pub mod line_memory;
 pub mod membership;

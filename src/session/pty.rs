@@ -25,7 +25,7 @@ pub mod spawn;
 pub mod surroundings;
 pub mod terminal_wait;
 #[cfg(test)]
-pub(in crate::session) mod tests;
+pub(crate) mod tests;
 pub mod watch;
 
 use std::future::Future;

@@ -190,7 +190,7 @@ pub async fn serve(
     let (kept, holding) = (Places::kept(&paths, state), Some(holding));
     let places = Places { index, environment, default_cwd, holding, scripts, sandbox, ..kept };
     let Assembly { registry, daemon, doors, listening, door_limits, asked } =
-        Assembly::new(&config, places, &journal)?;
+        Assembly::new(&config, places, &journal, Clock::boot()?);
     let shared = Arc::clone(&doors.shared);
     let (mut tasks, mut watched) = (JoinSet::new(), Vec::new());
     tasks.spawn(keep_journal(journal.clone(), daemon.sessions.clock()));
@@ -287,11 +287,11 @@ impl Assembly {
         config: &Config,
         places: Places,
         journal: &Journal,
-    ) -> io::Result<Self> {
+        clock: Clock,
+    ) -> Self {
         let mounts = places.mounts(config);
         let Places { index, environment, default_cwd, holding, scripts, .. } = places;
         let Places { sandbox, state, recordings, accepted, .. } = places;
-        let clock = Clock::boot()?;
         let started = clock.now();
         let own_tenant = TenantId::of_uid(own_uid());
         let limits = session_limits(config);
@@ -356,7 +356,7 @@ impl Assembly {
             closing: CancellationToken::new(),
             hanging_up: CancellationToken::new(),
         };
-        Ok(Self { registry, daemon, doors, listening, door_limits, asked })
+        Self { registry, daemon, doors, listening, door_limits, asked }
     }
 }
 

@@ -72,6 +72,7 @@ mod tests {
     use crate::core::input::WriteWindow;
     use crate::core::policy::switches::Scope;
     use crate::core::policy::{Door, Reach, Standing, decide_operate};
+    use crate::session::clock::Clock;
     use crate::store::journal::writer::Journal;
     use crate::transport::daemon::Assembly;
     use crate::transport::daemon::journal::journal_limits;
@@ -83,7 +84,8 @@ mod tests {
         let config = Config::built_in();
         // Nothing is recorded here.
         let journal = Journal::at("/dev/null/journal".into(), journal_limits(&config));
-        let assembly = Assembly::new(&config, Places::default(), &journal).unwrap();
+        let clock = Clock::boot().unwrap();
+        let assembly = Assembly::new(&config, Places::default(), &journal, clock);
         Arc::clone(assembly.doors.shared.gateway.daemon())
     }
 

@@ -71,7 +71,8 @@ pub async fn serve_stdio(
     };
     let clock = Clock::boot()?;
     let journal = own_journal(&state.join("journal"), journal_limits(config), clock.wall_time());
-    let Assembly { registry, doors, listening, .. } = Assembly::new(config, places, &journal)?;
+    let Assembly { registry, doors, listening, .. } =
+        Assembly::new(config, places, &journal, clock.clone());
     let Listening { facts, announcements } = listening;
     // Without sockets, creating a session waits for none.
     drop(announcements);

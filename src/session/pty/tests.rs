@@ -1,3 +1,3 @@
 //! What tests of sessions need: a terminal in memory.
 
-pub(in crate::session) mod fake;
+pub(crate) mod fake;

@@ -12,6 +12,7 @@ use crate::core::frame::Size;
 use crate::core::ids::LeaseId;
 use crate::core::lease::request::AcquireRequest;
 use crate::core::policy::PermittedAct;
+use crate::session::clock::Clock;
 use crate::session::command::Accepted;
 use crate::session::pty::command::Launch;
 use crate::session::pty::environment::ClientEnvironment;
@@ -63,7 +64,7 @@ async fn what_a_client_took_after_its_right_had_ended_ends_with_its_connection()
     let directory = tempfile::tempdir().unwrap();
     let journal = Journal::at(directory.path().to_owned(), journal_limits(&config));
     let Assembly { registry, doors, listening, .. } =
-        Assembly::new(&config, places, &journal).unwrap();
+        Assembly::new(&config, places, &journal, Clock::boot().unwrap());
     drop(listening);
     let shared = doors.shared;
     let daemon = Arc::clone(shared.gateway.daemon());

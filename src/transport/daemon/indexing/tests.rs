@@ -12,6 +12,7 @@ use crate::core::ids::{ConnectionId, PrincipalId, TenantId};
 use crate::core::moment::Moment;
 use crate::core::policy::{Door, Reach, Standing};
 use crate::core::screen::{Facts, Origin, Screen, ScreenLimits};
+use crate::session::clock::Clock;
 use crate::store::journal::writer::Journal;
 use crate::surface::call::Call;
 use crate::surface::call_arguments::CallArguments;
@@ -155,7 +156,7 @@ async fn sessions_that_are_gone_are_found_by_their_own_tenant_at_doors_for_all_s
     let index = index_of(&config, directory.path().join("index"));
     let journal = Journal::at(directory.path().join("journal"), journal_limits(&config));
     let places = Places { index: index.clone(), ..Places::default() };
-    let assembly = Assembly::new(&config, places, &journal).unwrap();
+    let assembly = Assembly::new(&config, places, &journal, Clock::boot().unwrap());
     for (number, uid) in [(1, 1_000), (2, 1_001)] {
         let id = format!("{number:012x}").parse().unwrap();
         let session = IndexedSession { id, tenant: TenantId::of_uid(uid), name: "build".into() };
