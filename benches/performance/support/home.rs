@@ -7,6 +7,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 
+use anyhow::Context as _;
 use tempfile::TempDir;
 use termgate::config::mounts::MOUNTS;
 
@@ -15,7 +16,10 @@ use crate::support::shims;
 
 /// Directories in which daemons run; whatever still runs there ends when it is dropped.
 #[derive(Debug)]
-pub(crate) struct Home(TempDir);
+pub(crate) struct Home {
+    directory: TempDir,
+    runtime: TempDir,
+}
 
 impl Home {
     /// Makes one with this configuration file.
@@ -23,7 +27,11 @@ impl Home {
     /// # Errors
     /// What the kernel said.
     pub(crate) fn new(config: &str) -> anyhow::Result<Self> {
-        let home = Self(tempfile::tempdir()?);
+        // In memory, as systemd makes the runtime directories of users.
+        let home = Self {
+            directory: tempfile::tempdir()?,
+            runtime: tempfile::tempdir_in("/dev/shm").context("/dev/shm")?,
+        };
         fs::write(home.config(), config)?;
         Ok(home)
     }
@@ -33,7 +41,7 @@ impl Home {
     /// # Errors
     /// What the kernel said.
     pub(crate) fn mount(&self, mounts: &str) -> anyhow::Result<()> {
-        Ok(fs::write(self.0.path().join(MOUNTS), mounts)?)
+        Ok(fs::write(self.directory.path().join(MOUNTS), mounts)?)
     }
 
     /// The command of a daemon here that lets clients write, with these words after `serve`.
@@ -50,25 +58,25 @@ impl Home {
             .args(["--allow-write", "--config"])
             .arg(self.config())
             .env("TERMGATE_RUNTIME_DIR", self.runtime())
-            .env("HOME", self.0.path())
-            .env("XDG_CONFIG_HOME", self.0.path())
-            .env("XDG_STATE_HOME", self.0.path())
+            .env("HOME", self.directory.path())
+            .env("XDG_CONFIG_HOME", self.directory.path())
+            .env("XDG_STATE_HOME", self.directory.path())
             .env("SHELL", "/bin/sh");
         command
     }
 
     /// The runtime directory of daemons here.
     pub(crate) fn runtime(&self) -> PathBuf {
-        self.0.path().join("run")
+        self.runtime.path().join("run")
     }
 
     /// Where daemons here keep what outlives them.
     pub(crate) fn state(&self) -> PathBuf {
-        self.0.path().join("termgate")
+        self.directory.path().join("termgate")
     }
 
     fn config(&self) -> PathBuf {
-        self.0.path().join("config.toml")
+        self.directory.path().join("config.toml")
     }
 }
 
