@@ -10,8 +10,6 @@ pub mod daemon;
 pub mod door;
 pub mod framing;
 pub mod idle_shutdown;
-#[cfg(test)]
-mod instructions;
 pub mod limits;
 pub mod line_memory;
 pub mod membership;
@@ -22,3 +20,6 @@ pub mod signals;
 pub mod stdio;
 pub mod tokens;
 pub mod unix;
+
+#[cfg(test)]
+mod tests;

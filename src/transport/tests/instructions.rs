@@ -4,7 +4,7 @@
 //! Clients, daemon and session are tasks of one thread, time is paused, and the terminal is in memory. So a count is
 //! the same each time.
 
-#[path = "../../tests/instructions/counting.rs"]
+#[path = "../../../tests/instructions/counting.rs"]
 mod counting;
 mod in_memory;
 
@@ -15,8 +15,8 @@ use serde_json::json;
 use tokio::runtime::{Builder, Runtime};
 use tokio::time::sleep;
 
-use crate::transport::instructions::counting::check;
-use crate::transport::instructions::in_memory::{AgentInMemory, Audience};
+use crate::transport::tests::instructions::counting::check;
+use crate::transport::tests::instructions::in_memory::{AgentInMemory, Audience};
 
 /// The time between two acts: longer than the time between two frames.
 const PAUSE: Duration = Duration::from_millis(20);

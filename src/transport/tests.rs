@@ -1,0 +1,3 @@
+//! What all transports and the floors below them do together.
+
+mod instructions;
