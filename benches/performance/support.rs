@@ -19,6 +19,7 @@ pub(crate) mod placement;
 pub(crate) mod plot;
 pub(crate) mod processes;
 pub(crate) mod profile;
+pub(crate) mod profile_text;
 pub(crate) mod pump;
 pub(crate) mod report;
 pub(crate) mod rounds;
