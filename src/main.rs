@@ -33,7 +33,7 @@ fn main() -> anyhow::Result<ExitCode> {
     Ok(exit?.into())
 }
 
-/// How many threads run tasks: half of the processors, at least one. Behind each session work a shim and a program, which
+/// How many threads run tasks: half of the processors, rounded up. Behind each session work a shim and a program, which
 /// need the others, and each call that wakes a second thread takes longer for it.
 fn workers() -> usize {
     thread::available_parallelism().map_or(1, |processors| processors.get().div_ceil(2))

@@ -31,7 +31,9 @@ impl Profile {
         // What an earlier run left is not to be taken for this one.
         let _ = std::fs::remove_file(&samples);
         let mut perf = Command::new("perf");
-        perf.args(["record", "--all-cpus", "--freq", SAMPLES, "--output"]).arg(&samples);
+        // By the clock, which goes on where a processor rests.
+        perf.args(["record", "--event", "cpu-clock", "--all-cpus", "--freq", SAMPLES, "--output"])
+            .arg(&samples);
         let perf = perf.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
         let sampling = Owned(perf.context("--profile needs perf (Debian: linux-perf)")?);
         Ok(Self { sampling, samples, text: folder.join(row).with_extension("profile.txt") })

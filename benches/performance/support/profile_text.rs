@@ -5,10 +5,10 @@ use std::fmt::Write as _;
 
 /// The thread of an idle processor.
 const IDLE: &str = "swapper";
-/// The program of the daemon and of shims. A process that runs any of it is termgate's.
+/// The program of the daemon and of shims. A thread that was met in it is termgate's.
 const PROGRAM: &str = "termgate";
-/// A short thread of the daemon. Once it has ended, perf does not know of which process it was.
-const CENSUS: &str = "census";
+/// Short threads of the daemon, and shims that start, which may not have been met in the program.
+const SHORT: [&str; 2] = ["census", "exe"];
 /// What samples of termgate are called among those of all.
 const OWN: &str = "termgate, all its processes";
 /// The least part worth a line, in percent.
@@ -19,7 +19,8 @@ const FUNCTIONS: usize = 40;
 /// How often a function was met.
 struct Met<'a> {
     samples: u64,
-    process: &'a str,
+    /// The number of the thread, which one after another may have.
+    number: &'a str,
     thread: &'a str,
     file: &'a str,
     symbol: &'a str,
@@ -30,30 +31,29 @@ impl<'a> Met<'a> {
     fn of(line: &'a str) -> Option<Self> {
         let mut columns = line.splitn(5, '|').map(str::trim);
         let samples = columns.next()?.parse().ok()?;
-        let (process, _) = columns.next()?.split_once(':')?;
+        let (number, _) = columns.next()?.split_once(':')?;
         let (thread, file, symbol) = (columns.next()?, columns.next()?, columns.next()?);
         // Without the columns that perf adds and leaves empty.
         let symbol = symbol.trim_end_matches(['|', '-', ' ']);
-        Some(Self { samples, process, thread, file, symbol })
+        Some(Self { samples, number, thread, file, symbol })
     }
 }
 
-/// The text of perf's report of samples by process, thread, file and function.
+/// The text of perf's report of samples by number and name of the thread, file and function.
 pub(crate) fn text_of(report: &str) -> String {
-    let all: Vec<Met<'_>> = report.lines().filter_map(Met::of).collect();
-    let busy: Vec<&Met<'_>> = all.iter().filter(|met| met.thread != IDLE).collect();
-    let own: BTreeSet<&str> =
-        busy.iter().filter(|met| met.file == PROGRAM).map(|met| met.process).collect();
+    let met = report.lines().filter_map(Met::of);
+    let busy: Vec<Met<'_>> = met.filter(|met| met.thread != IDLE).collect();
+    let own: BTreeSet<(&str, &str)> =
+        busy.iter().filter(|met| met.file == PROGRAM).map(|met| (met.number, met.thread)).collect();
     let is_own = |met: &Met<'_>| {
-        own.contains(met.process) || met.thread.starts_with(PROGRAM) || met.thread == CENSUS
+        own.contains(&(met.number, met.thread))
+            || met.thread.starts_with(PROGRAM)
+            || SHORT.contains(&met.thread)
     };
-    let count = |met: &mut dyn Iterator<Item = &&Met<'_>>| met.map(|met| met.samples).sum::<u64>();
-    let (everything, time) = (all.iter().map(|met| met.samples).sum(), count(&mut busy.iter()));
-    let mut text =
-        format!("{:.1} % of the time was not idle. Of that:\n", percent(time, everything));
+    let mut text = "Of the time that processors worked:\n".to_owned();
     let whose = |met: &Met<'_>| if is_own(met) { OWN } else { met.thread }.to_owned();
     list(&mut text, busy.iter().map(|met| (whose(met), met.samples)), usize::MAX);
-    let own: Vec<&Met<'_>> = busy.into_iter().filter(|met| is_own(met)).collect();
+    let own: Vec<&Met<'_>> = busy.iter().filter(|met| is_own(met)).collect();
     text += "\nOf termgate's time, by thread and part:\n";
     let part = |met: &Met<'_>| format!("{:<15}  {}", met.thread, part_of(met.file, met.symbol));
     list(&mut text, own.iter().map(|met| (part(met), met.samples)), usize::MAX);
