@@ -57,7 +57,11 @@ impl RequestTurn {
 
     /// Notes that a start has come so far that the next one may begin. Other requests keep waiting.
     pub fn begin(&self) {
-        let next = self.turnstile.lock().change(self.ticket, QueuedTurn::Begun);
+        self.change(QueuedTurn::Begun);
+    }
+
+    fn change(&self, to: QueuedTurn) {
+        let next = self.turnstile.lock().change(self.ticket, to);
         // Wake outside the lock, because the woken task takes it at once.
         if let Some(waker) = next {
             waker.wake();
@@ -70,10 +74,7 @@ impl RequestTurn {
 
 impl Drop for RequestTurn {
     fn drop(&mut self) {
-        let next = self.turnstile.lock().change(self.ticket, QueuedTurn::Finished);
-        if let Some(waker) = next {
-            waker.wake();
-        }
+        self.change(QueuedTurn::Finished);
     }
 }
 

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::pin::pin;
 use std::task::{Context, Waker};
+use std::time::Duration;
 
+use tokio::time::timeout;
 use uuid::Uuid;
 
 use super::*;
@@ -111,6 +113,24 @@ async fn while_a_session_starts_the_next_may_start_and_all_else_waits_until_it_i
     };
     create(&registry(), Accepted::guard(first), listed).await.unwrap();
     assert!(is_ready(other.wait()));
+}
+
+#[tokio::test]
+async fn a_rename_is_finished_though_nobody_waits_for_it_any_more() {
+    let registry = registry();
+    let (session, _) = create(&registry, Accepted::nothing(), open).await.unwrap();
+    let former = session.name();
+    registry.known();
+    let mut renames = registry.renames();
+    let permit = session.permit(&caller(), PermittedAct::Manage);
+    assert!(!is_ready(async { drop(registry.rename(&permit, &session, "other").await) }));
+    timeout(Duration::from_secs(10), renames.changed()).await.expect("it is finished").unwrap();
+    assert_eq!(*session.name(), *"other");
+    assert!(registry.known_by_name(session.tenant(), &former).is_none());
+    assert_eq!(
+        registry.known().iter().map(|known| known.name()).collect::<Vec<_>>(),
+        ["other".into()]
+    );
 }
 
 #[tokio::test]
